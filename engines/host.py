@@ -1,0 +1,68 @@
+"""The `host` engine: trials on the running kernel, in real time, in namespaces of their own.
+
+Needs root. The worker runs as the first process of new network, mount and PID
+namespaces: its networks never meet the host's, and when it ends, however it
+ends, the kernel takes everything with it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from engines.job import (PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess)
+
+START_DEADLINE_S = 60.0
+# On top of what the longest trial itself may take: the worker's own deadlines
+# come first, each with its reason.
+SILENCE_DEADLINE_S = 400.0
+POLL_S = 0.02
+# sysfs shows the network devices of the namespace that mounted it, and Mininet
+# looks at them there.
+_SETUP = 'mount -t sysfs sysfs /sys && exec "$@"'
+
+
+class HostEngine:
+    """Runs trials one after another on this machine's kernel."""
+
+    name = "host"
+    exact = False
+    jobs = 1
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Observation]:
+        """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
+        if os.geteuid() != 0:
+            raise EngineCannot("the host engine needs root: sudo ./run.sh --engine host …")
+        job = JobFolder(folder / "host", trials, sysctls)
+        command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
+                   "--mount-proc", "sh", "-c", _SETUP, "sh",
+                   sys.executable, "-m", "engines.worker", str(job.path), str(PROJECT)]
+        longest_s = max((trial["deadline_s"] for trial in trials), default=0.0)
+        worker = WorkerProcess(job, trials, command, START_DEADLINE_S,
+                               2 * longest_s + SILENCE_DEADLINE_S)
+        try:
+            while worker.waiting:
+                yield from worker.poll()
+                time.sleep(POLL_S)
+        except EngineCannot as error:
+            raise EngineCannot(f"{error}; {netem_advice()}") from error
+        finally:
+            worker.stop()
+
+
+def netem_advice() -> str:
+    """The package that would bring netem to this machine, or the way around it."""
+    release = platform.release()
+    try:
+        system = Path("/etc/os-release").read_text()
+    except OSError:
+        system = ""
+    if "ubuntu" in system.lower():
+        return f"install linux-modules-extra-{release}, or use --engine uml"
+    return (f"install the linux-image package whose modules match {release} (it holds"
+            " sch_netem), or use --engine uml")

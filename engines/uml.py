@@ -1,0 +1,98 @@
+"""The `uml` engine: trials in User-Mode Linux guests whose clock skips idle time.
+
+A guest is an ordinary process: no root, no network of the host's. Its root is
+the host's file system, read-only (hostfs); what it writes stays in its memory
+but for one folder. With `time-travel=inf-cpu` computing costs no guest time
+and waiting costs no wall time (Documentation/virt/uml, time-travel).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from engines.job import (PROJECT, EngineError, Job, JobFolder, Observation, WorkerProcess,
+                         shared_out)
+
+BUILD = PROJECT / "engines" / "guest" / "build.sh"
+INIT = PROJECT / "engines" / "guest" / "init.py"
+# The most that a guest may take; it is allocated as it is touched.
+MEMORY_MB = 512
+# A guest boots in a fifth of a second and builds its network in another;
+# these are for machines that are busy with something else.
+BOOT_DEADLINE_S = 120.0
+# Of wall time for one trial, whatever its length in virtual time: a process
+# that spins in the guest would keep the clock from ever advancing.
+TRIAL_DEADLINE_S = 180.0
+POLL_S = 0.005
+# How often the trials that a dead guest leaves behind go to a new one.
+MAX_RESTARTS = 3
+
+
+def find_kernel() -> Path | None:
+    """The cached guest kernel of this configuration, None if it is not built."""
+    done = subprocess.run([str(BUILD), "--path"], capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+class UmlEngine:
+    """Runs trials in `jobs` guests side by side."""
+
+    name = "uml"
+
+    def __init__(self, kernel: Path, jobs: int, real_time: bool = False) -> None:
+        """real_time: let the guest's clock run like the wall's, as a kernel on metal would."""
+        self.kernel = kernel
+        self.jobs = jobs
+        self.real_time = real_time
+        self.exact = not real_time
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Observation]:
+        """Yield one observation per trial, in the order in which they finish.
+
+        A guest that dies or hangs costs the trial it was at; the rest goes to
+        a new guest. Raises EngineError when guests do not start.
+        """
+        guests = [self._start(folder / f"guest{number}", hand, sysctls)
+                  for number, hand in enumerate(shared_out(trials, self.jobs))]
+        restarts = 0
+        try:
+            while guests:
+                for guest in list(guests):
+                    try:
+                        yield from guest.poll()
+                    except EngineError as error:
+                        restarts += 1
+                        if not guest.ready or restarts > MAX_RESTARTS:
+                            raise
+                        victim, *rest = guest.waiting
+                        yield Observation(victim["id"], {"error": str(error)})
+                        if rest:
+                            guests.append(self._start(folder / f"restart{restarts}", rest,
+                                                      sysctls))
+                        guest.waiting = []
+                    if not guest.waiting:
+                        guests.remove(guest)
+                        guest.stop()
+                time.sleep(POLL_S)
+        finally:
+            for guest in guests:
+                guest.stop()
+
+    def _start(self, folder: Path, trials: list[Job], sysctls: dict[str, str]) -> WorkerProcess:
+        return WorkerProcess(JobFolder(folder, trials, sysctls), trials,
+                             guest_command(self.kernel, folder, self.real_time),
+                             BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+
+
+def guest_command(kernel: Path, folder: Path, real_time: bool) -> list[str]:
+    """The command that boots a guest which may write to `folder` and nowhere else."""
+    return [str(kernel), f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
+            "rootflags=/", "ro", f"init={sys.executable}", "con=null", "ssl=null",
+            "con0=null,fd:1", "quiet", "seccomp=on", f"uml_dir={folder}/",
+            *([] if real_time else ["time-travel=inf-cpu"]),
+            f"FOLDER={folder}", f"PROJECT={PROJECT}", "--", "-E", str(INIT)]

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Measure scenarios: scenario → trials → engine → records → tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Protocol
+from collections.abc import Iterator
+
+from engines.host import HostEngine
+from engines.job import EngineCannot, EngineError, Job, Observation
+from engines.uml import UmlEngine, find_kernel
+from lab import errors, provenance, runs, scenario as scenarios, table
+from lab.errors import CannotError, FirstFlightError, UsageError
+from lab.progress import Progress, say
+from lab.records import FAIL, Record
+from lab.scenario import Overrides, Scenario
+from lab.trial import Trial
+from lab.verify import judge
+
+PROJECT = Path(__file__).resolve().parent
+DEFAULT_SCENARIOS = ["zhao2019"]
+MIN_FREE_BYTES = 64 << 20
+
+# For --dry-run, from runs on two cores: what a guest costs to start, what a
+# fetch costs in it, and what the host engine spends around a fetch.
+GUEST_START_S = 1.5
+GUEST_FETCH_S = 0.07
+HOST_OVERHEAD_S = 0.3
+
+EPILOG = """\
+the three commands that people need:
+  ./run.sh                                                   the paper's Figure 5, measured here
+  ./run.sh --scenario zhao2019 --rtt 100 --bw 1000 --iw 3,10  a single bucket, asked and seen
+  ./run.sh --list                                            what can be measured
+
+exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
+3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted
+"""
+
+
+class Engine(Protocol):
+    """What runs trials. exact: its clock is virtual, so times are to be exact."""
+
+    name: str
+    exact: bool
+    jobs: int
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Observation]: ...
+
+
+def numbers(text: str) -> list[float]:
+    """A comma-separated list of numbers; lab.scenario judges their range."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers like 20,50") from None
+
+
+def whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of whole numbers like 3,10") \
+            from None
+
+
+def positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return value
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="run.sh", description="Measure what TCP's initial window does, on real Linux TCP.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    add = parser.add_argument
+    add("--list", action="store_true", help="list the scenarios and what each claims")
+    add("--scenario", nargs="+", metavar="NAME", default=DEFAULT_SCENARIOS,
+        help=f"what to measure (default {' '.join(DEFAULT_SCENARIOS)})")
+    add("--rtt", type=numbers, metavar="MS,…", help="only these RTTs (default the scenario's)")
+    add("--bw", type=numbers, metavar="KBPS,…",
+        help="only these bandwidths, kbit/s (default the scenario's)")
+    add("--iw", type=whole_numbers, metavar="N,…",
+        help="only these initial windows, segments (default the scenario's)")
+    add("--size", type=whole_numbers, metavar="BYTES,…",
+        help="only these response sizes (default the scenario's)")
+    add("--repeat", type=positive, metavar="N",
+        help="measure every setting N times (default the scenario's)")
+    add("--client", choices=("curl", "wget"), help="the fetching program (default the scenario's)")
+    add("--engine", choices=("auto", "uml", "host"), default="auto",
+        help="uml: guests in virtual time; host: this kernel in real time, as root;"
+             " auto: uml where its kernel is built, else host (default auto)")
+    add("--jobs", type=positive, metavar="N", default=os.cpu_count() or 1,
+        help="guests side by side (default %(default)s, the number of cores); host runs alone")
+    add("--seed", type=int, default=1, metavar="N",
+        help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
+    add("--dry-run", action="store_true",
+        help="print the trials, the commands and the expected time; measure nothing")
+    add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
+    add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
+    add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+        help="where results go (default results)")
+    add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
+        help="where figures go (default figures)")
+    return parser.parse_args(argv)
+
+
+def choose_engine(name: str, jobs: int) -> Engine:
+    """The engine asked for. Raises CannotError where it is not to be had."""
+    kernel = find_kernel() if name in ("auto", "uml") else None
+    if kernel is not None:
+        return UmlEngine(kernel, jobs)
+    if name == "uml":
+        raise CannotError("the guest kernel is not built: run ./install.sh, it says what is missing")
+    return HostEngine()
+
+
+def list_scenarios() -> None:
+    for name in scenarios.names():
+        print(f"{name:<18} {scenarios.load(name).claim}")
+
+
+def dry_run(scenario: Scenario, trials: list[Trial], engine: str, jobs: int) -> None:
+    """Print what a run would do."""
+    from topo import Shape, route_commands, shape_commands  # imports Mininet: only here
+    print(f"{scenario.name}: {len(trials)} trials")
+    for trial in trials:
+        print(f"  {trial.id}")
+    first = trials[0]
+    print("commands of the first trial:")
+    shape = Shape(**first.job()["shape"])
+    for command in (*shape_commands(shape),
+                    *route_commands(first.initcwnd, first.initrwnd, first.congestion_control)):
+        print(f"  {command}")
+    print(f"  client: {first.client} http://…/{first.response_bytes}")
+    print(f"expected time: about {expected_s(trials, engine, jobs):.0f} s ({engine} engine)")
+
+
+def expected_s(trials: list[Trial], engine: str, jobs: int) -> float:
+    """Wall seconds that a run will take, roughly."""
+    if engine == "uml":
+        return GUEST_START_S + GUEST_FETCH_S * len(trials) / min(jobs, len(trials))
+    # handshake, request, two more round trips, and the FINs
+    return sum(HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
+               + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000) for trial in trials)
+
+
+def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
+            arguments: argparse.Namespace) -> tuple[Path, list[Record]]:
+    """Measure what has no record yet; return the run's folder and all its records."""
+    started = time.monotonic()
+    run = runs.open_run(arguments.results, scenario.name, engine.name, trials, arguments.fresh)
+    try:
+        missing = run.missing(trials)
+        if run.resumed:
+            say(f"resuming {run.folder}: {len(run.records)} of {len(trials)} trials are there")
+        else:
+            run.facts.update(describe(scenario, engine, arguments))
+            run.save()
+        by_id = {trial.id: trial for trial in missing}
+        emulated_s = 0.0
+        file = run.open_records()
+        try:
+            with Progress(len(trials), len(run.records), scenario.name) as progress:
+                for seen in engine.run([trial.job() for trial in missing], scenario.sysctls,
+                                       run.work_folder):
+                    record = judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
+                                   seen.server_pcap, exact=engine.exact)
+                    file.append(record)
+                    run.records.append(record)
+                    run.facts.setdefault("first_record_after_s",
+                                         round(time.monotonic() - started, 3))
+                    emulated_s += seen.content.get("duration_s", 0.0)
+                    progress.step()
+        finally:
+            file.close()
+        run.facts["emulated_s"] = round(run.facts.get("emulated_s", 0.0) + emulated_s, 3)
+        run.facts["wall_s"] = round(run.facts.get("wall_s", 0.0) + time.monotonic() - started, 3)
+        run.finish()
+        return run.folder, run.records
+    finally:
+        run.close()
+        runs.give_to_invoking_user(run.folder)
+
+
+def describe(scenario: Scenario, engine: Engine, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What run.json says about a run before it starts."""
+    return {"scenario": scenario.name, "scenario_file": scenario.text, "seed": arguments.seed,
+            "arguments": sys.argv[1:], "jobs": engine.jobs, "virtual_time": engine.exact,
+            "partial": scenarios.is_partial(overrides_of(arguments)),
+            **provenance.of_this_machine(PROJECT)}
+
+
+def overrides_of(arguments: argparse.Namespace) -> Overrides:
+    return Overrides(rtt_ms=arguments.rtt, bandwidth_kbps=arguments.bw, initcwnd=arguments.iw,
+                     response_bytes=arguments.size, repeat=arguments.repeat,
+                     client=arguments.client)
+
+
+def run_scenario(name: str, arguments: argparse.Namespace) -> int:
+    """Measure one scenario, print its tables, draw it; return the exit status."""
+    scenario = scenarios.load(name)
+    overrides = overrides_of(arguments)
+    trials = scenarios.expand(scenario, overrides)
+    engine = choose_engine(arguments.engine, arguments.jobs)
+    if arguments.dry_run:
+        dry_run(scenario, trials, engine.name, engine.jobs)
+        return errors.OK
+    try:
+        folder, records = measure(scenario, trials, engine, arguments)
+    except EngineCannot as error:
+        raise CannotError(str(error)) from error
+    except EngineError as error:
+        raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
+                               ) from error
+    partial = scenarios.is_partial(overrides)
+    print(table.of_cells(records) if partial else table.of_scenario(scenario, records))
+    print(folder / runs.TRIALS_CSV)
+    if not partial and not arguments.no_figures:
+        draw(name, arguments)
+    return status_of(records)
+
+
+def draw(name: str, arguments: argparse.Namespace) -> None:
+    """Run plot.py; it prints the figures' paths."""
+    command = [sys.executable, str(PROJECT / "plot.py"), "--scenario", name,
+               "--results", str(arguments.results), "--figures", str(arguments.figures)]
+    sys.stdout.flush()
+    done = subprocess.run(command, check=False)
+    if done.returncode != 0:
+        raise FirstFlightError(f"{name} is measured, but not drawn (plot.py ended with status"
+                               f" {done.returncode})")
+
+
+def status_of(records: list[Record]) -> int:
+    if not all(record.ok for record in records):
+        return errors.FAILED
+    if any(record.verdict == FAIL for record in records):
+        return errors.VERDICT
+    return errors.OK
+
+
+def main(argv: list[str]) -> int:
+    arguments = parse(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if arguments.list:
+            list_scenarios()
+            return errors.OK
+        # The worst status of several scenarios: a failure before a verdict.
+        statuses = [run_scenario(name, arguments) for name in arguments.scenario]
+        return next((status for status in (errors.FAILED, errors.VERDICT)
+                     if status in statuses), errors.OK)
+    except FirstFlightError as error:
+        say(f"run.sh: {error}")
+        return error.exit_status
+    except KeyboardInterrupt:
+        say("run.sh: interrupted; what is measured is kept, the same command resumes")
+        return errors.INTERRUPTED
+    except OSError as error:
+        say(f"run.sh: {error.filename or 'writing results'}: {error.strerror}; what is measured"
+            " is kept, the same command resumes")
+        return errors.FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The library the rest stands on; needs neither root nor Mininet nor matplotlib."""

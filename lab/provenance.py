@@ -1,0 +1,54 @@
+"""What a run was measured with: machine, kernels, tools, project version."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def of_this_machine(project: Path) -> dict[str, Any]:
+    """Facts for run.json that hold for the whole run; "" where one cannot be had."""
+    return {
+        "machine": {"kernel": platform.release(), "processor": processor(),
+                    "cpus": os.cpu_count(), "system": system()},
+        "tools": {"python": sys.version.split()[0],
+                  "curl": first_line(["curl", "--version"]),
+                  "iproute2": first_line(["ip", "-V"])},
+        "project": {"commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
+                    "changed": bool(first_line(["git", "-C", str(project), "status",
+                                                "--porcelain", "--untracked-files=no"]))},
+    }
+
+
+def first_line(command: list[str]) -> str:
+    """The first line that a command prints, "" if it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.split("\n", 1)[0].strip() if done.returncode == 0 else ""
+
+
+def processor() -> str:
+    return value_of(Path("/proc/cpuinfo"), "model name", ":")
+
+
+def system() -> str:
+    return value_of(Path("/etc/os-release"), "PRETTY_NAME", "=").strip('"')
+
+
+def value_of(path: Path, key: str, separator: str) -> str:
+    """The first value of `key` in a file of keys and values, "" if there is none."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        name, found, value = line.partition(separator)
+        if found and name.strip() == key:
+            return value.strip()
+    return ""

@@ -1,0 +1,172 @@
+"""Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv and run.json.
+
+A run that was interrupted is resumed by the next one that asks for the same;
+nothing is ever overwritten. `latest` is a link to the newest run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from lab.errors import FirstFlightError
+from lab.records import COLUMNS, Record, RecordFile, RecordsError, read_records
+from lab.trial import Trial
+
+RUN_JSON = "run.json"
+TRIALS_CSV = "trials.csv"
+RUNNING, COMPLETE = "running", "complete"
+
+
+@dataclass
+class Run:
+    """One run folder, locked by the process that measures into it.
+
+    facts: the content of run.json. records: what it holds already.
+    """
+
+    folder: Path
+    facts: dict[str, Any]
+    records: list[Record]
+    resumed: bool
+    _lock: int
+
+    @property
+    def work_folder(self) -> Path:
+        """Where engines put what is theirs; gone when the run is complete."""
+        return self.folder / "work"
+
+    def missing(self, trials: Iterable[Trial]) -> list[Trial]:
+        """The trials that have no record yet, in the order given."""
+        measured = {record.trial for record in self.records}
+        return [trial for trial in trials if trial not in measured]
+
+    def open_records(self) -> RecordFile:
+        return RecordFile(self.folder / TRIALS_CSV)
+
+    def save(self) -> None:
+        """Write run.json aside, then rename: it is whole at any moment."""
+        aside = self.folder / f".{RUN_JSON}"
+        aside.write_text(json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
+        aside.replace(self.folder / RUN_JSON)
+
+    def finish(self) -> None:
+        self.facts["state"] = COMPLETE
+        self.facts["finished_at"] = now_text()
+        self.save()
+        shutil.rmtree(self.work_folder, ignore_errors=True)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+def open_run(results: Path, scenario: str, engine: str, trials: list[Trial],
+             fresh: bool) -> Run:
+    """The newest unfinished run of exactly these trials, or a new one.
+
+    A run that another process is still measuring is left alone. Raises
+    FirstFlightError where the folder cannot be written.
+    """
+    home = results / scenario
+    identity = selection_hash(trials)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not fresh:
+            for folder in newest_first(home):
+                run = _resume(folder, engine, identity)
+                if run is not None:
+                    return run
+        return _create(home, engine, identity)
+    except OSError as error:
+        raise FirstFlightError(f"{error.filename or home}: {error.strerror}: results cannot be"
+                               " written there") from error
+
+
+def newest_first(home: Path) -> list[Path]:
+    """The run folders of one scenario; their names begin with the time."""
+    return sorted((folder for folder in home.glob("*-*") if (folder / RUN_JSON).is_file()
+                   and not folder.is_symlink()), reverse=True)
+
+
+def selection_hash(trials: list[Trial]) -> str:
+    """Names a set of trials and the columns they are recorded in."""
+    text = "\n".join([*COLUMNS, *sorted(trial.id for trial in trials)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The content of a folder's run.json, {} where it cannot be read."""
+    try:
+        facts = json.loads((folder / RUN_JSON).read_text())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def now_text() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _resume(folder: Path, engine: str, identity: str) -> Run | None:
+    facts = read_facts(folder)
+    if (facts.get("state"), facts.get("engine"), facts.get("selection")) \
+            != (RUNNING, engine, identity):
+        return None
+    lock = _try_lock(folder)
+    if lock is None:
+        return None
+    try:
+        records = read_records(folder / TRIALS_CSV)
+    except RecordsError:
+        os.close(lock)
+        return None  # its header was never written, or it is damaged: leave it, begin anew
+    shutil.rmtree(folder / "work", ignore_errors=True)
+    return Run(folder, facts, records, True, lock)
+
+
+def _create(home: Path, engine: str, identity: str) -> Run:
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    folder = home / f"{stamp}-{engine}"
+    folder.mkdir()
+    lock = _try_lock(folder)
+    assert lock is not None  # nobody else knows the folder yet
+    facts = {"state": RUNNING, "engine": engine, "selection": identity, "started_at": now_text()}
+    run = Run(folder, facts, [], False, lock)
+    run.save()
+    _point_latest(home, folder.name)
+    return run
+
+
+def _try_lock(folder: Path) -> int | None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _point_latest(home: Path, name: str) -> None:
+    aside = home / ".latest"
+    aside.unlink(missing_ok=True)
+    aside.symlink_to(name)
+    aside.replace(home / "latest")
+
+
+def give_to_invoking_user(*paths: Path) -> None:
+    """After sudo, results belong to whoever called it (SUDO_UID, SUDO_GID)."""
+    if os.geteuid() != 0 or "SUDO_UID" not in os.environ:
+        return
+    owner = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
+    for path in paths:
+        for entry in (path, *path.rglob("*")):
+            os.chown(entry, *owner, follow_symlinks=False)

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The test command: installs what the tests need, then runs them all.
+#   ./test.sh                    everything
+#   ./test.sh -k verdict         flags go to pytest
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+./install.sh --test
+
+echo "== shellcheck" >&2
+shellcheck ./*.sh engines/guest/*.sh .ci/run
+echo "== pyflakes" >&2
+/usr/bin/python3 -m pyflakes ./*.py engines lab tests benchmarks
+echo "== mypy" >&2
+/usr/bin/python3 -m mypy
+echo "== pytest" >&2
+exec /usr/bin/python3 -m pytest "$@"

@@ -1,0 +1,63 @@
+"""What live tests share: the guest kernel, and a run of the driver."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engines.uml import find_kernel
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+Driver = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Path:
+    """The guest kernel. Its absence fails a live test: ./test.sh builds it first."""
+    found = find_kernel()
+    assert found is not None, "no guest kernel: run ./install.sh"
+    return found
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def drive(results: Path, kernel: Path) -> Driver:
+    """run.sh with flags, its results and figures in a folder of the test's own."""
+    def run(*flags: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command(results, *flags), capture_output=True, text=True,
+                              timeout=timeout_s, check=False)
+    return run
+
+
+def command(results: Path, *flags: str) -> list[str]:
+    return [str(PROJECT / "run.sh"), "--results", str(results),
+            "--figures", str(results.parent / "figures"), *flags]
+
+
+def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
+    """The rows of the newest run, as text."""
+    with (results / scenario / "latest" / "trials.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def processes_with(word: str) -> list[int]:
+    """The processes, not zombies, whose command line contains a word."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if word.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has ended meanwhile
+    return found

@@ -1,0 +1,109 @@
+"""The driver end to end: real Mininet, real netem, real TCP, in the guest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.live.conftest import Driver, command, processes_with, rows
+
+SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
+
+
+def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
+    done = drive(*SMALL)
+    assert done.returncode == 0, done.stderr
+    measured = rows(results)
+    assert len(measured) == 8
+    for row in measured:
+        assert row["ok"] == "true" and row["verdict"] == "pass", row["verdict_reason"]
+        assert row["seen_initcwnd"] == row["initcwnd"]
+        assert int(row["seen_first_flight"]) == min(int(row["initcwnd"]), 7)
+        assert abs(float(row["seen_rtt_ms"]) - float(row["rtt_ms"])) < 0.05
+        if row["retransmissions"] == "0":
+            assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
+    # 100 ms, 1 Mbit/s: the larger window saves most of one round trip.
+    total = {row["initcwnd"]: float(row["total_ms"]) for row in measured
+             if row["rtt_ms"] == "100" and row["bandwidth_kbps"] == "1000"}
+    assert 70 < total["3"] - total["10"] < 100
+    facts = json.loads((results / "zhao2019" / "latest" / "run.json").read_text())
+    assert facts["state"] == "complete" and facts["virtual_time"] is True
+    assert facts["emulated_s"] > 3 * 0.1
+
+
+def test_values_outside_the_scenario_are_measured(drive: Driver, results: Path) -> None:
+    done = drive("--rtt", "77", "--bw", "1234", "--iw", "4", "--size", "20000")
+    assert done.returncode == 0, done.stderr
+    (row,) = rows(results)
+    assert (row["rtt_ms"], row["bandwidth_kbps"], row["seen_initcwnd"]) == ("77", "1234", "4")
+    assert abs(float(row["seen_bandwidth_kbps"]) - 1234) < 2
+
+
+def test_wget_fetches_too(drive: Driver, results: Path) -> None:
+    done = drive("--rtt", "100", "--bw", "1000", "--client", "wget")
+    assert done.returncode == 0, done.stderr
+    for row in rows(results):
+        assert row["client"] == "wget" and row["verdict"] == "pass"
+        # wget's time is that of its process; in virtual time starting costs nothing.
+        assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
+
+
+def test_two_runs_are_identical_but_for_time_stamps(drive: Driver, results: Path) -> None:
+    seen = []
+    for jobs in ("1", "2"):
+        assert drive(*SMALL, "--fresh", "--jobs", jobs).returncode == 0
+        seen.append(sorted(tuple(value for column, value in row.items()
+                                 if column != "measured_at") for row in rows(results)))
+    assert seen[0] == seen[1]
+
+
+def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) -> None:
+    flags = ("--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000", "--iw", "3,10")
+    first = subprocess.Popen(command(results, *flags), stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, start_new_session=True)
+    trials = results / "zhao2019" / "latest" / "trials.csv"
+    wait_until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 5, "six rows")
+    os.kill(first.pid, signal.SIGKILL)  # experiment.py itself: run.sh has exec'd it
+    first.wait()
+    wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
+    before = trials.read_text().splitlines()
+    folder = trials.parent.resolve()
+    with trials.open("a") as torn:
+        torn.write("zhao2019,20,25")  # a row cut short, as a crash leaves it
+
+    second = subprocess.run(command(results, *flags), capture_output=True, text=True,
+                            timeout=300, check=False)
+    assert second.returncode == 0, second.stderr
+    assert "resuming" in second.stderr
+    assert trials.parent.resolve() == folder
+    assert trials.read_text().splitlines()[:len(before)] == before
+    measured = rows(results)
+    cells = {(row["rtt_ms"], row["bandwidth_kbps"], row["initcwnd"]) for row in measured}
+    assert len(measured) == len(cells) == 5 * 4 * 2
+    assert not (folder / "work").exists()
+    assert not processes_with(str(results))
+
+
+def test_an_interrupt_keeps_what_is_measured(results: Path, kernel: Path) -> None:
+    run = subprocess.Popen(command(results), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True)
+    trials = results / "zhao2019" / "latest" / "trials.csv"
+    wait_until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 5, "six rows")
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "interrupted" in said and "Traceback" not in said
+    assert len(rows(results)) >= 5
+    wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
+
+
+def wait_until(condition: object, awaited: str, deadline_s: float = 120) -> None:
+    deadline = time.monotonic() + deadline_s
+    assert callable(condition)
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {deadline_s:g} s for {awaited}"
+        time.sleep(0.02)

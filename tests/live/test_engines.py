@@ -1,0 +1,100 @@
+"""The engines themselves: verdicts that must fail, a dead server, real time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engines.job import EngineError, JobFolder
+from engines.uml import UmlEngine, guest_command
+from lab.records import FAIL, PASS, Record
+from lab.trial import Trial
+from lab.verify import judge
+
+TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
+              queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=27,
+              congestion_control="cubic", client="curl", response_bytes=9000, repeat=1)
+
+
+def measured(kernel: Path, folder: Path, asked: Trial, installed: Trial) -> Record:
+    """Measure on a network set up as `installed`, judge it as if `asked` had been."""
+    job = installed.job()
+    (seen,) = UmlEngine(kernel, 1).run([job], {}, folder)
+    return judge(asked, seen.content, seen.client_pcap, seen.server_pcap, exact=True)
+
+
+def test_what_is_asked_passes(kernel: Path, tmp_path: Path) -> None:
+    record = measured(kernel, tmp_path, TRIAL, TRIAL)
+    assert (record.verdict, record.verdict_reason) == (PASS, "")
+
+
+@pytest.mark.parametrize(("wrong", "named"), [
+    ({"bandwidth_kbps": 900.0}, "bandwidth"),
+    ({"initcwnd": 4}, "window"),
+    ({"rtt_ms": 101.0}, "RTT"),
+    ({"response_bytes": 9001}, "size"),
+])
+def test_the_verdict_catches_a_wrong_network(kernel: Path, tmp_path: Path,
+                                             wrong: dict[str, Any], named: str) -> None:
+    record = measured(kernel, tmp_path, TRIAL, replace(TRIAL, **wrong))
+    if named == "size":
+        assert not record.ok and "size" in record.error
+        return
+    assert record.ok and record.verdict == FAIL
+    assert named.lower() in record.verdict_reason.lower()
+
+
+def test_a_queue_that_overflows_is_seen(kernel: Path, tmp_path: Path) -> None:
+    small = replace(TRIAL, queue_packets=3, response_bytes=30_000)
+    record = measured(kernel, tmp_path, small, small)
+    assert record.ok and record.lost_segments and record.retransmissions
+
+
+def test_a_kernel_that_does_not_boot_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "linux"
+    broken.write_text("#!/bin/sh\necho no kernel here\nexit 1\n")
+    broken.chmod(0o755)
+    with pytest.raises(EngineError, match="no kernel here"):
+        list(UmlEngine(broken, 1).run([TRIAL.job()], {}, tmp_path / "work"))
+
+
+def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "guest"
+    target = Path(__file__).resolve().parent / "written-by-the-guest"
+    status = in_guest(kernel, folder, ["touch", str(target)], real_time=False)
+    assert status != 0 and not target.exists()
+    assert in_guest(kernel, tmp_path / "again", ["touch", "/mnt/mine"], real_time=False) == 0
+    assert (tmp_path / "again" / "mine").exists()
+
+
+def test_the_host_engine_in_real_time(kernel: Path, tmp_path: Path) -> None:
+    """The guest without time travel is a machine with netem: there the host engine runs."""
+    folder = tmp_path / "guest"
+    status = in_guest(kernel, folder, [
+        "/usr/bin/python3", "experiment.py", "--engine", "host", "--scenario", "zhao2019",
+        "--rtt", "50", "--bw", "1000", "--results", "/mnt/results"], real_time=True)
+    said = (folder / "console.log").read_text()
+    assert status == 0, said
+    (table,) = folder.glob("results/zhao2019/*-host/trials.csv")
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["initcwnd"] for row in rows] == ["3", "10"]
+    for row in rows:
+        assert row["verdict"] == "pass", row["verdict_reason"]
+        assert abs(float(row["seen_rtt_ms"]) - 50) < 3
+
+
+def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool) -> int:
+    """Run a command as root in a guest that may write to `folder` (its /mnt)."""
+    JobFolder(folder, [], {})
+    (folder / "command.json").write_text(json.dumps(command))
+    with (folder / "console.log").open("wb") as console:
+        subprocess.run(guest_command(kernel, folder, real_time), stdin=subprocess.DEVNULL,
+                       stdout=console, stderr=subprocess.STDOUT, timeout=300, check=False)
+    return int((folder / "status").read_text())
