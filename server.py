@@ -4,10 +4,13 @@
 Serves bodies of any size, made on the fly, and writes one JSON line to its
 standard output for every response, with what TCP knew about it:
 
-    GET /<bytes>      a body of that many bytes
+    GET /<bytes>                         a body of that many bytes
+    GET /<bytes>?burst=<n>&gap_ms=<ms>   headers and the first n bytes at once,
+                                         the rest when the back-end has answered
 
 Headers and body leave in one write and TCP_NODELAY is set: two small writes
-would meet Nagle's algorithm and cost a round trip. The response latency is
+would meet Nagle's algorithm and cost a round trip. With a gap they are two,
+like the paper's Web search (section 4.1). The response latency is
 the paper's (section 2): from the first byte sent to the acknowledgement of
 the last one, the latter with the kernel's own time stamp
 (SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import heapq
 import json
 import selectors
 import signal
@@ -28,6 +32,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 LISTEN_BACKLOG = 4096
 MAX_REQUEST_BYTES = 16384
@@ -82,6 +87,8 @@ class Response:
     sha256: str
     start_ns: int
     pending: memoryview
+    later: memoryview  # what the back-end has not delivered yet
+    gap_ms: float
     end_offset: int  # of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does
     close: bool
 
@@ -113,15 +120,20 @@ class Server:
         self.listener.setblocking(False)
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.accepted = 0
+        # Back-end answers that are due: (monotonic time in s, connection number, connection).
+        self.due: list[tuple[float, int, Connection]] = []
 
     def serve(self) -> None:
         report({"event": "listening"})
         while True:
-            for key, events in self.selector.select():
+            wait_s = max(0.0, self.due[0][0] - time.monotonic()) if self.due else None
+            for key, events in self.selector.select(wait_s):
                 if key.data is None:
                     self._accept()
                 else:
                     self._service(key.data, events)
+            while self.due and self.due[0][0] <= time.monotonic():
+                self._continue(heapq.heappop(self.due)[2])
 
     def _accept(self) -> None:
         try:
@@ -137,6 +149,14 @@ class Server:
         self.accepted += 1
         connection = Connection(accepted, peer, at_accept, self.accepted)
         self.selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _continue(self, connection: Connection) -> None:
+        """The back-end has answered: send the rest."""
+        response = connection.sending
+        if response is None or connection.socket.fileno() < 0:
+            return  # the client has left meanwhile
+        response.pending, response.later = response.later, response.later[:0]
+        self._service(connection, selectors.EVENT_WRITE)
 
     def _service(self, connection: Connection, events: int) -> None:
         try:
@@ -179,15 +199,19 @@ class Server:
 
     def _respond(self, connection: Connection, head: bytes) -> Response:
         method, path, close = parse_request(head)
-        size = body_size(path)
-        status = "404 Not Found" if size is None else "200 OK"
-        body = make_body(size or 0)
-        headers = (f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n"
+        wanted = parse_path(path)
+        body = make_body(wanted.body_bytes) if wanted else b""
+        headers = (f"HTTP/1.1 {'200 OK' if wanted else '404 Not Found'}\r\n"
+                   f"Content-Length: {len(body)}\r\n"
                    + ("Connection: close\r\n" if close else "") + "\r\n").encode()
-        payload = headers + (b"" if method == "HEAD" else body)
+        payload = memoryview(headers + (b"" if method == "HEAD" else body))
+        at_once = len(payload)
+        if wanted and wanted.gap_ms > 0:
+            at_once = min(at_once, len(headers) + wanted.burst_bytes)
         connection.responses += 1
         return Response(path, len(head) + 4, len(headers), len(body),
-                        hashlib.sha256(body).hexdigest(), time.time_ns(), memoryview(payload),
+                        hashlib.sha256(body).hexdigest(), time.time_ns(), payload[:at_once],
+                        payload[at_once:], wanted.gap_ms if wanted else 0.0,
                         connection.sent_bytes + len(payload) - 1, close)
 
     def _send(self, connection: Connection) -> None:
@@ -203,8 +227,12 @@ class Server:
                 return
             connection.sent_bytes += sent
             response.pending = response.pending[sent:]
-        connection.sending = None
         self._watch(connection, selectors.EVENT_READ)
+        if response.later:
+            due = time.monotonic() + response.gap_ms / 1000
+            heapq.heappush(self.due, (due, connection.number, connection))
+            return
+        connection.sending = None
         if response.close:
             connection.socket.shutdown(socket.SHUT_WR)
         else:
@@ -265,12 +293,26 @@ def parse_request(head: bytes) -> tuple[str, str, bool]:
     return words[0], words[1], headers.get("connection", keep) == "close"
 
 
-def body_size(path: str) -> int | None:
-    """The bytes that a path asks for, None where it is not a number in range."""
-    name = path.lstrip("/").partition("?")[0]
-    if not name.isdecimal() or int(name) > MAX_BODY_BYTES:
+@dataclass(frozen=True)
+class Wanted:
+    """What a path asks for: all at once, or a burst first and the rest after a gap."""
+
+    body_bytes: int
+    burst_bytes: int
+    gap_ms: float
+
+
+def parse_path(path: str) -> Wanted | None:
+    """What a path asks for, None where it is not a number in range."""
+    parts = urlsplit(path)
+    name = parts.path.lstrip("/")
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    try:
+        wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)))
+    except ValueError:
         return None
-    return int(name)
+    in_range = 0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
+    return wanted if in_range and 0 <= wanted.gap_ms < float("inf") else None
 
 
 def make_body(size: int) -> bytes:

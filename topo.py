@@ -188,7 +188,7 @@ class Switch(LinuxBridge):
 class StarTopo(Topo):
     """client – switch – server, plain links; all shaping comes afterwards."""
 
-    def build(self) -> None:  # type: ignore[override]
+    def build(self) -> None:
         switch = self.addSwitch("s1", cls=Switch)
         self.addLink(self.addHost("client", ip=f"{CLIENT_IP}/24"), switch)
         self.addLink(self.addHost("server", ip=f"{SERVER_IP}/24"), switch)

@@ -4,7 +4,9 @@ A scenario file opens with a comment line, the claim in one sentence, then::
 
     title = "…"            # one line
     source = "…"           # who published it, where
-    published_raw = "…"    # optional: raw values in paper/, one per cell
+
+    [sysctls]              # optional: TCP settings other than topo.TCP_SYSCTLS
+    "net.ipv4.tcp_sack" = "0"
 
     [defaults]             # what every sweep has unless it says otherwise
     response_bytes = [9000]
@@ -42,6 +44,18 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     metric = "total_ms"           # or latency_ms, see lab.records
     published = "paper_figure5.csv"   # optional, with its panel
     panel = "RTT"
+
+    [raw]                  # optional: published raw values, one fetch per cell
+    file = "zhao2019_raw.csv"
+    sweep = "grid"
+    metric = "total_ms"
+    extra_rtts = 1         # optional: round trips that the published values hold besides
+    extra_why = "…"
+    [[raw.defect]]         # optional: published values that cannot be compared
+    by = "rtt_ms"
+    values = [3000, 5000]
+    mark = "f"
+    why = "…"
 """
 
 from __future__ import annotations
@@ -193,17 +207,47 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Defect:
+    """Published values that cannot be compared: where, a mark of one letter, and why."""
+
+    by: str
+    values: tuple[float, ...]
+    mark: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Published raw values of a sweep's cells, file in paper/.
+
+    extra_rtts: round trips that the published values hold and ours do not.
+    """
+
+    file: str
+    sweep: str
+    metric: str
+    extra_rtts: float
+    extra_why: str
+    defects: tuple[Defect, ...]
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """One published experiment: what to measure and which figures it gives."""
+    """One published experiment: what to measure and which figures it gives.
+
+    sysctls: by name, what differs from topo.TCP_SYSCTLS; text: the whole file.
+    """
 
     name: str
     title: str
     claim: str
     source: str
-    published_raw: str
+    sysctls: dict[str, str]
     sweeps: tuple[Sweep, ...]
     axes: tuple[Axis, ...]
     figures: tuple[Figure, ...]
+    raw: Raw | None
+    text: str
 
     def sweep(self, name: str) -> Sweep:
         return next(sweep for sweep in self.sweeps if sweep.name == name)
@@ -216,17 +260,17 @@ class Scenario:
 class Overrides:
     """What the command line says in place of the scenario; None keeps the scenario's."""
 
-    rtt_ms: tuple[float, ...] | None = None
-    bandwidth_kbps: tuple[float, ...] | None = None
-    initcwnd: tuple[int, ...] | None = None
-    response_bytes: tuple[int, ...] | None = None
+    rtt_ms: Sequence[float] | None = None
+    bandwidth_kbps: Sequence[float] | None = None
+    initcwnd: Sequence[int] | None = None
+    response_bytes: Sequence[int] | None = None
     repeat: int | None = None
     client: str | None = None
     congestion_control: str | None = None
 
 
 FLAGS = {"rtt_ms": "--rtt", "bandwidth_kbps": "--bw", "initcwnd": "--iw",
-         "response_bytes": "--bytes", "repeat": "--repeat", "client": "--client",
+         "response_bytes": "--size", "repeat": "--repeat", "client": "--client",
          "congestion_control": "--congestion-control"}
 
 
@@ -296,21 +340,6 @@ def is_partial(overrides: Overrides) -> bool:
                for key in ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes"))
 
 
-def parse_values(quantity: str, text: str, flag: str) -> tuple[Any, ...]:
-    """Numbers from a command line, "20,50" or "20"; floats or ints as the quantity is.
-
-    Raises UsageError that names the flag.
-    """
-    values: list[Any] = []
-    for part in text.split(","):
-        try:
-            value = float(part)
-        except ValueError:
-            raise UsageError(f"{flag} {text}: {part.strip()!r} is not a number") from None
-        values.append(QUANTITIES[quantity].check(value, f"{flag} {text}"))
-    return tuple(dict.fromkeys(values))
-
-
 def bucket_value(by: str, rtt_ms: float, bandwidth_kbps: float, response_bytes: float) -> float:
     """The value that places a cell in a bucket of `by`, in the unit of its name."""
     return {"rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
@@ -342,20 +371,25 @@ def toml_fault(error: Exception, text: str) -> str:
 
 # Reading the tables of a scenario file ---------------------------------------
 
-SCENARIO_KEYS = ("title", "source", "published_raw", "defaults", "sweep", "axis", "figure")
+SCENARIO_KEYS = ("title", "source", "sysctls", "defaults", "sweep", "axis", "figure", "raw")
 DEFAULT_KEYS = ("response_bytes", "initcwnd", "initrwnd", "congestion_control", "client",
                 "repeat", "queue_packets", "loss_percent", "uplink")
 SWEEP_KEYS = ("name", "rtt_ms", "bandwidth_kbps", "pairs") + DEFAULT_KEYS
 AXIS_KEYS = ("by", "values", "labels", "shares_percent")
 FIGURE_KEYS = tuple(column.name for column in fields(Figure))
+RAW_KEYS = ("file", "sweep", "metric", "extra_rtts", "extra_why", "defect")
+DEFECT_KEYS = ("by", "values", "mark", "why")
 
 
 def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> Scenario:
     _known_keys(raw, SCENARIO_KEYS, file)
-    defaults = raw.get("defaults", {})
-    if not isinstance(defaults, dict):
-        raise UsageError(f"{file}: defaults has to be a table, [defaults]")
+    defaults = _table(raw, "defaults", file)
     _known_keys(defaults, DEFAULT_KEYS, f"{file}: [defaults]")
+    sysctls = _table(raw, "sysctls", file)
+    for key, value in sysctls.items():
+        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key):
+            raise UsageError(f'{file}: [sysctls]: {key} = {value!r} is not of the form'
+                             ' "net.ipv4.tcp_sack" = "0"')
     sweeps = tuple(_sweep({**defaults, **table}, where)
                    for table, where in _tables(raw, "sweep", "name", SWEEP_KEYS, file))
     if not sweeps:
@@ -365,9 +399,10 @@ def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> Scenario:
     figures = tuple(_figure(table, where)
                     for table, where in _tables(raw, "figure", "name", FIGURE_KEYS, file))
     return Scenario(name=name, title=_text(raw, "title", file), claim=_claim(text, file),
-                    source=_text(raw, "source", file),
-                    published_raw=_text(raw, "published_raw", file, ""),
-                    sweeps=sweeps, axes=axes, figures=figures)
+                    source=_text(raw, "source", file), sysctls=sysctls, sweeps=sweeps,
+                    axes=axes, figures=figures,
+                    raw=_raw(raw["raw"], sweeps, f"{file}: [raw]") if "raw" in raw else None,
+                    text=text)
 
 
 def _claim(text: str, file: str) -> str:
@@ -447,6 +482,28 @@ def _window(table: dict[str, Any], key: str, where: str) -> int:
     return int(QUANTITIES["initcwnd"].check(_value(table, key, where), f"{where}: {key}"))
 
 
+def _raw(table: dict[str, Any], sweeps: Sequence[Sweep], where: str) -> Raw:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: has to be a table")
+    _known_keys(table, RAW_KEYS, where)
+    defects = []
+    for row, row_where in _tables(table, "defect", "mark", DEFECT_KEYS, where):
+        by = _one_of(_value(row, "by", row_where), BUCKETED, f"{row_where}: by")
+        defects.append(Defect(
+            by=by, values=_checked_numbers(_value(row, "values", row_where), by,
+                                           f"{row_where}: values"),
+            mark=_text(row, "mark", row_where), why=_text(row, "why", row_where)))
+    extra_rtts = table.get("extra_rtts", 0)
+    if isinstance(extra_rtts, bool) or not isinstance(extra_rtts, (int, float)):
+        raise UsageError(f"{where}: extra_rtts: {extra_rtts!r} is not a number")
+    return Raw(file=_text(table, "file", where),
+               sweep=_one_of(_value(table, "sweep", where), [sweep.name for sweep in sweeps],
+                             f"{where}: sweep"),
+               metric=_one_of(_value(table, "metric", where), METRICS, f"{where}: metric"),
+               extra_rtts=float(extra_rtts), extra_why=_text(table, "extra_why", where, ""),
+               defects=tuple(defects))
+
+
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     """Whether the figure's sweep, axes and windows fit together; raises UsageError."""
     _one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
@@ -500,6 +557,13 @@ def _tables(raw: dict[str, Any], kind: str, key: str, known: Sequence[str],
             raise UsageError(f"{where}: there are two of them")
         named.append((table, where))
     return named
+
+
+def _table(raw: dict[str, Any], key: str, file: str) -> dict[str, Any]:
+    table = raw.get(key, {})
+    if not isinstance(table, dict):
+        raise UsageError(f"{file}: {key} has to be a table, [{key}]")
+    return table
 
 
 def _known_keys(table: dict[str, Any], known: Sequence[str], where: str) -> None:

@@ -1,0 +1,89 @@
+"""Weighted means and quantiles, and bootstrap confidence intervals.
+
+numpy is imported only where it is used: a run without intervals does not
+wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+RESAMPLES = 2000  # the ends of a 95 % interval then rest on 50 resamples each
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Mean of `values` with weights that need not sum to 1. Raises ValueError without weight."""
+    _check(values, weights)
+    return sum(value * weight for value, weight in zip(values, weights)) / sum(weights)
+
+
+def weighted_quantile(values: Sequence[float], weights: Sequence[float],
+                      quantile: float) -> float:
+    """The value below which `quantile` (0 to 1) of the weight lies.
+
+    The inverse of the weighted distribution function; where it is flat at
+    the quantile, the middle of the two values, so that equal weights and 0.5
+    give the ordinary median. Raises ValueError without weight.
+    """
+    _check(values, weights)
+    if not 0 <= quantile <= 1:
+        raise ValueError(f"quantile {quantile} is not between 0 and 1")
+    ordered = sorted((value, weight) for value, weight in zip(values, weights) if weight > 0)
+    total = sum(weight for _, weight in ordered)
+    below = 0.0
+    for position, (value, weight) in enumerate(ordered):
+        below += weight
+        if abs(below - quantile * total) < 1e-9 * total and position + 1 < len(ordered):
+            return (value + ordered[position + 1][0]) / 2
+        if below > quantile * total:
+            return value
+    return ordered[-1][0]
+
+
+def resampled_means(strata: Sequence[Sequence[float]], weights: Sequence[float],
+                    generator: numpy.random.Generator,
+                    resamples: int = RESAMPLES) -> NDArray[numpy.float64]:
+    """Bootstrap distribution of the weighted mean of the strata's means.
+
+    Each stratum (one cell of a sweep) is resampled by itself, since how often
+    a cell is measured is decided, not sampled (Efron and Tibshirani 1993,
+    section 8.3). Returns an array of shape (resamples,).
+    """
+    import numpy
+
+    means = numpy.zeros(resamples)
+    for values, weight in zip(strata, weights):
+        sample = numpy.asarray(values, dtype=float)
+        picks = generator.integers(len(sample), size=(resamples, len(sample)))
+        means += weight * sample[picks].mean(axis=1)
+    total: float = sum(weights)
+    return means / total
+
+
+def percentile_interval(values: NDArray[numpy.float64],
+                        confidence: float = 0.95) -> tuple[float, float]:
+    """The two ends between which `confidence` of the values lie."""
+    import numpy
+
+    tail = (1 - confidence) / 2 * 100
+    low, high = numpy.percentile(values, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def generator(seed: int) -> numpy.random.Generator:
+    """Random numbers that are the same in every run, so that figures are too."""
+    import numpy
+
+    return numpy.random.default_rng(seed)
+
+
+def _check(values: Sequence[float], weights: Sequence[float]) -> None:
+    if len(values) != len(weights):
+        raise ValueError(f"{len(values)} values with {len(weights)} weights")
+    if not sum(weights) > 0:
+        raise ValueError("the weights sum to nothing")
