@@ -32,11 +32,12 @@ from lab.scenario import Scenario
 
 PROJECT = Path(__file__).resolve().parent
 FORMATS = ("png", "svg", "pdf")
-# Dates and versions would make two drawings of the same data differ.
-METADATA = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+# Dates would make two drawings of the same data differ.
+METADATA: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None},
+                                        "pdf": {"CreationDate": None}}
 
 WIDTH_INCHES, HEIGHT_INCHES, DPI = 9.6, 5.6, 150
-AXES = (0.085, 0.235, 0.83, 0.54)  # left, bottom, width, height, as parts of the figure
+AXES = (0.085, 0.225, 0.83, 0.575)  # left, bottom, width, height, as parts of the figure
 BAR_WIDTH = 0.36  # of the distance between buckets
 # Two colours of Okabe and Ito (2008) that differ in every kind of colour vision, and in grey;
 # the text beside them is darker, to be read on white.
@@ -48,6 +49,10 @@ SMALL, MEDIUM, LARGE = 7.5, 9.0, 12.0  # points
 BUCKET_NAMES = {"rtt_ms": "RTT (ms)", "bandwidth_kbps": "Bandwidth (kbit/s)",
                 "bdp_bytes": "Bandwidth-delay product (bytes)",
                 "response_bytes": "Response (bytes)"}
+AVERAGED = {"rtt_ms": "RTT by the paper's shares",
+            "bandwidth_kbps": "bandwidth by the paper's shares",
+            "bdp_bytes": "bandwidth-delay products by the paper's shares",
+            "response_bytes": "response sizes by the paper's shares"}
 METRIC_NAMES = {"total_ms": "{client}'s total time, handshake included",
                 "latency_ms": "latency at the server, T_ACK − T_Res1"}
 
@@ -135,8 +140,8 @@ def absolute_scale(buckets: Iterable[Bucket]) -> Scale:
                             *(bucket.absolute_interval_ms or ())) if value is not None]
     low, high = min(values), max(values)
     if low >= 0.1:
-        # The shortest bar keeps a visible height, the highest marker its distance.
-        return Scale(10.0 ** math.floor(math.log10(low * 0.7)), high * 1.6, False)
+        # From 1 ms like the paper, or less: the shortest bar keeps a visible height.
+        return Scale(min(10.0 ** math.floor(math.log10(low * 0.7)), 1.0), high * 1.6, False)
     return Scale(min(low * 1.6, -0.25), max(high * 1.6, 10.0), True)
 
 
@@ -152,7 +157,7 @@ def set_absolute_axis(axes: Axes, scale: Scale) -> None:
     axes.yaxis.set_major_locator(FixedLocator(
         [tick for tick in ticks if scale.low <= tick <= scale.high]))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
     axes.set_ylabel("Absolute improvement (ms)", color=ABSOLUTE_TEXT, fontsize=MEDIUM)
     axes.tick_params(axis="y", colors=ABSOLUTE_TEXT, labelsize=MEDIUM)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
@@ -182,7 +187,7 @@ def set_percent_axis(axes: Axes, buckets: Iterable[Bucket], zero: float) -> None
          and -high * zero / (1 - zero) <= tick * step <= high]))
     axes.set_ylabel("Improvement (% of the baseline)", color=PERCENT_TEXT, fontsize=MEDIUM)
     axes.tick_params(axis="y", colors=PERCENT_TEXT, labelsize=MEDIUM)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
 
 
 def draw_bars(left: Axes, right: Axes, buckets: Sequence[Bucket], bottom: float) -> None:
@@ -230,16 +235,18 @@ def set_bucket_axis(axes: Axes, panel: Panel) -> None:
     for place, bucket in enumerate(buckets):
         write_at(axes, place - 0.03, -0.09, milliseconds(bucket.absolute_ms), ABSOLUTE_TEXT,
                  "right")
-        write_at(axes, place + 0.03, -0.09, f"{bucket.percent:.1f} %", PERCENT_TEXT, "left")
+        write_at(axes, place + 0.03, -0.09, f"{with_minus(bucket.percent, 1)} %", PERCENT_TEXT,
+                 "left")
         write_at(axes, place, -0.14, f"n = {bucket.n}", FAINT)
         if bucket.excluded.total:
             write_at(axes, place, -0.185, f"{bucket.excluded.total} left out", ALARM)
         if bucket.share_percent is not None:
             write_at(axes, place, 1.025, f"{bucket.share_percent:g} %", INK)
+    middle = (len(buckets) - 1) / 2
     if any(bucket.share_percent is not None for bucket in buckets):
-        write_at(axes, len(buckets) / 2 - 0.5, 1.07, "share of the paper's responses", FAINT)
-    write_at(axes, len(buckets) / 2 - 0.5, -0.255, BUCKET_NAMES[panel.figure.by], INK,
-             size=MEDIUM)
+        write_at(axes, middle, 1.07, "share of the paper's responses", FAINT)
+    write_at(axes, middle, -0.25 if panel.excluded.total else -0.215,
+             BUCKET_NAMES[panel.figure.by], INK, size=MEDIUM)
 
 
 def write_at(axes: Axes, place: float, height: float, text: str, color: str,
@@ -250,22 +257,26 @@ def write_at(axes: Axes, place: float, height: float, text: str, color: str,
 
 
 def milliseconds(value: float) -> str:
-    return f"{value:.1f} ms" if abs(value) < 1000 else f"{value:.0f} ms"
+    return f"{with_minus(value, 1 if abs(value) < 99.95 else 0)} ms"
+
+
+def with_minus(value: float, digits: int) -> str:
+    """Fixed decimals, a true minus sign, and never a negative zero."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def write_titles(drawn: Figure, scenario: Scenario, panel: Panel, kernel: str) -> None:
     figure = panel.figure
     metric = METRIC_NAMES[figure.metric].format(client=panel.client)
-    over = (f", averaged over {BUCKET_NAMES[figure.weights].partition(' (')[0]} by the same"
-            " shares" if figure.weights else "")
+    over = f", averaged over {AVERAGED[figure.weights]}" if figure.weights else ""
     left_out = f"; left out: {panel.excluded}" if panel.excluded.total else "; none left out"
-    drawn.text(0.5, 0.962, f"{figure.title}: {figure.baseline_initcwnd} →"
+    drawn.text(0.5, 0.965, f"{figure.title}: {figure.baseline_initcwnd} →"
                f" {figure.experiment_initcwnd} segments", fontsize=LARGE, weight="bold",
                color=INK, ha="center", va="center")
-    drawn.text(0.5, 0.923, f"real Linux TCP{f' {kernel}' if kernel else ''},"
+    drawn.text(0.5, 0.926, f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
                f" {panel.congestion_control}; {metric}{over}", fontsize=MEDIUM, color=INK,
                ha="center", va="center")
-    drawn.text(0.5, 0.888, f"{panel.n} trials verified on the wire{left_out}", fontsize=MEDIUM,
+    drawn.text(0.5, 0.892, f"{panel.n} trials verified on the wire{left_out}", fontsize=MEDIUM,
                color=ALARM if panel.excluded.total else INK, ha="center", va="center")
 
 
@@ -301,10 +312,10 @@ def find_run(scenario: Scenario, results: Path) -> tuple[Path, list[Record]]:
         try:
             analysis.panels(scenario, records)
         except MissingCells as error:
-            lacking = lacking or f"{folder.name} lacks cells: {error}"
+            lacking = lacking or f"in {folder.name}, {error.lacking}"
             continue
         if lacking:
-            say(f"drawing {folder.name}, since {lacking}")
+            say(f"drawing {folder.name}: {lacking}")
         return folder, records
     reason = f"no run covers the figures; {lacking}" if lacking else "there is no run to draw"
     raise FirstFlightError(f"{home}: {reason}; measure the whole scenario with"

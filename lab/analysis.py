@@ -21,7 +21,14 @@ Cell = tuple[float, float, int]  # rtt_ms, bandwidth_kbps, response_bytes
 
 
 class MissingCells(FirstFlightError):
-    """A figure needs cells that were not measured; the message says how to measure them."""
+    """A figure needs cells that were not measured.
+
+    lacking: which; the message adds the command that measures them.
+    """
+
+    def __init__(self, lacking: str, measure: str) -> None:
+        super().__init__(f"{lacking}; measure with {measure}")
+        self.lacking = lacking
 
 
 class NothingCounts(FirstFlightError):
@@ -220,18 +227,15 @@ def _check_cells(scenario: Scenario, figure: Figure,
     missing = [cell for cell in asked
                if any((cell, initcwnd) not in by_cell for initcwnd in windows)]
     if missing:
-        raise MissingCells(f"{scenario.name} {figure.name}: {_listed(missing, len(asked))}"
-                           f" not measured; measure with {command(scenario, missing)}")
+        raise MissingCells(f"{_listed(missing, len(asked))} of {scenario.name} {figure.name}"
+                           " were not measured", command(scenario, missing))
 
 
-def _listed(missing: list[Cell], asked: int) -> str:
-    if len(missing) == asked:
-        return f"all {asked} cells are"
+def _listed(missing: Sequence[Cell], asked: int) -> str:
     shown = ", ".join(f"RTT {plain(rtt_ms)} ms at {plain(bandwidth_kbps)} kbit/s"
                       for rtt_ms, bandwidth_kbps, _ in missing[:3])
     more = ", …" if len(missing) > 3 else ""
-    verb = "is" if len(missing) == 1 else "are"
-    return f"{len(missing)} of {asked} cells ({shown}{more}) {verb}"
+    return f"{len(missing)} of {asked} cells ({shown}{more})"
 
 
 def command(scenario: Scenario, cells: Sequence[Cell]) -> str:

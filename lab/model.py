@@ -37,11 +37,19 @@ MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
 _SYN_MSS = 1460  # what the receive window is counted in (tcp_select_initial_window)
 _WINDOW_SCALE = 128  # with the default tcp_rmem[2] of 6 MB
 _DEFAULT_WINDOW = 44 * _SYN_MSS  # half of tcp_rmem[1], in whole segments
+_HYSTART_WINDOW = 16  # hystart_low_window, segments
 _MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 _DELAYED_ACK_NS = 40_000_000  # TCP_DELACK_MIN
 # The window's limit until the receive buffer grows: tcp_rmem[1] times the
 # share of a received skb that is payload (scaling_ratio, in 256ths).
 _RECEIVE_BUFFER = 131072
+
+# Why TCP sends again what was not lost.
+SYN_TIMER = "SYN timer (1 s) shorter than the RTT"
+SYN_ACK_TIMER = "SYN-ACK timer (1 s) shorter than the RTT"
+FALLBACK_TIMER = "retransmission timer (3 s after a retransmitted SYN-ACK) shorter than the RTT"
+RETRANSMISSION_TIMER = "retransmission timer shorter than the wait in the queue"
+PROBE = "tail loss probe: the acknowledgement takes longer than 2 SRTT"
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class Prediction:
     largest_window: congestion window when the last segment left.
     peak_queue: packets that waited at the bottleneck at most, the one being
         sent included.
+    is_slow_start_only: whether HyStart had no say: no acknowledgement met a
+        window of 16 segments with data left to send.
     """
 
     connect_ms: float
@@ -84,6 +94,7 @@ class Prediction:
     first_flight: int
     largest_window: int
     peak_queue: int
+    is_slow_start_only: bool
 
 
 def eq1_latency_s(response_segments: float, initcwnd: int, rtt_s: float,
@@ -131,7 +142,7 @@ def predict(transfer: Transfer) -> Prediction:
         total_ms=course.last_arrival / 1e6,
         latency_ms=(course.last_acknowledged - requested) / 1e6,
         first_flight=course.first_flight, largest_window=course.sender.window,
-        peak_queue=down.peak_queue)
+        peak_queue=down.peak_queue, is_slow_start_only=not course.met_hystart)
 
 
 class _Link:
@@ -264,10 +275,13 @@ class _Course:
         self.count = 0
         self.first_arrival = self.last_arrival = self.last_acknowledged = 0
         self.first_flight = 0
+        self.met_hystart = False
 
     def run(self) -> None:
         self._transmit(self.start)
         self.first_flight = len(self.sender.in_flight)
+        if self.sender.sent == self.sender.size and self.first_flight < self.sender.window:
+            self.down.send(self.start, HEADER_BYTES)  # nothing is left for the FIN to ride on
         while self.events:
             now, _, kind, details = heapq.heappop(self.events)
             if kind == "data":
@@ -298,6 +312,8 @@ class _Course:
         self._at(self.up.send(now, HEADER_BYTES), "ack", upto, window)
 
     def _acknowledged(self, now: int, upto: int, window: int) -> None:
+        if self.sender.window >= _HYSTART_WINDOW and self.sender.sent < self.sender.size:
+            self.met_hystart = True
         self.sender.acknowledge(upto, window)
         if upto >= self.sender.size:
             self.last_acknowledged = now

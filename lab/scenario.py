@@ -83,6 +83,7 @@ CLIENTS = ("curl", "wget")
 KINDS = ("improvement",)
 METRICS = ("total_ms", "latency_ms")
 BUCKETED = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_bytes")
+MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each
 
 
@@ -101,6 +102,9 @@ class Quantity:
         """The value as a number; raises UsageError beginning with `where`."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"{where}: {value!r} is not a number")
+        if isinstance(value, int) and value.bit_length() > 64:
+            raise UsageError(f"{where}: a number of {len(f'{value:x}')} hexadecimal digits is"
+                             " out of range")
         if not math.isfinite(value):
             raise UsageError(f"{where}: {value} is not a finite number")
         if self.whole and value != int(value):
@@ -292,7 +296,7 @@ def load(name: str, folder: Path = SCENARIOS) -> Scenario:
         raw = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also for a number of thousands of digits
         raise UsageError(f"{file}: {toml_fault(error, text)}") from error
     scenario = _scenario(name, raw, text, file)
     for figure in scenario.figures:
@@ -307,8 +311,14 @@ def expand(scenario: Scenario, overrides: Overrides = Overrides()) -> list[Trial
     shape stand together, since re-shaping costs time; shapes, and trials
     within one, stand in the order of the file. Raises UsageError.
     """
+    sweeps = apply(scenario, overrides).sweeps
+    count = sum(len(sweep.networks) * len(sweep.response_bytes) * len(sweep.initcwnd)
+                * sweep.repeat for sweep in sweeps)
+    if count > MOST_TRIALS:
+        raise UsageError(f"{scenario.name}: {count} trials are asked for, at most {MOST_TRIALS}"
+                         " fit in one run")
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
-    for sweep in apply(scenario, overrides).sweeps:
+    for sweep in sweeps:
         for trial in sweep.trials(scenario.name):
             shape = (trial.rtt_ms, trial.bandwidth_kbps, trial.uplink_kbps,
                      trial.queue_packets, trial.loss_percent)
@@ -338,6 +348,15 @@ def is_partial(overrides: Overrides) -> bool:
     """Whether other cells than the scenario's are asked for, so that no figure is expected."""
     return any(getattr(overrides, key) is not None
                for key in ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes"))
+
+
+def covers(scenario: Scenario, overrides: Overrides) -> bool:
+    """Whether the overrides leave every cell and window of the scenario in, for its figures."""
+    def settings(trials: list[Trial]) -> set[tuple[float, ...]]:
+        return {(trial.rtt_ms, trial.bandwidth_kbps, trial.response_bytes, trial.initcwnd)
+                for trial in trials}
+
+    return settings(expand(scenario)) <= settings(expand(scenario, overrides))
 
 
 def bucket_value(by: str, rtt_ms: float, bandwidth_kbps: float, response_bytes: float) -> float:
@@ -525,6 +544,8 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
             raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
                              " say by which axis they are weighted")
         return
+    if figure.weights == figure.by:
+        raise UsageError(f"{where}: weights: has to be another axis than by")
     weights = scenario.axis(figure.weights)
     if weights is None or not weights.shares_percent:
         raise UsageError(f"{where}: weights: there is no [[axis]] with"

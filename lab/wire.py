@@ -72,6 +72,11 @@ class Segment:
         return self.seq + self.payload_bytes
 
     @property
+    def end_with_fin(self) -> int:
+        """`end`, and one more for a FIN, which takes a number too."""
+        return self.end + bool(self.flags & FIN)
+
+    @property
     def is_fin(self) -> bool:
         return bool(self.flags & FIN)
 

@@ -1,0 +1,404 @@
+"""The verdict on one trial: is what was measured what was asked for?
+
+Nothing is believed because it was configured. The initial window, the RTT,
+the bandwidth, losses and retransmissions are looked up in the packets of that
+very trial; the transfer's size and digest are compared with the server's; and
+in virtual time every trial that retransmits nothing must take what lab.model
+computes, to the millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from lab import model
+from lab.model import Prediction, Transfer
+from lab.records import FAIL, PASS, SKIPPED, Record
+from lab.trial import Trial
+from lab.wire import SYN, CaptureError, Exchange, Segment, read_exchange
+
+_SYN_TIMER_MS = 1000.0  # TCP_TIMEOUT_INIT (RFC 6298, 2.1)
+_FALLBACK_TIMER_MS = 3000.0  # TCP_TIMEOUT_FALLBACK (RFC 6298, 5.7)
+_LEAST_TIMER_MS = 200.0  # TCP_RTO_MIN
+# A packet may leave netem a few microseconds after its time.
+_STAMP_MS = 0.005
+# A SYN that comes again is answered within this.
+_ANSWER_MS = 1.0
+# Linux takes some round trips in whole milliseconds (timestamps, jiffies).
+_CLOCK_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far what was seen may be from what was asked: the larger of ms and share.
+
+    model_ms is None where the model is no part of the verdict.
+    """
+
+    rtt_ms: float
+    rtt_share: float
+    bandwidth_share: float
+    spacing_ms: float
+    latency_ms: float
+    latency_share: float
+    model_ms: float | None
+    model_share: float
+
+
+# Virtual time: computing takes none, what remains is rounding.
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=_STAMP_MS,
+                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001)
+# Real time: timers fire late and processors are busy.
+REAL_TIME = Tolerances(rtt_ms=2.0, rtt_share=0.02, bandwidth_share=0.05, spacing_ms=1.0,
+                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison; seen and asked are words for the reader."""
+
+    name: str
+    passed: bool
+    seen: str
+    asked: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: seen {self.seen}, asked {self.asked}"
+
+
+@dataclass(frozen=True)
+class Retransmission:
+    """A segment sent again: why, as far as the wire tells.
+
+    cause: a sentence of lab.model, "" where packets were lost, None where
+        nothing explains it.
+    """
+
+    segment: Segment
+    cause: str | None
+
+
+def judge(trial: Trial, observation: dict[str, Any], client_pcap: bytes, server_pcap: bytes,
+          *, exact: bool) -> Record:
+    """The record of a trial: its measurements, what the wire says, and the verdict.
+
+    observation: one line of the worker (engines/worker.py); client_pcap and
+    server_pcap: the trial's packets. exact: whether time was virtual.
+    """
+    record = Record(trial=trial, ok=False, measured_at=_time(observation))
+    failure = _failure(observation)
+    if failure:
+        return replace(_with_wire(record, observation, client_pcap, server_pcap),
+                       error=failure)
+    fetch, said = observation["fetch"], observation["server"]
+    record = replace(record, ok=True, **_measured(fetch, said))
+    broken = [check for check in _integrity(trial, fetch, said) if not check.passed]
+    if broken:
+        return replace(record, ok=False, error=_reason(broken), verdict=FAIL,
+                       verdict_reason=_reason(broken))
+    try:
+        exchange = _exchange(observation, client_pcap, server_pcap)
+    except CaptureError as error:
+        return replace(record, verdict=FAIL, verdict_reason=f"capture: {error}")
+    return _judged(record, exchange, EXACT if exact else REAL_TIME)
+
+
+def _judged(record: Record, exchange: Exchange, tolerances: Tolerances) -> Record:
+    transfer = transfer_of(record)
+    prediction = model.predict(transfer)
+    again = explain(exchange)
+    record = replace(record, **_seen(record.trial, exchange, again),
+                     model_ms=prediction.total_ms, model_latency_ms=prediction.latency_ms)
+    failed = [check for check in (
+        *_window_checks(record, exchange, prediction),
+        *_link_checks(record, exchange, tolerances),
+        *_loss_checks(record, exchange, again, prediction),
+        *_time_checks(record, exchange, prediction, tolerances)) if not check.passed]
+    return replace(record, verdict=FAIL if failed else PASS, verdict_reason=_reason(failed))
+
+
+def transfer_of(record: Record) -> Transfer:
+    """What the model needs to know of a record whose transfer succeeded."""
+    trial = record.trial
+    return Transfer(rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps,
+                    uplink_kbps=trial.uplink_kbps, initcwnd=trial.initcwnd,
+                    initrwnd=trial.initrwnd,
+                    response_bytes=(record.header_bytes or 0) + trial.response_bytes,
+                    request_bytes=record.request_bytes or 0)
+
+
+def _failure(observation: dict[str, Any]) -> str:
+    """Why there is nothing to judge, "" if there is."""
+    if observation.get("error"):
+        return str(observation["error"])
+    fetch, said = observation.get("fetch"), observation.get("server")
+    if not fetch:
+        return "the worker reported no fetch"
+    if not fetch["ok"]:
+        return str(fetch["error"] or "the fetch failed")
+    if not said or "latency_ms" not in said:
+        return f"the server reported no response: {(said or {}).get('error') or 'no reason'}"
+    if said.get("error"):
+        return f"server: {said['error']}"
+    return ""
+
+
+def _measured(fetch: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    return {"connect_ms": fetch["connect_ms"], "first_byte_ms": fetch["first_byte_ms"],
+            "total_ms": fetch["total_ms"], "latency_ms": said["latency_ms"],
+            "header_bytes": said["header_bytes"], "request_bytes": said["request_bytes"],
+            "seen_initcwnd": said["initial_window"]}
+
+
+def _with_wire(record: Record, observation: dict[str, Any], client_pcap: bytes,
+               server_pcap: bytes) -> Record:
+    """What the wire says of a failed transfer, as far as there is anything on it."""
+    try:
+        exchange = _exchange(observation, client_pcap, server_pcap)
+    except CaptureError:
+        return record
+    return replace(record, **_seen(record.trial, exchange, explain(exchange)))
+
+
+def _exchange(observation: dict[str, Any], client_pcap: bytes, server_pcap: bytes) -> Exchange:
+    for side, packets in (("client", client_pcap), ("server", server_pcap)):
+        expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
+        if len(packets) != expected:
+            raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
+    port = ((observation.get("server") or {}).get("client_port")
+            or (observation.get("fetch") or {}).get("port") or 0)
+    return read_exchange(client_pcap, server_pcap, int(port))
+
+
+def _seen(trial: Trial, exchange: Exchange, again: tuple[Retransmission, ...]
+          ) -> dict[str, Any]:
+    # A FIN sent again comes after all data, and the request before it.
+    counted = exchange.syns + exchange.syn_acks + exchange.retransmissions
+    return {"wire_latency_ms": exchange.latency_ms,
+            "seen_first_flight": len(exchange.first_flight) or None,
+            "seen_rtt_ms": seen_rtt_ms(trial, exchange),
+            "seen_bandwidth_kbps": exchange.bandwidth_kbps,
+            "retransmissions": len(exchange.retransmissions),
+            "handshake_retransmissions": exchange.handshake_retransmissions,
+            "lost_segments": len(exchange.lost_data),
+            "retransmission_cause": "; ".join(dict.fromkeys(
+                found.cause for found in again
+                if found.cause and found.segment in counted))}
+
+
+def seen_rtt_ms(trial: Trial, exchange: Exchange) -> float | None:
+    """The handshake at the client less what its two packets take to serialise.
+
+    None where a packet of the handshake was lost, or there was none.
+    """
+    if exchange.handshake_ms is None or exchange.handshake_was_lost:
+        return None
+    return exchange.handshake_ms - sum(
+        model.SYN_BYTES * 8 / rate for rate in (trial.uplink_kbps, trial.bandwidth_kbps))
+
+
+def explain(exchange: Exchange) -> tuple[Retransmission, ...]:
+    """All that was sent again, with its cause, in no particular order."""
+    server = [(segment, _data_cause(exchange.at_server, segment)) for segment
+              in exchange.retransmissions + exchange.fin_retransmissions]
+    client = [(segment, _data_cause(exchange.at_client, segment)) for segment
+              in exchange.client_retransmissions]
+    handshake = [(segment, _syn_cause(exchange, segment))
+                 for segment in exchange.syns[1:] + exchange.syn_acks[1:]]
+    # After a loss TCP also sends again what did arrive: then nothing needs
+    # explaining, and nothing can be told apart.
+    any_lost = bool(exchange.lost_to_client or exchange.lost_to_server)
+    return tuple(Retransmission(segment, "" if any_lost else cause)
+                 for segment, cause in handshake + server + client)
+
+
+def _syn_cause(exchange: Exchange, segment: Segment) -> str | None:
+    """A timer explains a SYN or SYN-ACK if it ran out and the answer took longer."""
+    if exchange.handshake_ms is not None and exchange.handshake_ms < _SYN_TIMER_MS:
+        return None
+    if not segment.to_client:
+        waited_ms = _ms(exchange.syns[0], segment)
+        return model.SYN_TIMER if waited_ms >= _SYN_TIMER_MS - _STAMP_MS else None
+    arrived = [s for s in exchange.at_server if not s.to_client and s.flags & SYN]
+    if any(0 <= _ms(syn, segment) < _ANSWER_MS for syn in arrived[1:]):
+        return model.SYN_TIMER  # the answer to a SYN that came again
+    waited_ms = _ms(exchange.syn_acks[0], segment)
+    return model.SYN_ACK_TIMER if waited_ms >= _SYN_TIMER_MS - _STAMP_MS else None
+
+
+def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
+    """Which timer of its sender sent this segment again.
+
+    A tail loss probe repeats the last segment sent, the retransmission timer
+    the first that is not acknowledged; what follows it until the window of
+    that time is acknowledged follows from it. Either explains a segment only
+    if it waited for as long as Linux lets that timer wait at least.
+    """
+    acknowledged, highest, recovery_end = 1, 1, 0
+    sent_at: dict[int, int] = {}
+    progress_ns = at_sender[0].time_ns
+    probed = False
+    cause = None
+    for segment in at_sender:
+        if segment.to_client != again.to_client:
+            if segment.ack is not None and segment.ack > acknowledged:
+                acknowledged, progress_ns, probed = segment.ack, segment.time_ns, False
+            continue
+        if segment.flags & SYN or not (segment.payload_bytes or segment.is_fin):
+            continue
+        if segment.seq in sent_at and segment.end_with_fin <= highest:
+            round_trip_ms = _round_trip_ms(at_sender, again.to_client)
+            tail = segment.end_with_fin == highest
+            waited_ms = (segment.time_ns - sent_at[segment.seq]) / 1e6
+            idle_ms = (segment.time_ns - progress_ns) / 1e6
+            if tail and not probed and idle_ms >= 2 * round_trip_ms - _CLOCK_MS:
+                cause, probed = model.PROBE, True
+            elif (segment.seq <= acknowledged
+                  and waited_ms >= round_trip_ms + _LEAST_TIMER_MS - _CLOCK_MS):
+                cause, recovery_end = _timer_cause(at_sender, acknowledged, waited_ms), highest
+            elif segment.end_with_fin <= recovery_end:
+                pass  # the same cause as before
+            else:
+                cause = None
+            if segment is again:
+                return cause
+        sent_at[segment.seq] = segment.time_ns
+        highest = max(highest, segment.end_with_fin)
+        progress_ns = segment.time_ns
+    return None
+
+
+def _timer_cause(at_sender: tuple[Segment, ...], acknowledged: int, waited_ms: float) -> str:
+    syn_acks = sum(1 for s in at_sender if s.to_client and s.flags & SYN)
+    if syn_acks > 1 and acknowledged == 1 and waited_ms >= _FALLBACK_TIMER_MS:
+        return model.FALLBACK_TIMER
+    return model.RETRANSMISSION_TIMER
+
+
+def _round_trip_ms(at_sender: tuple[Segment, ...], to_client: bool) -> float:
+    """The handshake at the sender: the least that its smoothed RTT can be. 0 if not seen."""
+    sent = next((s for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
+    answer = next((s for s in at_sender if s.to_client != to_client and s.ack == 1), None)
+    return 0.0 if sent is None or answer is None else _ms(sent, answer)
+
+
+def _window_checks(record: Record, exchange: Exchange, prediction: Prediction) -> list[Check]:
+    """Initial window and first flight.
+
+    Left out where SYN-ACKs were lost and repeated: then the window is one
+    segment by right (RFC 6928 section 2, tcp_init_transfer).
+    """
+    if exchange.handshake_was_lost and len(exchange.syn_acks) > 2:
+        return []
+    asked = record.trial.initcwnd
+    checks = [Check("initial window", record.seen_initcwnd == asked,
+                    f"{record.seen_initcwnd} segments", f"{asked}")]
+    if record.seen_first_flight is not None:
+        checks.append(Check("first flight", record.seen_first_flight == prediction.first_flight,
+                            f"{record.seen_first_flight} segments",
+                            f"{prediction.first_flight}"))
+    return checks
+
+
+def _link_checks(record: Record, exchange: Exchange, tolerances: Tolerances) -> list[Check]:
+    checks = []
+    trial = record.trial
+    if record.seen_rtt_ms is not None:
+        allowed = max(tolerances.rtt_ms, tolerances.rtt_share * trial.rtt_ms)
+        checks.append(Check("RTT", abs(record.seen_rtt_ms - trial.rtt_ms) <= allowed,
+                            f"{record.seen_rtt_ms:.3f} ms", f"{trial.rtt_ms:g} ms"))
+    if record.seen_bandwidth_kbps is not None:
+        # Compared as times: over a short flight a tick of the clock is a
+        # larger share than over a long one.
+        seen_ms = _ms(exchange.flight_arrivals[0], exchange.flight_arrivals[-1])
+        asked_ms = seen_ms * record.seen_bandwidth_kbps / trial.bandwidth_kbps
+        allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
+        checks.append(Check("bandwidth", abs(seen_ms - asked_ms) <= allowed,
+                            f"{record.seen_bandwidth_kbps:.2f} kbit/s",
+                            f"{trial.bandwidth_kbps:g} kbit/s"))
+    return checks
+
+
+def _loss_checks(record: Record, exchange: Exchange, again: tuple[Retransmission, ...],
+                 prediction: Prediction) -> list[Check]:
+    checks = []
+    lost = len(exchange.lost_to_client) + len(exchange.lost_to_server)
+    if is_lossless(record.trial, prediction):
+        checks.append(Check("lost packets", lost == 0, f"{lost}", "none"))
+    unexplained = [found.segment for found in again if found.cause is None]
+    names = ", ".join(f"{s.seq}–{s.end_with_fin}" for s in unexplained[:5])
+    checks.append(Check("retransmissions", not unexplained,
+                        f"{len(unexplained)} without loss or a timer to explain them ({names})",
+                        "none"))
+    return checks
+
+
+def is_lossless(trial: Trial, prediction: Prediction) -> bool:
+    """Whether nothing may be lost: no random loss, and a queue that holds it all."""
+    return trial.loss_percent == 0 and prediction.peak_queue <= trial.queue_packets
+
+
+def _time_checks(record: Record, exchange: Exchange, prediction: Prediction,
+                 tolerances: Tolerances) -> list[Check]:
+    checks = [_latency_check(record, tolerances)]
+    if (tolerances.model_ms is None or exchange.retransmissions or exchange.lost_to_client
+            or exchange.lost_to_server or not prediction.is_slow_start_only):
+        return checks
+    slack_ms = _handshake_slack_ms(record.trial, exchange)
+    for name, seen, predicted in (("model", record.total_ms, prediction.total_ms),
+                                  ("model latency", record.latency_ms, prediction.latency_ms)):
+        allowed = max(tolerances.model_ms, tolerances.model_share * predicted) + slack_ms
+        checks.append(Check(name, seen is not None and abs(seen - predicted) <= allowed,
+                            f"{seen or math.nan:.3f} ms", f"{predicted:.3f} ms"))
+    return checks
+
+
+def _latency_check(record: Record, tolerances: Tolerances) -> Check:
+    """The server's own T_ACK − T_Res1 against that of the capture."""
+    server, wire = record.latency_ms or math.nan, record.wire_latency_ms or math.nan
+    allowed = max(tolerances.latency_ms, tolerances.latency_share * wire)
+    return Check("server latency", abs(server - wire) <= allowed,
+                 f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
+
+
+def _handshake_slack_ms(trial: Trial, exchange: Exchange) -> float:
+    """What SYNs and SYN-ACKs that were sent again can delay others by at most.
+
+    Each is serialised before what queues behind it, and so is the
+    acknowledgement that a repeated SYN-ACK is answered with.
+    """
+    syns, syn_acks = len(exchange.syns) - 1, len(exchange.syn_acks) - 1
+    up_bytes = max(0, syns) * model.SYN_BYTES + max(0, syn_acks) * model.HEADER_BYTES
+    down_bytes = max(0, syn_acks) * model.SYN_BYTES
+    return up_bytes * 8 / trial.uplink_kbps + down_bytes * 8 / trial.bandwidth_kbps
+
+
+def _integrity(trial: Trial, fetch: dict[str, Any], said: dict[str, Any]) -> list[Check]:
+    status = fetch.get("http_status")
+    return [Check("exit status", fetch.get("exit_status") == 0, f"{fetch.get('exit_status')}",
+                  "0"),
+            Check("HTTP status", status in (200, None), f"{status}", "200"),  # wget tells none
+            Check("size", fetch["size"] == trial.response_bytes == said["body_bytes"],
+                  f"{fetch['size']} bytes of {said['body_bytes']} sent",
+                  f"{trial.response_bytes}"),
+            Check("digest", fetch["sha256"] == said["sha256"], f"{fetch['sha256'][:12]}…",
+                  f"{said['sha256'][:12]}… as sent")]
+
+
+def _ms(first: Segment, second: Segment) -> float:
+    return (second.time_ns - first.time_ns) / 1e6
+
+
+def _time(observation: dict[str, Any]) -> str:
+    """When the trial started, by the measuring kernel's clock; ISO 8601, UTC."""
+    if "started_at" not in observation:
+        return ""
+    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
+    return started.isoformat(timespec="milliseconds")
+
+
+def _reason(checks: list[Check]) -> str:
+    return "; ".join(map(str, checks))
