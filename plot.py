@@ -44,7 +44,7 @@ BAR_WIDTH = 0.36  # of the distance between buckets
 ABSOLUTE, ABSOLUTE_TEXT = "#0072B2", "#005A8E"
 PERCENT, PERCENT_TEXT = "#E69F00", "#8F6200"
 INK, FAINT, ALARM = "#222222", "#666666", "#B00020"
-SMALL, MEDIUM, LARGE = 7.5, 9.0, 12.0  # points
+TINY, SMALL, MEDIUM, LARGE = 7.0, 7.5, 9.0, 12.0  # points
 
 BUCKET_NAMES = {"rtt_ms": "RTT (ms)", "bandwidth_kbps": "Bandwidth (kbit/s)",
                 "bdp_bytes": "Bandwidth-delay product (bytes)",
@@ -227,16 +227,16 @@ def published_style(marker: str) -> dict[str, object]:
 def set_bucket_axis(axes: Axes, panel: Panel) -> None:
     """Below: bucket, the two values, n. Above: the share of responses."""
     buckets = panel.buckets
-    axes.set_xlim(-0.6, len(buckets) - 0.4)
+    axes.set_xlim(-0.5, len(buckets) - 0.5)
     axes.xaxis.set_major_locator(FixedLocator(range(len(buckets))))
     axes.xaxis.set_major_formatter(FuncFormatter(
         lambda place, _: buckets[round(place)].label))
     axes.tick_params(axis="x", labelsize=MEDIUM, length=3, top=True, colors=INK)
     for place, bucket in enumerate(buckets):
-        write_at(axes, place - 0.03, -0.09, milliseconds(bucket.absolute_ms), ABSOLUTE_TEXT,
-                 "right")
-        write_at(axes, place + 0.03, -0.09, f"{with_minus(bucket.percent, 1)} %", PERCENT_TEXT,
-                 "left")
+        write_at(axes, place - 0.03, -0.09, f"{short(bucket.absolute_ms)} ms", ABSOLUTE_TEXT,
+                 "right", TINY)
+        write_at(axes, place + 0.03, -0.09, f"{short(bucket.percent)} %", PERCENT_TEXT, "left",
+                 TINY)
         write_at(axes, place, -0.14, f"n = {bucket.n}", FAINT)
         if bucket.excluded.total:
             write_at(axes, place, -0.185, f"{bucket.excluded.total} left out", ALARM)
@@ -256,12 +256,9 @@ def write_at(axes: Axes, place: float, height: float, text: str, color: str,
               verticalalignment="center", transform=axes.get_xaxis_transform())
 
 
-def milliseconds(value: float) -> str:
-    return f"{with_minus(value, 1 if abs(value) < 99.95 else 0)} ms"
-
-
-def with_minus(value: float, digits: int) -> str:
-    """Fixed decimals, a true minus sign, and never a negative zero."""
+def short(value: float) -> str:
+    """One decimal where it matters, a true minus sign, and never a negative zero."""
+    digits = 1 if abs(value) < 99.95 else 0
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 

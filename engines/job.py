@@ -43,10 +43,13 @@ class Observation:
 class JobFolder:
     """The folder of one worker, from the engine's side. See engines/worker.py."""
 
-    def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str]) -> None:
+    def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
+                 align_s: float = 0.0) -> None:
+        """align_s: start trials on multiples of this on the worker's clock; 0 for at once."""
         self.path = path
         path.mkdir(parents=True)
-        (path / "job.json").write_text(json.dumps({"sysctls": sysctls, "trials": trials}))
+        (path / "job.json").write_text(json.dumps(
+            {"sysctls": sysctls, "align_s": align_s, "trials": trials}))
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
         self.lines: BinaryIO = self.lines_path.open("rb")

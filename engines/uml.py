@@ -28,6 +28,9 @@ BOOT_DEADLINE_S = 120.0
 # that spins in the guest would keep the clock from ever advancing.
 TRIAL_DEADLINE_S = 180.0
 POLL_S = 0.005
+# One slot of the timer wheel's fifth level at 1000 ticks a second (4096
+# jiffies, kernel/time/timer.c): see Worker._align.
+ALIGN_S = 4.096
 # How often the trials that a dead guest leaves behind go to a new one.
 MAX_RESTARTS = 3
 
@@ -84,7 +87,8 @@ class UmlEngine:
                 guest.stop()
 
     def _start(self, folder: Path, trials: list[Job], sysctls: dict[str, str]) -> WorkerProcess:
-        return WorkerProcess(JobFolder(folder, trials, sysctls), trials,
+        align_s = 0.0 if self.real_time else ALIGN_S
+        return WorkerProcess(JobFolder(folder, trials, sysctls, align_s), trials,
                              guest_command(self.kernel, folder, self.real_time),
                              BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
 

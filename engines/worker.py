@@ -8,7 +8,7 @@ captures the trial's packets are. It judges nothing.
 
 The folder, as the engine sees it:
 
-    job.json              {"sysctls": {…}, "trials": [{…}, …]}
+    job.json              {"sysctls": {…}, "align_s": …, "trials": [{…}, …]}
     observations.jsonl    {"stage": …} or {"trial": id, …}, a line each
     client.pcap, server.pcap
 """
@@ -16,6 +16,7 @@ The folder, as the engine sees it:
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import select
@@ -114,23 +115,36 @@ class Worker:
 
     def _observe(self, star: Star, trial: dict[str, Any]) -> dict[str, Any]:
         """Run one trial; whatever goes wrong in it becomes part of its observation."""
-        observation: dict[str, Any] = {"trial": trial["id"], "started_at": time.time()}
-        started = time.monotonic()
+        observation: dict[str, Any] = {"trial": trial["id"]}
         try:
             star.shape(Shape(**trial["shape"]))
             star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
+            self._align()
+            observation["started_at"], started = time.time(), time.monotonic()
             for tap in self.taps.values():
                 tap.discard()
             observation["fetch"] = self._fetch(trial)
             observation["server"] = self._server_lines(trial, observation["fetch"])
             star.drain(DRAIN_DEADLINE_S)
+            observation["duration_s"] = time.monotonic() - started
         except NoNetem:
             raise
         except (NetworkError, WorkerError) as error:
             observation["error"] = str(error)
-        observation["duration_s"] = time.monotonic() - started
         observation["captures"] = {side: self._save(side) for side in self.taps}
         return observation
+
+    def _align(self) -> None:
+        """Start on a fixed grid of the guest's clock, where waiting is free.
+
+        TCP's timers round to the kernel's timer wheel, whose slots are up to
+        0.5 s wide for timers of some seconds. On a grid of the wheel's, a
+        trial meets the same rounding whenever it runs.
+        """
+        grid_s = self.job["align_s"]
+        if grid_s > 0:
+            now = time.monotonic()
+            time.sleep(math.ceil(now / grid_s) * grid_s - now)
 
     def _fetch(self, trial: dict[str, Any]) -> dict[str, Any]:
         deadline_s = trial["deadline_s"]

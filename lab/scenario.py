@@ -314,9 +314,7 @@ def expand(scenario: Scenario, overrides: Overrides = Overrides()) -> list[Trial
     sweeps = apply(scenario, overrides).sweeps
     count = sum(len(sweep.networks) * len(sweep.response_bytes) * len(sweep.initcwnd)
                 * sweep.repeat for sweep in sweeps)
-    if count > MOST_TRIALS:
-        raise UsageError(f"{scenario.name}: {count} trials are asked for, at most {MOST_TRIALS}"
-                         " fit in one run")
+    _check_count(count)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
     for sweep in sweeps:
         for trial in sweep.trials(scenario.name):
@@ -334,14 +332,24 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     sweeps = []
     for sweep in scenario.sweeps:
         networks = sweep.networks
-        if "rtt_ms" in given:
-            networks = tuple((rtt, bandwidth) for rtt in given["rtt_ms"]
-                             for _, bandwidth in networks)
-        if "bandwidth_kbps" in given:
-            networks = tuple((rtt, bandwidth) for rtt, _ in networks
-                             for bandwidth in given["bandwidth_kbps"])
-        sweeps.append(replace(sweep, networks=tuple(dict.fromkeys(networks)), **plain_changes))
+        if "rtt_ms" in given or "bandwidth_kbps" in given:
+            networks = _combined(given.get("rtt_ms", [rtt for rtt, _ in networks]),
+                                 given.get("bandwidth_kbps", [each for _, each in networks]))
+        sweeps.append(replace(sweep, networks=networks, **plain_changes))
     return replace(scenario, sweeps=tuple(sweeps))
+
+
+def _combined(rtts_ms: Sequence[float],
+              bandwidths_kbps: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """Every RTT with every bandwidth, each once."""
+    rtts, bandwidths = dict.fromkeys(rtts_ms), dict.fromkeys(bandwidths_kbps)
+    _check_count(len(rtts) * len(bandwidths))
+    return tuple((rtt, bandwidth) for rtt in rtts for bandwidth in bandwidths)
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_TRIALS:
+        raise UsageError(f"{count} trials are asked for, at most {MOST_TRIALS} fit in one run")
 
 
 def is_partial(overrides: Overrides) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from lab import analysis
-from lab.analysis import (Bucket, Change, MissingCells, NothingCounts, Panel, RawRow,
-                          Setting)
+from lab.analysis import (Bucket, Change, Excluded, MissingCells, NothingCounts, Panel,
+                          RawRow, Setting)
 from lab.records import Record
 from lab.scenario import Raw, Scenario, plain
 
@@ -21,7 +22,8 @@ METRIC_NAMES = {"total_ms": "the client's total time, handshake included",
 
 def of_scenario(scenario: Scenario, records: Sequence[Record]) -> str:
     """All tables of a whole scenario; a figure that lacks cells says so in its place."""
-    parts = [f"{scenario.name}: {scenario.claim}", of_records(records)]
+    parts = [textwrap.fill(f"{scenario.name}: {scenario.claim}", MAX_WIDTH),
+             of_records(records)]
     for figure in scenario.figures:
         try:
             parts.append(of_panel(scenario, analysis.improvement(scenario, figure, records)))
@@ -38,7 +40,7 @@ def of_cells(records: Sequence[Record]) -> str:
     parts = [of_records(records), of_settings(settings)]
     changes = analysis.changes(settings)
     if changes:
-        parts.append("\n".join(change_line(change) for change in changes))
+        parts.append(of_changes(changes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -48,8 +50,7 @@ def of_records(records: Sequence[Record]) -> str:
     failed = sum(not record.ok for record in records)
     line = f"{counting} of {len(records)} trials verified on the wire"
     if counting < len(records):
-        line += (f"; left out: {failed} failed transfers,"
-                 f" {len(records) - counting - failed} failed verdicts")
+        line += f"; left out: {Excluded(failed, len(records) - counting - failed)}"
     return line
 
 
@@ -100,24 +101,27 @@ def of_settings(settings: Sequence[Setting]) -> str:
         asked = row.asked
         rows.append([plain(asked.rtt_ms), plain(asked.bandwidth_kbps), str(asked.initcwnd),
                      str(asked.response_bytes), number(row.seen_rtt_ms),
-                     number(row.seen_bandwidth_kbps), number(row.seen_initcwnd, 0),
-                     number(row.seen_first_flight, 0), number(row.total_ms),
+                     number(row.seen_bandwidth_kbps), _count(row.seen_initcwnd),
+                     _count(row.seen_first_flight), number(row.total_ms),
                      number(row.model_ms), number(row.deviation_ms, signed=True),
                      number(row.latency_ms), _count(row.retransmissions),
                      f"{row.n}/{row.n + row.excluded.total}{marks}"])
-    lines = [f"[{position}] {note}" for note, position in notes.items()]
+    lines = [textwrap.fill(f"[{position}] {note}", MAX_WIDTH, subsequent_indent="    ")
+             for note, position in notes.items()]
     return "\n".join([aligned(headers, rows, left_columns=(len(headers) - 1,)), *lines])
 
 
-def change_line(change: Change) -> str:
-    """What a larger window changed in one cell, in one line."""
-    base, experiment = change.base, change.experiment
-    asked = base.asked
-    return (f"RTT {plain(asked.rtt_ms)} ms, {plain(asked.bandwidth_kbps)} kbit/s,"
-            f" {asked.response_bytes} bytes: IW{asked.initcwnd} → IW{experiment.asked.initcwnd}"
-            f" {number(base.total_ms)} → {number(experiment.total_ms)} ms, improved by"
-            f" {number(change.absolute_ms)} ms, {number(change.percent)} %"
-            f" (n = {base.n} and {experiment.n})")
+def of_changes(changes: Sequence[Change]) -> str:
+    """What larger windows changed, a line per cell and window."""
+    headers = [("RTT", "ms"), ("BW", "kbit/s"), ("size", "bytes"), ("initial", "window"),
+               ("from", "ms"), ("to", "ms"), ("improved", "ms"), ("", "%"), ("n", "")]
+    return aligned(headers, [[
+        plain(change.base.asked.rtt_ms), plain(change.base.asked.bandwidth_kbps),
+        str(change.base.asked.response_bytes),
+        f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
+        number(change.base.total_ms), number(change.experiment.total_ms),
+        number(change.absolute_ms), number(change.percent),
+        f"{change.base.n}, {change.experiment.n}"] for change in changes])
 
 
 def of_raw(raw: Raw, rows: Sequence[RawRow]) -> str:
@@ -125,7 +129,7 @@ def of_raw(raw: Raw, rows: Sequence[RawRow]) -> str:
     counts = sorted({row.n for row in rows})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     parts = [f"every cell beside the published one (paper/{raw.file}): measured / published, ms;"
-             f" n = {n} and 1"]
+             f" n = {n} here, 1 there"]
     for initcwnd in sorted({row.initcwnd for row in rows}):
         cells = {(row.rtt_ms, row.bandwidth_kbps): row
                  for row in rows if row.initcwnd == initcwnd}

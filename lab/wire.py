@@ -30,6 +30,7 @@ PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
 _ETHERNET_BYTES = 14
 _SEQUENCE_SPACE = 1 << 32
+_MILLISECOND_NS = 1_000_000
 _OPTION_SACK, _OPTION_TIMESTAMP = 5, 8
 
 
@@ -178,6 +179,27 @@ def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0) 
 def client_ports(pcap: bytes) -> list[int]:
     """The client ports of all connections in a capture, in order of appearance."""
     return list(dict.fromkeys(packet.client_port for packet in _packets(pcap, "the")))
+
+
+def clock_phase_ns(exchange: Exchange) -> int | None:
+    """How far into a millisecond of the kernel's clock the client's first packet left.
+
+    The client's time stamps (RFC 7323) count whole milliseconds of that
+    clock; each packet says within which one it left, and all of them together
+    narrow the phase down. The middle of what remains; None without stamps, or
+    where they contradict each other.
+    """
+    sent = [s for s in exchange.at_client if not s.to_client and s.stamp is not None]
+    if not sent:
+        return None
+    first = sent[0]
+    low, high = 0, _MILLISECOND_NS - 1
+    for segment in sent:
+        ticks = _distance(segment.stamp or 0, first.stamp or 0)
+        # phase + elapsed lies within [ticks, ticks + 1) milliseconds
+        start = ticks * _MILLISECOND_NS - (segment.time_ns - first.time_ns)
+        low, high = max(low, start), min(high, start + _MILLISECOND_NS - 1)
+    return (low + high) // 2 if low <= high else None
 
 
 def cut(path: Path, offset: int, size: int) -> bytes:

@@ -223,6 +223,7 @@ def test_unknown_scenario_names_the_nearest() -> None:
     (Overrides(response_bytes=[0]), "--size: a response of 0 bytes"),
     (Overrides(initcwnd=[10**400]), "--iw: a number of"),
     (Overrides(rtt_ms=range(1, 1001), bandwidth_kbps=range(1, 1001)), "2000000 trials"),
+    (Overrides(rtt_ms=range(1, 60001), bandwidth_kbps=range(1, 60001)), "3600000000 trials"),
     (Overrides(repeat=0), "--repeat"),
     (Overrides(repeat=10**9), "--repeat"),
     (Overrides(client="wgt"), "--client: unknown 'wgt' \\(did you mean 'wget'\\?\\)"),

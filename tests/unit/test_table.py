@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_a_whole_scenario(scenario: Scenario, stored: list[Record]) -> None:
     for figure in scenario.figures:
         assert figure.title in text
     line = next(line for line in text.splitlines() if line.split()[:2] == ["100", "48.36"])
-    assert line.split() == ["100", "48.36", "16", "0", "360.2", "282.7", "77.5", "21.5",
+    assert line.split() == ["100", "48.36", "16", "0", "361.5", "282.7", "78.9", "21.8",
                             "88.2", "26.9", "21.8", "5.2"]
     assert "3008/4012" in text and "6011/2203f" in text
     assert "ARP gives up" in text and "60 comparable cells" in text
@@ -47,7 +48,7 @@ def test_nothing_is_wider_than_a_terminal(scenario: Scenario, stored: list[Recor
                     seen_bandwidth_kbps=7000.123) for record in repeated(stored)]
     for text in (table.of_scenario(scenario, stored), table.of_cells(stored),
                  table.of_scenario(scenario, repeated(stored)), table.of_cells(slow)):
-        lines = [line for line in text.splitlines() if not line.startswith("zhao2019:")]
+        lines = text.splitlines()
         assert max(map(len, lines)) <= table.MAX_WIDTH, max(lines, key=len)
         assert all(line == line.rstrip() for line in lines)
 
@@ -55,7 +56,7 @@ def test_nothing_is_wider_than_a_terminal(scenario: Scenario, stored: list[Recor
 def test_intervals_appear_with_repeats(scenario: Scenario, stored: list[Record]) -> None:
     assert "95 % interval" not in table.of_scenario(scenario, stored)
     text = table.of_scenario(scenario, repeated(stored))
-    assert "95 % interval" in text and " … " in text and "n = 5 and 1" in text
+    assert "95 % interval" in text and " … " in text and "n = 5 here, 1 there" in text
 
 
 def test_what_is_left_out_is_counted(scenario: Scenario, stored: list[Record]) -> None:
@@ -67,8 +68,9 @@ def test_what_is_left_out_is_counted(scenario: Scenario, stored: list[Record]) -
     assert "126 of 128 trials verified on the wire; left out: 1 failed transfer, 1 failed" in text
     assert "7 of 8 cells count (1 failed transfer, 1 record without its counterpart)" in text
     cells = table.of_cells(records)
-    assert "0/1 [1]" in cells and "[1] curl 28: timed out" in cells
-    assert "[2] seen RTT 90, asked 100" in cells
+    for note in ("curl 28: timed out", "seen RTT 90, asked 100"):
+        mark = re.search(rf"^(\[\d+\]) {note}$", cells, re.MULTILINE)
+        assert mark and f"0/1 {mark[1]}" in cells
 
 
 def test_a_figure_without_its_cells_says_how_to_get_them(scenario: Scenario,
@@ -86,8 +88,8 @@ def test_a_single_bucket(stored: list[Record]) -> None:
     text = table.of_cells(pair)
     assert "1/1 [1]" in text and "[1] RTO below the serialisation" in text
     assert "+0.0" in text and "-0.0" not in text
-    assert ("RTT 100 ms, 1000 kbit/s, 9000 bytes: IW3 → IW10 356.1 → 280.1 ms, improved by"
-            " 76.0 ms, 21.3 % (n = 1 and 1)") in text
+    assert text.splitlines()[-1].split() == [
+        "100", "1000", "9000", "3", "→", "10", "356.0", "279.7", "76.3", "21.4", "1,", "1"]
 
 
 def test_records_without_any_measurement(stored: list[Record]) -> None:
