@@ -46,11 +46,16 @@ exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usa
 
 
 class Engine(Protocol):
-    """What runs trials. exact: its clock is virtual, so times are to be exact."""
+    """What runs trials.
+
+    exact: its clock is virtual, so times are to be exact. facts: what its
+    kernel says of itself, once trials run.
+    """
 
     name: str
     exact: bool
     jobs: int
+    facts: dict[str, Any]
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]: ...
@@ -187,6 +192,7 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
                     progress.step()
         finally:
             file.close()
+        run.facts.update(engine.facts)
         run.facts["emulated_s"] = round(run.facts.get("emulated_s", 0.0) + emulated_s, 3)
         run.facts["wall_s"] = round(run.facts.get("wall_s", 0.0) + time.monotonic() - started, 3)
         run.finish()
@@ -200,7 +206,7 @@ def describe(scenario: Scenario, engine: Engine, arguments: argparse.Namespace) 
     """What run.json says about a run before it starts."""
     return {"scenario": scenario.name, "scenario_file": scenario.text, "seed": arguments.seed,
             "arguments": sys.argv[1:], "jobs": engine.jobs, "virtual_time": engine.exact,
-            "partial": scenarios.is_partial(overrides_of(arguments)),
+            "partial": not scenarios.covers(scenario, overrides_of(arguments)),
             **provenance.of_this_machine(PROJECT)}
 
 
@@ -226,10 +232,10 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
     except EngineError as error:
         raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
                                ) from error
-    partial = scenarios.is_partial(overrides)
-    print(table.of_cells(records) if partial else table.of_scenario(scenario, records))
+    whole = scenarios.covers(scenario, overrides)
+    print(table.of_scenario(scenario, records) if whole else table.of_cells(records))
     print(folder / runs.TRIALS_CSV)
-    if not partial and not arguments.no_figures:
+    if whole and not arguments.no_figures:
         draw(name, arguments)
     return status_of(records)
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from engines.job import (PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess)
 
@@ -33,6 +34,9 @@ class HostEngine:
     exact = False
     jobs = 1
 
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:
         """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
@@ -48,6 +52,7 @@ class HostEngine:
         try:
             while worker.waiting:
                 yield from worker.poll()
+                self.facts = self.facts or worker.ready
                 time.sleep(POLL_S)
         except EngineCannot as error:
             raise EngineCannot(f"{error}; {netem_advice()}") from error

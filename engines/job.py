@@ -104,7 +104,7 @@ class WorkerProcess:
         self.waiting = list(trials)
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
-        self.ready: dict[str, Any] = {}
+        self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
         self.heard = time.monotonic()
         self.console_path = job.path / "console.log"
         with self.console_path.open("wb") as console:
@@ -131,7 +131,7 @@ class WorkerProcess:
                 observations.append(self.job.observation(line))
                 self.waiting = [trial for trial in self.waiting if trial["id"] != line["trial"]]
             elif line["stage"] == "ready":
-                self.ready = line
+                self.ready = line["facts"]
             elif line["stage"] == "cannot":
                 raise EngineCannot(line["reason"])
             elif line["stage"] == "failed":

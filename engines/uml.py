@@ -8,11 +8,13 @@ and waiting costs no wall time (Documentation/virt/uml, time-travel).
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from engines.job import (PROJECT, EngineError, Job, JobFolder, Observation, WorkerProcess,
                          shared_out)
@@ -52,6 +54,7 @@ class UmlEngine:
         self.jobs = jobs
         self.real_time = real_time
         self.exact = not real_time
+        self.facts: dict[str, Any] = {}
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:
@@ -60,7 +63,7 @@ class UmlEngine:
         A guest that dies or hangs costs the trial it was at; the rest goes to
         a new guest. Raises EngineError when guests do not start.
         """
-        guests = [self._start(folder / f"guest{number}", hand, sysctls)
+        guests = [self._start(folder / f"guest{number}", number, hand, sysctls)
                   for number, hand in enumerate(shared_out(trials, self.jobs))]
         restarts = 0
         try:
@@ -68,6 +71,7 @@ class UmlEngine:
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
+                        self.facts = self.facts or guest.ready
                     except EngineError as error:
                         restarts += 1
                         if not guest.ready or restarts > MAX_RESTARTS:
@@ -75,8 +79,8 @@ class UmlEngine:
                         victim, *rest = guest.waiting
                         yield Observation(victim["id"], {"error": str(error)})
                         if rest:
-                            guests.append(self._start(folder / f"restart{restarts}", rest,
-                                                      sysctls))
+                            guests.append(self._start(folder / f"restart{restarts}", restarts,
+                                                      rest, sysctls))
                         guest.waiting = []
                     if not guest.waiting:
                         guests.remove(guest)
@@ -86,11 +90,25 @@ class UmlEngine:
             for guest in guests:
                 guest.stop()
 
-    def _start(self, folder: Path, trials: list[Job], sysctls: dict[str, str]) -> WorkerProcess:
+    def _start(self, folder: Path, number: int, trials: list[Job],
+               sysctls: dict[str, str]) -> WorkerProcess:
         align_s = 0.0 if self.real_time else ALIGN_S
-        return WorkerProcess(JobFolder(folder, trials, sysctls, align_s), trials,
-                             guest_command(self.kernel, folder, self.real_time),
+        command = ["taskset", "--cpu-list", str(processor_for(number)),
+                   *guest_command(self.kernel, folder, self.real_time)]
+        return WorkerProcess(JobFolder(folder, trials, sysctls, align_s), trials, command,
                              BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+
+
+def processor_for(number: int) -> int:
+    """The processor that a guest is bound to, another for each of this process's guests.
+
+    A guest is one kernel and one running process that wake each other at
+    every system call. Left to the scheduler they end up on two processors,
+    and each wake-up crosses from one to the other: that more than halves the
+    speed.
+    """
+    processors = sorted(os.sched_getaffinity(0))
+    return processors[(os.getpid() + number) % len(processors)]
 
 
 def guest_command(kernel: Path, folder: Path, real_time: bool) -> list[str]:

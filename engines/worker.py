@@ -86,8 +86,8 @@ class Worker:
         star = Star(self.job["sysctls"])
         try:
             self._start_programs(star)
-            self._write({"stage": "ready", "kernel": platform.release(),
-                         "sysctls": star.sysctls})
+            self._write({"stage": "ready", "facts": {"kernel": platform.release(),
+                                                     "sysctls": star.sysctls}})
             self.captures = {side: open_capture(self.folder / f"{side}.pcap")
                              for side in self.taps}
             for trial in self.job["trials"]:

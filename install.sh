@@ -1,0 +1,213 @@
+#!/usr/bin/env bash
+# Installs everything the project needs: packages, then the guest kernel. Safe to run twice, and quick then.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here
+export LC_ALL=C
+
+# Without recommended packages: Mininet's would bring Open vSwitch and its services, and the project's networks
+# have Linux bridges for switches. None of these starts a service.
+readonly TO_RUN=(
+    mininet bridge-utils ethtool iproute2 net-tools procps        # the network
+    curl wget ca-certificates                                     # the clients
+    python3 python3-dpkt python3-matplotlib python3-numpy python3-scipy python3-tqdm
+)
+readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2)     # the guest kernel
+readonly TO_TEST=(python3-pytest mypy pyflakes3 shellcheck)
+readonly MIN_PYTHON=3.10
+readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
+
+usage() {
+    cat <<EOF
+usage: install.sh [--check] [--test] [--no-kernel]
+
+Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
+built from source once (two minutes on two cores).
+
+  --check       install nothing; say what is missing and exit 1 if anything is
+  --test        also what ./test.sh needs
+  --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
+  -h, --help    this text
+
+FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from: see engines/guest/build.sh --help.
+Exit status: 0 all is there, 1 failed, 2 usage, 4 this machine cannot.
+EOF
+}
+
+say() { printf 'install: %s\n' "$*" >&2; }
+
+die() {     # STATUS MESSAGE
+    local status=$1
+    shift
+    say "$*"
+    exit "$status"
+}
+
+is_before() {   # VERSION VERSION
+    [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
+}
+
+# ---------------------------------------------------------------- what is missing
+
+check_distribution() {
+    local name=other version=0
+    if [[ -r /etc/os-release ]]; then
+        name=$(sed -n 's/^ID="\{0,1\}\([^"]*\).*/\1/p' /etc/os-release)
+        version=$(sed -n 's/^VERSION_ID="\{0,1\}\([^"]*\).*/\1/p' /etc/os-release)
+    fi
+    case $name in
+    debian) [[ -z $version ]] || ! is_before "$version" 12 || die 4 "Debian $version is too old, 12 or newer is needed" ;;
+    ubuntu) ! is_before "$version" 22.04 || die 4 "Ubuntu $version is too old, 22.04 or newer is needed" ;;
+    esac
+    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+        die 4 "made for Debian 12+ and Ubuntu 22.04+, and there is no apt here; elsewhere install what provides:" \
+            "${wanted[*]}"
+}
+
+is_kernel_there() {
+    # A source that the user names may be of another version than the cached kernel: build.sh compares.
+    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" --path >/dev/null
+}
+
+# The wanted packages that are not installed, one a line.
+missing_packages() {
+    comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) \
+        <(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "${wanted[@]}" 2>/dev/null |
+            sed -n 's/^.i  *//p' | sort -u)
+}
+
+python_version() {
+    local version
+    version=$(dpkg-query -W -f '${Version}' python3 2>/dev/null) || true
+    # Not installed yet: the one that would be.
+    [[ -n $version ]] || version=$(apt-cache policy python3 | sed -n 's/^  Candidate: \([0-9].*\)/\1/p')
+    echo "$version"
+}
+
+# Python before 3.11 needs a package for TOML; asked once the package lists are there.
+want_tomli() {
+    local version
+    version=$(python_version)
+    [[ -n $version ]] || return 0
+    ! is_before "$version" "$MIN_PYTHON" || die 4 "Python $version is too old, $MIN_PYTHON or newer is needed"
+    ! is_before "$version" "$TOMLI_BEFORE" || wanted+=(python3-tomli)
+}
+
+# ---------------------------------------------------------------- installing
+
+as_root() {
+    if (( EUID == 0 )); then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+check_rights() {
+    (( EUID != 0 )) || return 0
+    local advice="run as root: apt-get install --no-install-recommends ${missing[*]}"
+    command -v sudo >/dev/null || die 4 "packages are missing and there is no sudo; $advice"
+    # Where no one can type a password, asking for it would fail with less to say.
+    sudo -n true 2>/dev/null || [[ -t 0 ]] ||
+        die 4 "packages are missing and sudo wants a password that no one can type here; $advice"
+}
+
+# noninteractive: no questions; needrestart (Ubuntu) would restart services that use a library just replaced.
+apt() {
+    as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+        apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >>"$log" 2>&1
+}
+
+# Packages of `missing` that apt's lists do not offer.
+not_offered() {
+    local package
+    for package in "${missing[@]}"; do
+        apt-cache policy "$package" | grep -q '^  Candidate: [^(]' || echo "$package"
+    done
+}
+
+read_lists() {
+    local began=$SECONDS
+    if apt update; then
+        say "read the package lists, $(( SECONDS - began )) s"
+    else
+        # Often one of several sources is out of reach and the others suffice.
+        say "apt-get update failed (log: $log), going on with the lists there are"
+    fi
+}
+
+check_offered() {
+    local absent hint=''
+    absent=$(not_offered)
+    [[ -n $absent ]] || return 0
+    grep -qx 'ID=ubuntu' /etc/os-release && hint='; on Ubuntu they are in universe: sudo add-apt-repository universe'
+    keep_log=yes
+    # shellcheck disable=SC2086  # one line of it
+    die 4 "no package source offers" $absent"$hint (apt's log: $log)"
+}
+
+install_packages() {
+    local began
+    check_rights
+    log=$(mktemp -t first-flight-install.XXXXXX.log)
+    keep_log=''
+    trap '[[ -n $keep_log ]] || rm -f "$log"' EXIT
+    if [[ -n $(not_offered) ]]; then
+        read_lists
+        want_tomli
+        readarray -t missing < <(missing_packages)
+        check_offered
+    fi
+    began=$SECONDS
+    say "installing ${#missing[@]} packages: ${missing[*]}"
+    if ! apt install --no-install-recommends "${missing[@]}"; then
+        # Most often the lists are old and name files that the mirror no longer has.
+        read_lists
+        apt install --no-install-recommends "${missing[@]}" || {
+            keep_log=yes
+            die 1 "apt-get install failed ($(grep -m 1 '^E: ' "$log" || echo 'no error message')); its log is $log"
+        }
+    fi
+    say "installed ${#missing[@]} packages, $(( SECONDS - began )) s"
+}
+
+install_kernel() {
+    local status=0
+    "$here/engines/guest/build.sh" >/dev/null || status=$?
+    (( status == 0 )) || die "$status" "no guest kernel; ./install.sh --no-kernel does without (the engine host works then)"
+}
+
+# ---------------------------------------------------------------- the whole
+
+report_missing() {
+    (( ${#missing[@]} == 0 )) || say "missing packages: ${missing[*]}"
+    [[ -z $kernel_missing ]] || say "missing: the guest kernel"
+    [[ ${#missing[@]} == 0 && -z $kernel_missing ]] || exit 1
+    say "nothing is missing"
+}
+
+main() {
+    local only_check='' kernel=yes kernel_missing='' flag
+    wanted=("${TO_RUN[@]}")
+    for flag in "$@"; do
+        case $flag in
+        --check) only_check=yes ;;
+        --test) wanted+=("${TO_TEST[@]}") ;;
+        --no-kernel) kernel='' ;;
+        -h | --help) usage; exit 0 ;;
+        *) die 2 "what is $flag? See install.sh --help" ;;
+        esac
+    done
+    check_distribution
+    if [[ -n $kernel ]] && ! is_kernel_there; then
+        kernel_missing=yes
+        wanted+=("${TO_BUILD[@]}")
+    fi
+    want_tomli
+    readarray -t missing < <(missing_packages)
+    [[ -z $only_check ]] || { report_missing; exit 0; }
+    (( ${#missing[@]} == 0 )) || install_packages
+    [[ -z $kernel_missing ]] || install_kernel
+}
+
+main "$@"
