@@ -59,7 +59,7 @@ check_distribution() {
     debian) [[ -z $version ]] || ! is_before "$version" 12 || die 4 "Debian $version is too old, 12 or newer is needed" ;;
     ubuntu) ! is_before "$version" 22.04 || die 4 "Ubuntu $version is too old, 22.04 or newer is needed" ;;
     esac
-    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+    [[ -n $(type -P apt-get) && -n $(type -P dpkg-query) ]] ||
         die 4 "made for Debian 12+ and Ubuntu 22.04+, and there is no apt here; elsewhere install what provides:" \
             "${wanted[*]}"
 }
@@ -120,10 +120,9 @@ apt() {
 
 # Packages of `missing` that apt's lists do not offer.
 not_offered() {
-    local package
-    for package in "${missing[@]}"; do
-        apt-cache policy "$package" | grep -q '^  Candidate: [^(]' || echo "$package"
-    done
+    comm -23 <(printf '%s\n' "${missing[@]}" | sort -u) \
+        <(apt-cache policy "${missing[@]}" 2>/dev/null |
+            awk '/^[^ ]/ { name = $1; sub(/:.*/, "", name) } /^  Candidate: [^(]/ { print name }' | sort -u)
 }
 
 read_lists() {
@@ -132,7 +131,8 @@ read_lists() {
         say "read the package lists, $(( SECONDS - began )) s"
     else
         # Often one of several sources is out of reach and the others suffice.
-        say "apt-get update failed (log: $log), going on with the lists there are"
+        keep_log=yes
+        say "apt-get update failed (its log is $log), going on with the lists there are"
     fi
 }
 
@@ -143,7 +143,7 @@ check_offered() {
     grep -qx 'ID=ubuntu' /etc/os-release && hint='; on Ubuntu they are in universe: sudo add-apt-repository universe'
     keep_log=yes
     # shellcheck disable=SC2086  # one line of it
-    die 4 "no package source offers" $absent"$hint (apt's log: $log)"
+    die 4 "no package source offers" $absent"$hint (apt's log is $log)"
 }
 
 install_packages() {

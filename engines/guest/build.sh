@@ -218,7 +218,7 @@ from_own_lists() {
 debian_mirror() {
     # shellcheck disable=SC2016  # apt's own placeholders
     apt-get indextargets --format '$(SITE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-        awk '$2 == "main" && $3 !~ /security|^cdrom/ && $3 ~ /debian/ { print $3; exit }'
+        awk '$2 == "main" && $3 !~ /security|^cdrom/ && $3 ~ /debian/ && !found++ { print $3 }'
 }
 
 # A newer suite of the machine's own mirror, in an apt state that lives in the work folder. Signatures are
@@ -297,7 +297,7 @@ tar_stream() {      # SOURCE: the tarball, tree or package as an uncompressed ta
     case $1 in
     *.deb)
         # The tarball inside goes straight through: nothing of the package is written to the disk.
-        inner=$(dpkg-deb --contents "$1" | awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ { print $NF; exit }')
+        inner=$(dpkg-deb --contents "$1" | awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ && !found++ { print $NF }')
         [[ -n $inner ]] || { echo "no tarball in $1" >&2; return 1; }
         dpkg-deb --fsys-tarfile "$1" | tar -xOf - "$inner" | decompress "$inner"
         ;;
