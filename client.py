@@ -7,15 +7,18 @@ one JSON answer a line to standard output:
     {"program": "curl", "urls": ["http://…"], "deadline_s": 60}
     {"fetches": [{"ok": true, "total_ms": …, "sha256": "…", …}]}
 
-One process fetches all the URLs of a request, each on a connection of its
-own. Times are curl's: connect_ms to the end of the handshake, first_byte_ms
-to the first byte of the response, total_ms to its last. wget tells no times:
-its total_ms is how long the process ran, and it runs once per URL.
+The URLs of one request are fetched in order on one connection. Times are
+curl's: connect_ms to the end of the handshake, first_byte_ms to the first byte
+of the response, total_ms to its last. The program "libcurl" is curl's library
+inside this process (pycurl): the same transfer without the process, for many
+thousands of them. wget tells no times: its total_ms is how long the process
+ran, for all the URLs together.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -32,7 +35,9 @@ ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
     """Fetch with one curl process; one answer per URL, in order."""
     command = ["curl", "-q", "--silent", "--http1.1", "--write-out", "%{json}\n",
-               "--max-time", f"{deadline_s:.3f}", "--header", "Connection: close"]
+               "--max-time", f"{deadline_s:.3f}"]
+    if len(urls) == 1:
+        command += ["--header", "Connection: close"]
     bodies = [folder / f"body{number}" for number in range(len(urls))]
     for url, body in zip(urls, bodies):
         command += ["--output", str(body), url]
@@ -46,48 +51,86 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path) -> list[di
 
 def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
     """What curl's --write-out '%{json}' says of one transfer."""
-    answer = {
+    return judged({
         "connect_ms": milliseconds(row["time_connect"]),
         "first_byte_ms": milliseconds(row["time_starttransfer"]),
         "total_ms": milliseconds(row["time_total"]),
         "port": int(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
-        "http_status": int(row["http_code"]), **digest(body)}
+        "http_status": int(row["http_code"]), **digest(taken(body))}, row.get("errormsg") or "")
+
+
+def judged(answer: dict[str, Any], reason: str) -> dict[str, Any]:
+    """The answer with ok and error, from curl's exit status and the HTTP status."""
     if answer["exit_status"] != 0:
         return {**answer, "ok": False,
-                "error": f"curl {answer['exit_status']}: {row.get('errormsg') or 'failed'}"}
+                "error": f"curl {answer['exit_status']}: {reason or 'failed'}"}
     if answer["http_status"] != 200:
         return {**answer, "ok": False, "error": f"HTTP status {answer['http_status']}"}
     return {**answer, "ok": True, "error": ""}
 
 
+def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
+    """Fetch with libcurl in this process; one answer per URL, in order."""
+    import site
+    site.main()  # started with -S, for speed: only this needs Debian's packages
+    import pycurl
+    handle = pycurl.Curl()
+    handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+    handle.setopt(pycurl.TIMEOUT_MS, int(deadline_s * 1000))
+    handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
+    handle.setopt(pycurl.PROXY, "")
+    if len(urls) == 1:
+        handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
+    try:
+        return [libcurl_answer(handle, url) for url in urls]
+    finally:
+        handle.close()
+
+
+def libcurl_answer(handle: Any, url: str) -> dict[str, Any]:
+    """Perform one transfer; what curl's --write-out '%{json}' would say of it."""
+    import pycurl
+    body = io.BytesIO()
+    handle.setopt(pycurl.URL, url)
+    handle.setopt(pycurl.WRITEDATA, body)
+    status, reason = 0, ""
+    try:
+        handle.perform()
+    except pycurl.error as error:
+        status, reason = error.args
+    return judged({
+        "connect_ms": milliseconds(handle.getinfo(pycurl.CONNECT_TIME)),
+        "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
+        "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
+        "port": handle.getinfo(pycurl.LOCAL_PORT), "exit_status": status,
+        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.getvalue())}, reason)
+
+
 def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
-    """Fetch with one wget process per URL; one answer per URL, in order."""
-    answers = []
-    for number, url in enumerate(urls):
-        body = folder / f"body{number}"
-        command = ["wget", "--no-config", "--quiet", "--no-proxy", "--tries=1",
-                   "--header=Connection: close", f"--output-document={body}", url]
-        start = time.monotonic()
-        try:
-            done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=deadline_s, check=False)
-        except subprocess.TimeoutExpired:
-            answers.append(failure(f"wget did not finish in {deadline_s:g} s"))
-            continue
-        elapsed_ms = round((time.monotonic() - start) * 1000, 3)
-        answer = {"connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
-                  "exit_status": done.returncode, "http_status": None, **digest(body)}
-        error = f"wget {done.returncode}: {WGET_ERRORS.get(done.returncode, 'failed')}"
-        answers.append({**answer, "ok": done.returncode == 0,
-                        "error": "" if done.returncode == 0 else error})
-    return answers
+    """Fetch with one wget process, which tells of all the URLs together."""
+    body = folder / "body"
+    command = ["wget", "--no-config", "--quiet", "--no-proxy", "--tries=1",
+               f"--output-document={body}", *urls]
+    if len(urls) == 1:
+        command.insert(1, "--header=Connection: close")
+    start = time.monotonic()
+    try:
+        done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=deadline_s, check=False)
+    except subprocess.TimeoutExpired:
+        return [failure(f"wget did not finish in {deadline_s:g} s")]
+    elapsed_ms = round((time.monotonic() - start) * 1000, 3)
+    error = f"wget {done.returncode}: {WGET_ERRORS.get(done.returncode, 'failed')}"
+    return [{"connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
+             "exit_status": done.returncode, "http_status": None, **digest(taken(body)),
+             "ok": done.returncode == 0, "error": "" if done.returncode == 0 else error}]
 
 
 # wget(1), EXIT STATUS
 WGET_ERRORS = {1: "generic error", 2: "parse error", 3: "file I/O error", 4: "network failure",
                6: "authentication failure", 7: "protocol error", 8: "server error response"}
 
-PROGRAMS = {"curl": fetch_with_curl, "wget": fetch_with_wget}
+PROGRAMS = {"curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
 
 
 def failure(reason: str) -> dict[str, Any]:
@@ -96,14 +139,18 @@ def failure(reason: str) -> dict[str, Any]:
             "ok": False, "error": reason}
 
 
-def digest(body: Path) -> dict[str, Any]:
-    """Size and SHA-256 of a body, which is then deleted."""
+def taken(body: Path) -> bytes:
+    """What a program wrote into a file, which is then deleted."""
     try:
         data = body.read_bytes()
         body.unlink()
     except FileNotFoundError:
-        data = b""
-    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        return b""
+    return data
+
+
+def digest(body: bytes) -> dict[str, Any]:
+    return {"size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
 
 
 def milliseconds(seconds: float) -> float:
@@ -115,7 +162,7 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     program = request["program"]
     try:
         fetches = PROGRAMS[program](request["urls"], float(request["deadline_s"]), folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, ImportError):
         fetches = [failure(f"{program} is not installed") for _ in request["urls"]]
     return {"fetches": fetches}
 

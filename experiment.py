@@ -17,7 +17,7 @@ from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError, Job, Observation
 from engines.uml import UmlEngine, find_kernel
 from lab import errors, provenance, runs, scenario as scenarios, table
-from lab.errors import CannotError, FirstFlightError, UsageError
+from lab.errors import CannotError, FirstFlightError
 from lab.progress import Progress, say
 from lab.records import FAIL, Record
 from lab.scenario import Overrides, Scenario
@@ -140,7 +140,7 @@ def list_scenarios() -> None:
 
 def dry_run(scenario: Scenario, trials: list[Trial], engine: str, jobs: int) -> None:
     """Print what a run would do."""
-    from topo import Shape, route_commands, shape_commands  # imports Mininet: only here
+    from topo import SERVER_IP, Shape, route_commands, shape_commands  # imports Mininet: only here
     print(f"{scenario.name}: {len(trials)} trials")
     for trial in trials:
         print(f"  {trial.id}")
@@ -150,7 +150,8 @@ def dry_run(scenario: Scenario, trials: list[Trial], engine: str, jobs: int) -> 
     for command in (*shape_commands(shape),
                     *route_commands(first.initcwnd, first.initrwnd, first.congestion_control)):
         print(f"  {command}")
-    print(f"  client: {first.client} http://…/{first.response_bytes}")
+    for path in first.job()["paths"]:
+        print(f"  {first.client} http://{SERVER_IP}{path}")
     print(f"expected time: about {expected_s(trials, engine, jobs):.0f} s ({engine} engine)")
 
 

@@ -90,7 +90,8 @@ class Shape:
     rtt_ms: propagation delay of both ways together.
     bandwidth_kbps, uplink_kbps: towards the client, towards the server.
     queue_packets: drop-tail limit of either bottleneck.
-    loss_percent: random loss towards the client, before the bottleneck.
+    loss_percent: random loss towards the client, before the bottleneck; seed
+        makes it repeat.
     """
 
     rtt_ms: float
@@ -98,6 +99,7 @@ class Shape:
     uplink_kbps: float
     queue_packets: int
     loss_percent: float = 0.0
+    seed: int = 0
 
 
 class BatchTool:

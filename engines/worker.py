@@ -149,9 +149,9 @@ class Worker:
     def _fetch(self, trial: dict[str, Any]) -> dict[str, Any]:
         deadline_s = trial["deadline_s"]
         self.client.send({"program": trial["client"], "deadline_s": deadline_s,
-                          "urls": [f"http://{SERVER_IP}/{trial['response_bytes']}"]})
+                          "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
         answer = self.client.receive(deadline_s + TOOL_DEADLINE_S, "end of the fetch")
-        fetch: dict[str, Any] = answer["fetches"][0]
+        fetch: dict[str, Any] = answer["fetches"][-1]
         return fetch
 
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from lab.tcp import Link, Receiver, Sender, Sent, receive_window
 
@@ -180,8 +181,51 @@ class _Course:
                                  transfer.clock_phase_ns)
         self.down, self.up = down, up
         self.echo = connected  # when the client sent what the server heard last
-        self.data: list[tuple[int, int, Sent, int]] = []
-        self.events: list[tuple[int, int, str, tuple[int, ...]]] = []
+        self.events: list[tuple[int, int, Callable[[int], None]]] = []
         self.count = 0
         self.first_arrival = self.last_arrival = self.last_acknowledged = 0
         self.first_flight = 0
+
+    def run(self, requested: int) -> None:
+        self._send(requested, self.sender.write(requested))
+        self.first_flight = self.sender.in_flight
+        if not self.sender.waiting and self.first_flight < self.sender.window:
+            self.down.send(requested, HEADER_BYTES)  # no data is left for the FIN to ride on
+        while self.events:
+            now, _, happen = heapq.heappop(self.events)
+            happen(now)
+
+    def _at(self, when: int, happen: Callable[[int], None]) -> None:
+        self.count += 1  # keeps what happens at one time in order
+        heapq.heappush(self.events, (when, self.count, happen))
+
+    def _send(self, now: int, segments: list[Sent]) -> None:
+        for segment in segments:
+            arrival = self.down.send(now, HEADER_BYTES + segment.payload)
+            self._at(arrival, partial(self._receive, segment, self.echo))
+
+    def _receive(self, segment: Sent, echo: int, now: int) -> None:
+        self.first_arrival = self.first_arrival or now
+        self.last_arrival = now
+        # With its last byte the client closes, and its FIN acknowledges all.
+        if (self.receiver.receive(now, segment, echo)
+                or self.receiver.received == self.sender.size):
+            self._acknowledge(now)
+        else:
+            self._at(self.receiver.delay(now), self._acknowledge_late)
+
+    def _acknowledge_late(self, now: int) -> None:
+        if self.receiver.timer_at == now:
+            self.receiver.lose_patience()
+            self._acknowledge(now)
+
+    def _acknowledge(self, now: int) -> None:
+        upto, window_end = self.receiver.acknowledge()
+        self._at(self.up.send(now, HEADER_BYTES),
+                 partial(self._acknowledged, upto, window_end, now))
+
+    def _acknowledged(self, upto: int, window_end: int, sent_at: int, now: int) -> None:
+        self.echo = sent_at
+        self.last_acknowledged = now
+        self.sender.acknowledge(now, upto, window_end)
+        self._send(now, self.sender.transmit(now))

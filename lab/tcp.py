@@ -129,10 +129,12 @@ class Timers:
 class Cubic:
     """CUBIC as far as it goes without loss: HyStart, then growth from there (tcp_cubic.c).
 
+    hystart: whether there is any; without, slow start never ends, as Reno's.
     threshold: ssthresh, segments. ended_at: the window at which HyStart ended
     slow start, 0 before.
     """
 
+    hystart: bool = True
     threshold: int = 1 << 30
     ended_at: int = 0
     least_us: int = 0
@@ -160,7 +162,7 @@ class Cubic:
             return
         us = max(us, 1)
         self.least_us = min(self.least_us, us) if self.least_us else us
-        if window >= self.threshold:
+        if window >= self.threshold or not self.hystart:
             return
         if acknowledged > self.round_end:
             self.round_start_us = self.last_ack_us = now_us
@@ -265,13 +267,14 @@ class Sender:
     window_end: int
     handshake_us: int
     phase_ns: int
+    hystart: bool
     sent: int = 0
     acknowledged: int = 0
     in_flight: int = 0  # segments
     waiting: deque[_Waiting] = field(default_factory=deque)
     batches: deque[_Batch] = field(default_factory=deque)
     round_trip: RoundTrip = field(default_factory=RoundTrip)
-    cubic: Cubic = field(default_factory=Cubic)
+    cubic: Cubic = field(init=False)
     timers: Timers = field(default_factory=Timers)
     # Whether the window is what limits the sender (tcp_cwnd_validate).
     limited: bool = False
@@ -281,6 +284,7 @@ class Sender:
     last_sent_at: int = -MS
 
     def __post_init__(self) -> None:
+        self.cubic = Cubic(self.hystart)
         self.round_trip.sample(self.handshake_us, new_round=False)
 
     def write(self, now: int) -> list[Sent]:

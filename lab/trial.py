@@ -18,6 +18,17 @@ class Trial:
     initcwnd, initrwnd: route metrics at the server, at the client (segments).
     response_bytes: size of the body; headers come on top.
     repeat: 1, 2, … for the same setting measured again.
+    seed: of the random loss.
+    burst_bytes, gap_ms: a response in two stages: headers and this much of the
+        body at once, the rest after the back-end's time; gap_ms 0 for one write.
+    earlier_bytes: body of a response fetched before on the same connection;
+        0 for a connection of its own.
+
+    For a client and a response drawn from a population (lab.population):
+
+    part: which population or variant; sample: its number there.
+    key_rtt_ms, key_bandwidth_kbps: what the paper files the response under.
+    weight: the share of the population that it stands for.
     """
 
     scenario: str
@@ -32,14 +43,28 @@ class Trial:
     client: str
     response_bytes: int
     repeat: int
+    seed: int = 0
+    burst_bytes: int = 0
+    gap_ms: float = 0.0
+    earlier_bytes: int = 0
+    part: str = ""
+    sample: int = 0
+    key_rtt_ms: float | None = None
+    key_bandwidth_kbps: float | None = None
+    weight: float = 1.0
 
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a run."""
-        loss = f"-loss{self.loss_percent:g}" if self.loss_percent else ""
+        if self.part:
+            return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
+        loss = f"-loss{self.loss_percent:g}-seed{self.seed}" if self.loss_percent else ""
+        stages = f"-burst{self.burst_bytes}-gap{self.gap_ms:g}" if self.gap_ms else ""
+        earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         return (f"rtt{self.rtt_ms:g}-bw{self.bandwidth_kbps:g}-up{self.uplink_kbps:g}"
                 f"-q{self.queue_packets}{loss}-iw{self.initcwnd}-rw{self.initrwnd}"
-                f"-{self.congestion_control}-{self.client}-{self.response_bytes}B-{self.repeat}")
+                f"-{self.congestion_control}-{self.client}{earlier}"
+                f"-{self.response_bytes}B{stages}-{self.repeat}")
 
     @property
     def deadline_s(self) -> float:
@@ -48,17 +73,23 @@ class Trial:
         Room for a handshake that is retransmitted, for every round trip that
         slow start could need, and for sending everything thrice.
         """
-        sending_s = self.response_bytes * 8 / (self.bandwidth_kbps * 1000)
-        return 60 + 20 * self.rtt_ms / 1000 + 3 * sending_s
+        sending_s = (self.response_bytes + self.earlier_bytes) * 8 / (self.bandwidth_kbps * 1000)
+        return 60 + 20 * self.rtt_ms / 1000 + 3 * sending_s + self.gap_ms / 1000
 
     def job(self) -> dict[str, Any]:
         """The trial as the worker reads it."""
         return {"id": self.id, "initcwnd": self.initcwnd, "initrwnd": self.initrwnd,
-                "congestion_control": self.congestion_control, "client": self.client, "response_bytes": self.response_bytes,
-                "deadline_s": self.deadline_s,
+                "congestion_control": self.congestion_control, "client": self.client,
+                "paths": self._paths(), "deadline_s": self.deadline_s,
                 "shape": {"rtt_ms": self.rtt_ms, "bandwidth_kbps": self.bandwidth_kbps,
                           "uplink_kbps": self.uplink_kbps, "queue_packets": self.queue_packets,
-                          "loss_percent": self.loss_percent}}
+                          "loss_percent": self.loss_percent, "seed": self.seed}}
+
+    def _paths(self) -> list[str]:
+        """What is fetched, in order, on one connection; the last is what is measured."""
+        stages = f"?burst={self.burst_bytes}&gap_ms={self.gap_ms:g}" if self.gap_ms else ""
+        earlier = [f"/{self.earlier_bytes}"] if self.earlier_bytes else []
+        return [*earlier, f"/{self.response_bytes}{stages}"]
 
     def columns(self) -> dict[str, Any]:
         return asdict(self)

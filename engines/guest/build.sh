@@ -215,10 +215,15 @@ from_own_lists() {
     }
 }
 
+# The address that the machine itself uses for Debian; the second way is for apt lists that were never read.
 debian_mirror() {
+    local mirror
     # shellcheck disable=SC2016  # apt's own placeholders
-    apt-get indextargets --format '$(SITE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-        awk '$2 == "main" && $3 !~ /security|^cdrom/ && $3 ~ /debian/ && !found++ { print $3 }'
+    mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+        awk '$1 == "Debian" && $2 == "main" && $3 !~ /security|^cdrom/ && !found++ { print $3 }')
+    [[ -n $mirror ]] || mirror=$(apt-get --print-uris update |
+        sed -n "s|^'\([^']*/debian/\)dists/.*|\1|p" | awk '!found++')
+    echo "$mirror"
 }
 
 # A newer suite of the machine's own mirror, in an apt state that lives in the work folder. Signatures are
@@ -285,8 +290,8 @@ find_source() {
     fi
     from_own_lists || from_newer_suites || from_kernel_org || {
         printf 'tried: %s\n' "${tried[@]}" >>"$log"
-        fail "no kernel source to be had ($(IFS=';'; echo "${tried[*]}")); name a tree or tarball of Linux" \
-            "$MIN_VERSION or newer with --source"
+        fail "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try); name a tree or tarball of" \
+            "Linux $MIN_VERSION or newer with --source"
     }
 }
 
