@@ -44,8 +44,8 @@ SERVER_PORT = "s1-eth2"  # the switch's port to the server: the way back
 DELAY_LIMIT_PACKETS = 1_000_000
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
-# Kernels round delays to their 64 ns ticks and rates to whole bytes a second.
-DELAY_ROUNDING_MS = 0.001
+# tc takes delays in whole microseconds and prints them cut off; kernels take whole bytes a second.
+DELAY_ROUNDING_MS = 0.0015
 RATE_ROUNDING_KBPS = 0.008
 
 # Every knob that changes what a short transfer does, pinned to the value a
@@ -343,7 +343,7 @@ def route_commands(initcwnd: int, initrwnd: int, congestion_control: str) -> lis
 def _port_commands(port: str, delay_ms: float, rate_kbps: float,
                    queue_packets: int, loss_percent: float) -> list[str]:
     loss = f" loss random {loss_percent:g}%" if loss_percent else ""
-    return [f"qdisc replace dev {port} root handle 1: netem delay {delay_ms:.6f}ms"
+    return [f"qdisc replace dev {port} root handle 1: netem delay {round(delay_ms * 1000)}us"
             f" limit {DELAY_LIMIT_PACKETS}{loss}",
             f"qdisc replace dev {port} parent 1:1 handle 2: netem"
             f" rate {round(rate_kbps * 1000)}bit limit {queue_packets}"]
