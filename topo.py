@@ -34,6 +34,8 @@ from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 from mininet.topo import Topo
 
+from engines.netem import seed_loss
+
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
 CLIENT_PORT = "s1-eth1"  # the switch's port to the client: the bottleneck
@@ -228,10 +230,17 @@ class Star:
         Raises NetworkError where the kernel's read-back differs, NoNetem
         where it has no netem.
         """
-        if shape == self.shaped:
+        # Random loss is seeded anew for every trial: it shall not depend on the one before.
+        if shape == self.shaped and not shape.loss_percent:
             return
         self.shaped = None
-        rows = self.tc.ask(shape_commands(shape), f"qdisc show dev {CLIENT_PORT}")
+        commands = shape_commands(shape)
+        if shape.loss_percent:
+            self.tc.ask(commands, f"qdisc show dev {CLIENT_PORT}")
+            seed_loss(CLIENT_PORT, 1, shape.rtt_ms / 2, DELAY_LIMIT_PACKETS, shape.loss_percent,
+                      shape.seed)
+            commands = []
+        rows = self.tc.ask(commands, f"qdisc show dev {CLIENT_PORT}")
         _compare_port(CLIENT_PORT, rows, shape.rtt_ms / 2, shape.bandwidth_kbps,
                       shape.queue_packets, shape.loss_percent)
         rows = self.tc.ask([], f"qdisc show dev {SERVER_PORT}")
