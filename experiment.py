@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any, Protocol
 from collections.abc import Iterator
@@ -280,6 +282,12 @@ def main(argv: list[str]) -> int:
     except OSError as error:
         say(f"run.sh: {error.filename or 'writing results'}: {error.strerror}; what is measured"
             " is kept, the same command resumes")
+        return errors.FAILED
+    except Exception as error:  # a mistake of ours: the user gets a line, we the rest
+        crash = Path(tempfile.gettempdir()) / f"first-flight-crash-{os.getpid()}.txt"
+        crash.write_text(traceback.format_exc())
+        say(f"run.sh: internal error, {type(error).__name__}: {error}; please report it with"
+            f" {crash}; what is measured is kept")
         return errors.FAILED
 
 

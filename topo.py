@@ -46,8 +46,10 @@ SERVER_PORT = "s1-eth2"  # the switch's port to the server: the way back
 DELAY_LIMIT_PACKETS = 1_000_000
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
-# tc takes delays in whole microseconds and prints them cut off; kernels take whole bytes a second.
-DELAY_ROUNDING_MS = 0.0015
+# tc takes delays in whole microseconds and prints them cut off, long ones
+# with six digits; kernels take whole bytes a second.
+DELAY_ROUNDING_MS = 0.0025
+DELAY_ROUNDING = 1e-5
 RATE_ROUNDING_KBPS = 0.008
 
 # Every knob that changes what a short transfer does, pinned to the value a
@@ -367,7 +369,7 @@ def _compare_port(port: str, rows: list[dict[str, Any]], delay_ms: float, rate_k
     seen_delay_ms = outer.get("delay", {}).get("delay", 0.0) * 1000
     seen_rate_kbps = inner.get("rate", {}).get("rate", 0) * 8 / 1000
     seen_loss = outer.get("loss-random", {}).get("loss", 0.0) * 100
-    if (abs(seen_delay_ms - delay_ms) > DELAY_ROUNDING_MS
+    if (abs(seen_delay_ms - delay_ms) > max(DELAY_ROUNDING_MS, DELAY_ROUNDING * delay_ms)
             or abs(seen_rate_kbps - rate_kbps) > RATE_ROUNDING_KBPS
             or inner.get("limit") != queue_packets
             or abs(seen_loss - loss_percent) > 0.001):

@@ -190,7 +190,7 @@ def main(folder: Path, project: Path) -> int:
     except NoNetem as error:
         worker._write({"stage": "cannot", "reason": str(error)})
         return 4
-    except (NetworkError, WorkerError) as error:
+    except (NetworkError, WorkerError, OSError) as error:
         worker._write({"stage": "failed", "reason": str(error)})
         return 1
     return 0
