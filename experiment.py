@@ -12,7 +12,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from collections.abc import Iterator
 
 from engines.host import HostEngine
@@ -89,8 +89,16 @@ def positive(text: str) -> int:
     return value
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        say(f"{self.prog}: {message} (--help shows every flag)")
+        sys.exit(errors.USAGE)
+
+
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run.sh", description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
@@ -188,6 +196,8 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
                     record = judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
                                    seen.server_pcap, exact=engine.exact)
                     file.append(record)
+                    if not run.records:
+                        run.point_latest()
                     run.records.append(record)
                     run.facts.setdefault("first_record_after_s",
                                          round(time.monotonic() - started, 3))

@@ -83,8 +83,8 @@ class NetworkError(Exception):
     """The network could not be built, or is not what was asked."""
 
 
-class NoNetem(NetworkError):
-    """This kernel has no netem qdisc."""
+class KernelLacks(NetworkError):
+    """This kernel cannot do what is asked, whoever asks."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class BatchTool:
 def _complaint(name: str, commands: list[str], complaints: list[str]) -> NetworkError:
     text = "; ".join(complaints)
     if "qdisc kind is unknown" in text:
-        return NoNetem("this kernel has no netem qdisc")
+        return KernelLacks("this kernel has no netem qdisc")
     return NetworkError(f"{name} refused '{' · '.join(commands)}': {text}")
 
 
@@ -218,9 +218,12 @@ class Star:
         self.switch: Switch = self.net["s1"]
         self._wait_until_forwarding()
         self._switch_offloads_off()
+        self.tc = BatchTool(self.switch, "tc")
+        # Raises KernelLacks where there is no netem, before anything else is asked of it.
+        self.tc.ask(_port_commands(CLIENT_PORT, 1.0, 1000.0, 1000, 0.0),
+                    f"qdisc show dev {CLIENT_PORT}")
         self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
                         for host in (self.client, self.server)}
-        self.tc = BatchTool(self.switch, "tc")
         self.client_ip = BatchTool(self.client, "ip")
         self.server_ip = BatchTool(self.server, "ip")
         self.shaped: Shape | None = None
@@ -333,7 +336,11 @@ def pin_sysctls(host: Node, asked: dict[str, str]) -> dict[str, str]:
         if equals and key in asked:
             seen[key] = " ".join(value.split())
     wrong = {key: value for key, value in seen.items() if value != asked[key]}
-    if wrong or "net.ipv4.tcp_congestion_control" not in seen:
+    algorithm = "net.ipv4.tcp_congestion_control"
+    if algorithm in wrong:
+        raise KernelLacks(f"this kernel has no congestion control {asked[algorithm]}"
+                          f" (sudo modprobe tcp_{asked[algorithm]})")
+    if wrong or algorithm not in seen:
         raise NetworkError(f"sysctls on {host.name} are not as asked: {wrong or shown.strip()}")
     return seen
 

@@ -55,7 +55,8 @@ class HostEngine:
                 self.facts = self.facts or worker.ready
                 time.sleep(POLL_S)
         except EngineCannot as error:
-            raise EngineCannot(f"{error}; {netem_advice()}") from error
+            advice = f"; {netem_advice()}" if "netem" in str(error) else ""
+            raise EngineCannot(f"{error}{advice}") from error
         finally:
             worker.stop()
 

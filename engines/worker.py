@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engines.tap import Tap, open_capture
-from topo import SERVER_IP, NetworkError, NoNetem, Shape, Star
+from topo import SERVER_IP, KernelLacks, NetworkError, Shape, Star
 
 # What the tools may need on top of what the network takes.
 TOOL_DEADLINE_S = 30.0
@@ -127,7 +127,7 @@ class Worker:
             observation["server"] = self._server_lines(trial, observation["fetch"])
             star.drain(DRAIN_DEADLINE_S)
             observation["duration_s"] = time.monotonic() - started
-        except NoNetem:
+        except KernelLacks:
             raise
         except (NetworkError, WorkerError) as error:
             observation["error"] = str(error)
@@ -187,7 +187,7 @@ def main(folder: Path, project: Path) -> int:
     worker = Worker(folder, project)
     try:
         worker.run()
-    except NoNetem as error:
+    except KernelLacks as error:
         worker._write({"stage": "cannot", "reason": str(error)})
         return 4
     except (NetworkError, WorkerError, OSError) as error:

@@ -41,7 +41,7 @@ class Run:
 
     @property
     def work_folder(self) -> Path:
-        """Where engines put what is theirs; gone when the run is complete."""
+        """Where engines put what is theirs; gone when the run is closed."""
         return self.folder / "work"
 
     def missing(self, trials: Iterable[Trial]) -> list[Trial]:
@@ -51,6 +51,13 @@ class Run:
 
     def open_records(self) -> RecordFile:
         return RecordFile(self.folder / TRIALS_CSV)
+
+    def point_latest(self) -> None:
+        """Let `latest` name this run: not before it holds something."""
+        aside = self.folder.parent / ".latest"
+        aside.unlink(missing_ok=True)
+        aside.symlink_to(self.folder.name)
+        aside.replace(self.folder.parent / "latest")
 
     def save(self) -> None:
         """Write run.json aside, then rename: it is whole at any moment."""
@@ -62,9 +69,9 @@ class Run:
         self.facts["state"] = COMPLETE
         self.facts["finished_at"] = now_text()
         self.save()
-        shutil.rmtree(self.work_folder, ignore_errors=True)
 
     def close(self) -> None:
+        shutil.rmtree(self.work_folder, ignore_errors=True)
         os.close(self._lock)
 
 
@@ -141,7 +148,6 @@ def _create(home: Path, engine: str, identity: str) -> Run:
     facts = {"state": RUNNING, "engine": engine, "selection": identity, "started_at": now_text()}
     run = Run(folder, facts, [], False, lock)
     run.save()
-    _point_latest(home, folder.name)
     return run
 
 
@@ -153,13 +159,6 @@ def _try_lock(folder: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def _point_latest(home: Path, name: str) -> None:
-    aside = home / ".latest"
-    aside.unlink(missing_ok=True)
-    aside.symlink_to(name)
-    aside.replace(home / "latest")
 
 
 def give_to_invoking_user(*paths: Path) -> None:
