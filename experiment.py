@@ -33,7 +33,7 @@ MIN_FREE_BYTES = 64 << 20
 # For --dry-run, from runs on two cores: what a guest costs to start, what a
 # fetch costs in it, and what the host engine spends around a fetch.
 GUEST_START_S = 1.5
-GUEST_FETCH_S = 0.07
+GUEST_FETCH_S = {"curl": 0.05, "wget": 0.04, "libcurl": 0.017}
 HOST_OVERHEAD_S = 0.3
 
 EPILOG = """\
@@ -168,7 +168,8 @@ def dry_run(scenario: Scenario, trials: list[Trial], engine: str, jobs: int) -> 
 def expected_s(trials: list[Trial], engine: str, jobs: int) -> float:
     """Wall seconds that a run will take, roughly."""
     if engine == "uml":
-        return GUEST_START_S + GUEST_FETCH_S * len(trials) / min(jobs, len(trials))
+        return GUEST_START_S + (sum(GUEST_FETCH_S[trial.client] for trial in trials)
+                                / min(jobs, len(trials)))
     # handshake, request, two more round trips, and the FINs
     return sum(HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
                + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000) for trial in trials)
@@ -233,7 +234,7 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
     """Measure one scenario, print its tables, draw it; return the exit status."""
     scenario = scenarios.load(name)
     overrides = overrides_of(arguments)
-    trials = scenarios.expand(scenario, overrides)
+    trials = scenarios.expand(scenario, overrides, arguments.seed)
     engine = choose_engine(arguments.engine, arguments.jobs)
     if arguments.dry_run:
         dry_run(scenario, trials, engine.name, engine.jobs)

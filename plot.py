@@ -24,11 +24,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from lab import analysis, errors, runs, scenario as scenarios
+from lab import analysis, comparison, errors, runs, scenario as scenarios
 from lab.analysis import Bucket, MissingCells, Panel
+from lab.comparison import Recovery
 from lab.errors import FirstFlightError
 from lab.records import Record, read_records
-from lab.scenario import Scenario
+from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario
 
 PROJECT = Path(__file__).resolve().parent
 FORMATS = ("png", "svg", "pdf")
@@ -48,11 +49,14 @@ TINY, SMALL, MEDIUM, LARGE = 7.0, 7.5, 9.0, 12.0  # points
 
 BUCKET_NAMES = {"rtt_ms": "RTT (ms)", "bandwidth_kbps": "Bandwidth (kbit/s)",
                 "bdp_bytes": "Bandwidth-delay product (bytes)",
-                "response_bytes": "Response (bytes)"}
+                "response_bytes": "Response (bytes)",
+                "loss_percent": "Random loss towards the client (%)",
+                "initcwnd": "Initial window (segments)"}
 AVERAGED = {"rtt_ms": "RTT by the paper's shares",
             "bandwidth_kbps": "bandwidth by the paper's shares",
             "bdp_bytes": "bandwidth-delay products by the paper's shares",
-            "response_bytes": "response sizes by the paper's shares"}
+            "response_bytes": "response sizes by the paper's shares",
+            JOINT: "the joint distribution of RTT and bandwidth"}
 METRIC_NAMES = {"total_ms": "{client}'s total time, handshake included",
                 "latency_ms": "latency at the server, T_ACK − T_Res1"}
 
@@ -61,19 +65,29 @@ def draw(scenario: Scenario, records: Sequence[Record], figures_dir: Path,
          formats: Sequence[str] = ("png",), kernel: str = "") -> list[Path]:
     """Draw every figure of the scenario; return the files, <scenario>_<figure>.<format>.
 
-    kernel: release of the kernel that was measured, "" if not known. Raises
+    A figure with a bar of which nothing counts is told and left out. kernel:
+    release of the kernel that was measured, "" if not known. Raises
     MissingCells before anything is drawn, FirstFlightError where a file
     cannot be written.
     """
-    panels = analysis.panels(scenario, records)
+    panels, faults = analysis.drawable(scenario, records)
+    for fault in faults:
+        say(f"not drawn: {fault}")
     paths = []
     for panel in panels:
         with matplotlib.rc_context(plain_settings()):
-            drawn = improvement_figure(scenario, panel, kernel)
+            drawn = figure_of(scenario, panel, kernel)
             for form in formats:
                 paths.append(save(drawn, figures_dir,
                                   f"{scenario.name}_{panel.figure.name}.{form}", form))
     return paths
+
+
+def figure_of(scenario: Scenario, panel: Panel, kernel: str) -> Figure:
+    """The drawing of a panel, by its kind."""
+    if panel.figure.kind == WINDOW_SWEEP:
+        return window_figure(scenario, panel, kernel)
+    return improvement_figure(scenario, panel, kernel)
 
 
 def plain_settings() -> dict[str, object]:
@@ -104,11 +118,12 @@ def save(drawn: Figure, folder: Path, name: str, form: str) -> Path:
 
 @dataclass(frozen=True)
 class Scale:
-    """The left axis (ms): logarithmic, or passing zero and linear up to ±1 ms."""
+    """The left axis (ms): logarithmic, or passing zero and linear up to ±1 ms, or all over."""
 
     low: float
     high: float
     passes_zero: bool
+    linear: bool = False
 
     @property
     def bottom(self) -> float:
@@ -122,7 +137,7 @@ def improvement_figure(scenario: Scenario, panel: Panel, kernel: str) -> Figure:
     FigureCanvasAgg(drawn)
     left = drawn.add_axes(AXES)
     right = left.twinx()
-    scale = absolute_scale(panel.buckets)
+    scale = absolute_scale(panel.buckets, linear=panel.figure.kind == LOSS)
     set_absolute_axis(left, scale)
     set_percent_axis(right, panel.buckets, zero_height(left, scale))
     draw_bars(left, right, panel.buckets, scale.bottom)
@@ -133,12 +148,18 @@ def improvement_figure(scenario: Scenario, panel: Panel, kernel: str) -> Figure:
     return drawn
 
 
-def absolute_scale(buckets: Iterable[Bucket]) -> Scale:
-    """Logarithmic where all is positive, else passing zero so that nothing is hidden."""
+def absolute_scale(buckets: Iterable[Bucket], linear: bool = False) -> Scale:
+    """Logarithmic where all is positive, else passing zero so that nothing is hidden.
+
+    linear: for differences around zero, whose intervals are to be compared.
+    """
     values = [value for bucket in buckets
               for value in (bucket.absolute_ms, bucket.published_absolute_ms,
                             *(bucket.absolute_interval_ms or ())) if value is not None]
     low, high = min(values), max(values)
+    if linear:
+        room = 0.12 * max(high - min(low, 0.0), 1.0)
+        return Scale(min(low, 0.0) - room, max(high, 0.0) + room, True, linear=True)
     if low >= 0.1:
         # From 1 ms like the paper, or less: the shortest bar keeps a visible height.
         return Scale(min(10.0 ** math.floor(math.log10(low * 0.7)), 1.0), high * 1.6, False)
@@ -147,7 +168,11 @@ def absolute_scale(buckets: Iterable[Bucket]) -> Scale:
 
 def set_absolute_axis(axes: Axes, scale: Scale) -> None:
     ticks = [sign * 10.0 ** power for power in range(-2, 9) for sign in (-1, 1)]
-    if scale.passes_zero:
+    if scale.linear:
+        step = tick_step(scale.high - scale.low)
+        ticks = [tick * step for tick in range(-20, 21)]
+        axes.axhline(0, color=INK, linewidth=0.8)
+    elif scale.passes_zero:
         axes.set_yscale("symlog", linthresh=1, linscale=0.9)  # 0 to 1 as long as 1 to 10
         ticks = [0.0, *(tick for tick in ticks if abs(tick) >= 1)]
         axes.axhline(0, color=INK, linewidth=0.8)
@@ -162,6 +187,12 @@ def set_absolute_axis(axes: Axes, scale: Scale) -> None:
     axes.tick_params(axis="y", colors=ABSOLUTE_TEXT, labelsize=MEDIUM)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def tick_step(span: float) -> float:
+    """1, 2 or 5 times a power of ten that divides the span into at most nine parts."""
+    steps = (factor * 10.0 ** power for power in range(-3, 12) for factor in (1, 2, 5))
+    return next(step for step in steps if span / step <= 9)
 
 
 def zero_height(axes: Axes, scale: Scale) -> float:
@@ -180,11 +211,11 @@ def set_percent_axis(axes: Axes, buckets: Iterable[Bucket], zero: float) -> None
     high = max(max(values), 5.0) * 1.12
     if zero > 0:
         high = max(high, -min(values) * 1.12 * (1 - zero) / zero)
-    axes.set_ylim(-high * zero / (1 - zero), high)
-    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 1000, math.inf) if high / step <= 9)
+    low = -high * zero / (1 - zero)
+    axes.set_ylim(low, high)
+    step = tick_step(high)
     axes.yaxis.set_major_locator(FixedLocator(
-        [tick * step for tick in range(-9, 10) if step < math.inf
-         and -high * zero / (1 - zero) <= tick * step <= high]))
+        [tick * step for tick in range(-20, 21) if low <= tick * step <= high]))
     axes.set_ylabel("Improvement (% of the baseline)", color=PERCENT_TEXT, fontsize=MEDIUM)
     axes.tick_params(axis="y", colors=PERCENT_TEXT, labelsize=MEDIUM)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
@@ -201,7 +232,7 @@ def draw_bars(left: Axes, right: Axes, buckets: Sequence[Bucket], bottom: float)
     for place, bucket in enumerate(buckets):
         for axes, side, ends in ((left, -1, bucket.absolute_interval_ms),
                                  (right, 1, bucket.percent_interval)):
-            if ends is not None:
+            if wide(ends):
                 axes.plot([place + side * BAR_WIDTH / 2] * 2, ends, color=INK, linewidth=1.2,
                           marker="_", markersize=6)
 
@@ -245,8 +276,20 @@ def set_bucket_axis(axes: Axes, panel: Panel) -> None:
     middle = (len(buckets) - 1) / 2
     if any(bucket.share_percent is not None for bucket in buckets):
         write_at(axes, middle, 1.07, "share of the paper's responses", FAINT)
+    recoveries = comparison.recoveries(panel) if panel.figure.kind == LOSS else []
+    write_recoveries(axes, buckets, recoveries)
     write_at(axes, middle, -0.25 if panel.excluded.total else -0.215,
              BUCKET_NAMES[panel.figure.by], INK, size=MEDIUM)
+
+
+def write_recoveries(axes: Axes, buckets: Sequence[Bucket],
+                     recoveries: Sequence[Recovery]) -> None:
+    """Above each bar with loss: what the larger window gains beyond the lossless network."""
+    for recovery in recoveries:
+        low, high = recovery.interval_ms
+        place = buckets.index(recovery.bucket)
+        write_at(axes, place, 1.065, f"beyond lossless: {short(recovery.part_ms)} ms", INK)
+        write_at(axes, place, 1.025, f"{short(low)} … {short(high)} ms: {recovery.word}", FAINT)
 
 
 def write_at(axes: Axes, place: float, height: float, text: str, color: str,
@@ -267,8 +310,9 @@ def write_titles(drawn: Figure, scenario: Scenario, panel: Panel, kernel: str) -
     metric = METRIC_NAMES[figure.metric].format(client=panel.client)
     over = f", averaged over {AVERAGED[figure.weights]}" if figure.weights else ""
     left_out = f"; left out: {panel.excluded}" if panel.excluded.total else "; none left out"
-    drawn.text(0.5, 0.965, f"{figure.title}: {figure.baseline_initcwnd} →"
-               f" {figure.experiment_initcwnd} segments", fontsize=LARGE, weight="bold",
+    windows = ("" if figure.kind == WINDOW_SWEEP else
+               f": {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments")
+    drawn.text(0.5, 0.965, f"{figure.title}{windows}", fontsize=LARGE, weight="bold",
                color=INK, ha="center", va="center")
     drawn.text(0.5, 0.926, f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
                f" {panel.congestion_control}; {metric}{over}", fontsize=MEDIUM, color=INK,
@@ -279,16 +323,95 @@ def write_titles(drawn: Figure, scenario: Scenario, panel: Panel, kernel: str) -
 
 def add_legend(drawn: Figure, panel: Panel) -> None:
     """Under the axes, where no bar is."""
+    publisher = "in the paper" if panel.figure.published.startswith("paper_") else "by them"
+    converted = ", as a part of the baseline" if panel.figure.percent_of == OF_EXPERIMENT else ""
     handles: list[Artist] = [Patch(color=ABSOLUTE, label="measured here, ms (left axis)"),
                              Patch(color=PERCENT, label="measured here, % (right axis)")]
     if any(bucket.published_absolute_ms is not None for bucket in panel.buckets):
-        handles += [Line2D([], [], **published_style("o"), label="published in the paper, ms"),
-                    Line2D([], [], **published_style("D"), label="published in the paper, %")]
-    if any(bucket.absolute_interval_ms for bucket in panel.buckets):
+        handles.append(Line2D([], [], **published_style("o"), label=f"published {publisher}, ms"))
+    if any(bucket.published_percent is not None for bucket in panel.buckets):
+        handles.append(Line2D([], [], **published_style("D"),
+                              label=f"published {publisher}, %{converted}"))
+    if any(wide(bucket.absolute_interval_ms) for bucket in panel.buckets):
         handles.append(Line2D([], [], color=INK, marker="|", label="95 % interval"))
+    place_legend(drawn, handles)
+
+
+def wide(ends: tuple[float, float] | None) -> bool:
+    """Whether an interval is more than the one value that every repeat gave."""
+    return ends is not None and ends[1] - ends[0] > comparison.NARROW_MS
+
+
+def place_legend(drawn: Figure, handles: list[Artist]) -> None:
     drawn.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0.008),
                  ncol=len(handles), frameon=False, fontsize=8, handletextpad=0.5,
                  columnspacing=1.6)
+
+
+# Times against windows -------------------------------------------------------------
+
+def window_figure(scenario: Scenario, panel: Panel, kernel: str) -> Figure:
+    """A bar per initial window like the paper's Figure 2, its time in ms."""
+    buckets = panel.buckets
+    drawn = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), dpi=DPI)
+    FigureCanvasAgg(drawn)
+    axes = drawn.add_axes(AXES)
+    axes.bar(range(len(buckets)), [bucket.experiment_ms for bucket in buckets], 2 * BAR_WIDTH,
+             color=ABSOLUTE)
+    for place, bucket in enumerate(buckets):
+        if wide(bucket.experiment_interval_ms):
+            axes.plot([place] * 2, bucket.experiment_interval_ms, color=INK, linewidth=1.2,
+                      marker="_", markersize=6)
+    published = [(place, bucket.published_ms) for place, bucket in enumerate(buckets)
+                 if bucket.published_ms is not None]
+    if published:
+        axes.plot(*zip(*published), **published_style("o"))
+    set_time_axis(axes, buckets)
+    set_window_axis(axes, panel)
+    write_titles(drawn, scenario, panel, kernel)
+    handles: list[Artist] = [Patch(color=ABSOLUTE, label="measured here")]
+    if published:
+        handles.append(Line2D([], [], **published_style("o"), label="published by them"
+                              if not panel.figure.published.startswith("paper_")
+                              else "published in the paper"))
+    place_legend(drawn, handles)
+    return drawn
+
+
+def set_time_axis(axes: Axes, buckets: Sequence[Bucket]) -> None:
+    """From zero: the bars' lengths are then the times."""
+    high = 1.12 * max(value for bucket in buckets for value in (
+        bucket.experiment_ms, bucket.published_ms, *(bucket.experiment_interval_ms or ()))
+        if value is not None)
+    axes.set_ylim(0, high)
+    step = tick_step(high)
+    axes.yaxis.set_major_locator(FixedLocator([tick * step for tick in range(20)
+                                               if tick * step <= high]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylabel("Mean time (ms)", color=ABSOLUTE_TEXT, fontsize=MEDIUM)
+    axes.tick_params(axis="y", colors=ABSOLUTE_TEXT, labelsize=MEDIUM)
+    axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def set_window_axis(axes: Axes, panel: Panel) -> None:
+    """Below: window, time, improvement over the baseline, n."""
+    buckets = panel.buckets
+    axes.set_xlim(-0.5, len(buckets) - 0.5)
+    axes.xaxis.set_major_locator(FixedLocator(range(len(buckets))))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: buckets[round(place)].label))
+    axes.tick_params(axis="x", labelsize=MEDIUM, length=3, colors=INK)
+    for place, bucket in enumerate(buckets):
+        write_at(axes, place - 0.03, -0.09, f"{short(bucket.experiment_ms)} ms", ABSOLUTE_TEXT,
+                 "right", TINY)
+        if bucket.value != panel.figure.baseline_initcwnd:
+            write_at(axes, place + 0.03, -0.09, f"{short(-bucket.percent)} %", PERCENT_TEXT,
+                     "left", TINY)
+        write_at(axes, place, -0.14, f"n = {bucket.n}", FAINT)
+        if bucket.excluded.total:
+            write_at(axes, place, -0.185, f"{bucket.excluded.total} left out", ALARM)
+    write_at(axes, (len(buckets) - 1) / 2, -0.25 if panel.excluded.total else -0.215,
+             BUCKET_NAMES[panel.figure.by], INK, size=MEDIUM)
 
 
 # Finding the run to draw ---------------------------------------------------------
@@ -307,7 +430,7 @@ def find_run(scenario: Scenario, results: Path) -> tuple[Path, list[Record]]:
     for folder in folders:
         records = read_records(folder / runs.TRIALS_CSV)
         try:
-            analysis.panels(scenario, records)
+            analysis.drawable(scenario, records)
         except MissingCells as error:
             lacking = lacking or f"in {folder.name}, {error.lacking}"
             continue

@@ -101,7 +101,7 @@ class WorkerProcess:
         and after it.
         """
         self.job = job
-        self.waiting = list(trials)
+        self.waiting = {trial["id"]: trial for trial in trials}  # in their order
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
         self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
@@ -129,7 +129,7 @@ class WorkerProcess:
             self.heard = time.monotonic()
             if "trial" in line:
                 observations.append(self.job.observation(line))
-                self.waiting = [trial for trial in self.waiting if trial["id"] != line["trial"]]
+                del self.waiting[line["trial"]]
             elif line["stage"] == "ready":
                 self.ready = line["facts"]
             elif line["stage"] == "cannot":
@@ -142,7 +142,7 @@ class WorkerProcess:
 
     def _judge_silence(self, ended: bool) -> None:
         silent_s = time.monotonic() - self.heard
-        awaited = f"trial {self.waiting[0]['id']}" if self.ready else "its network"
+        awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
         if ended:
             raise EngineError(f"the worker stopped (status {self.process.returncode}) while"
                               f" {awaited} was awaited: {self.last_words()}")

@@ -76,12 +76,12 @@ class UmlEngine:
                         restarts += 1
                         if not guest.ready or restarts > MAX_RESTARTS:
                             raise
-                        victim, *rest = guest.waiting
+                        victim, *rest = guest.waiting.values()
                         yield Observation(victim["id"], {"error": str(error)})
                         if rest:
                             guests.append(self._start(folder / f"restart{restarts}", restarts,
                                                       rest, sysctls))
-                        guest.waiting = []
+                        guest.waiting.clear()
                     if not guest.waiting:
                         guests.remove(guest)
                         guest.stop()

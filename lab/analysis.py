@@ -3,7 +3,8 @@
 Only a record that counts (its transfer succeeded and its verdict is pass)
 enters a number; all others are counted beside it. An improvement is the
 paper's (section 2): baseline less experiment, and that as a percentage of
-the baseline.
+the baseline. Others print base / experiment − 1; their percentages are
+converted where they are read, which is exact (see of_baseline).
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from dataclasses import dataclass, replace
 from lab import published, stats
 from lab.errors import FirstFlightError
 from lab.records import PASS, Record
-from lab.scenario import Axis, Figure, Scenario, Sweep, bucket_value, plain
+from lab.scenario import (JOINT, OF_EXPERIMENT, WINDOW_SWEEP, Axis, Cell, Figure, Scenario,
+                          Sweep, bucket_value, plain)
 from lab.trial import Trial
-
-Cell = tuple[float, float, int]  # rtt_ms, bandwidth_kbps, response_bytes
 
 
 class MissingCells(FirstFlightError):
@@ -73,14 +73,20 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket of an improvement figure. Times in ms.
+    """One bucket of an improvement figure, or one window of a window sweep. Times in ms.
 
     n: fetches that entered, of both windows; cells: how many of the
     cells_asked had counting records of both windows and carry the weight.
     base_ms, experiment_ms: weighted means; absolute_ms = base − experiment;
     percent = absolute / base × 100. The medians are of all responses of the
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
-    where a cell was measured but once.
+    where a cell was measured but once. In a window sweep the experiment is
+    the bucket's window, experiment_interval_ms its time's, and
+    published_ms the published time.
+
+    published_percent is of the baseline, converted where it was printed
+    otherwise. published_error_ms, published_error_points: see
+    lab.published. lossless: nothing in the bucket is left to chance.
     """
 
     label: str
@@ -102,6 +108,11 @@ class Bucket:
     published_percent: float | None
     absolute_interval_ms: tuple[float, float] | None
     percent_interval: tuple[float, float] | None
+    experiment_interval_ms: tuple[float, float] | None = None
+    published_ms: float | None = None
+    published_error_ms: float = 0.0
+    published_error_points: float = 0.0
+    lossless: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,17 +135,50 @@ class Panel:
 
 @dataclass(frozen=True)
 class Pair:
-    """The values (ms) of one cell that count, by window, and what was excluded."""
+    """The values (ms) of one cell that count, by window, and what was excluded.
+
+    matched: base and experiment of the same repeat, which met the same random
+    numbers; empty unless every value has its counterpart.
+    """
 
     weight: float
     base: tuple[float, ...]
     experiment: tuple[float, ...]
     excluded: Excluded
+    matched: tuple[tuple[float, float], ...]
+    lossless: bool
+
+
+ByCell = dict[tuple[Cell, int], list[Record]]
 
 
 def panels(scenario: Scenario, records: Sequence[Record]) -> list[Panel]:
     """The rows of all figures of the scenario. Raises MissingCells, NothingCounts."""
-    return [improvement(scenario, figure, records) for figure in scenario.figures]
+    return [panel(scenario, figure, records) for figure in scenario.figures]
+
+
+def drawable(scenario: Scenario, records: Sequence[Record]) -> tuple[list[Panel], list[str]]:
+    """The rows of the figures of which every bucket has a mean, and why the others have none.
+
+    Raises MissingCells: what was not measured can be measured, what failed cannot be drawn.
+    """
+    made, faults = [], []
+    for figure in scenario.figures:
+        try:
+            made.append(panel(scenario, figure, records))
+        except NothingCounts as error:
+            faults.append(str(error))
+    return made, faults
+
+
+def panel(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+    """The rows of one figure of any kind. Raises MissingCells, NothingCounts."""
+    if scenario.population(figure.sweep) is not None:
+        from lab import population_analysis  # which needs the classes of this module
+        return population_analysis.panel(scenario, figure, records)
+    if figure.kind == WINDOW_SWEEP:
+        return window_sweep(scenario, figure, records)
+    return improvement(scenario, figure, records)
 
 
 def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
@@ -145,22 +189,81 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
     shows in `cells` and `excluded`. Raises MissingCells where a cell was not
     measured at all, NothingCounts where nothing of a bucket counts.
     """
-    sweep = scenario.sweep(figure.sweep)
-    axis = _axis(scenario, figure.by)
-    chosen = of_sweep(sweep, records)
-    by_cell: dict[tuple[Cell, int], list[Record]] = {}
-    for record in chosen:
-        by_cell.setdefault((_cell(record), record.trial.initcwnd), []).append(record)
-    _check_cells(scenario, figure, by_cell)
-    published_rows = (published.buckets(figure.published, figure.panel)
-                      if figure.published else {})
+    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
+    chosen, by_cell = _by_cell(scenario, figure, windows, records)
+    axis = scenario.axis_of(figure)
+    rows = _published(figure)
     buckets = []
-    for value in axis.values:
-        pairs = [_pair(figure, by_cell, cell, weight)
-                 for cell, weight in _weighted_cells(scenario, figure, value)]
-        buckets.append(_bucket(figure, axis, value, pairs, published_rows))
+    for value, weighted in zip(axis.values, _weighted_cells(scenario, figure, axis)):
+        pairs = [_pair(figure, by_cell, cell, weight, windows) for cell, weight in weighted]
+        buckets.append(_bucket(figure, axis, value, pairs, rows.get(axis.label(value))))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control)
+
+
+def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+    """The rows of a figure of times against windows: each window against the baseline's.
+
+    n counts a window's own fetches. Raises as `improvement`.
+    """
+    sweep = scenario.sweep(figure.sweep)
+    chosen, by_cell = _by_cell(scenario, figure, sweep.initcwnd, records)
+    (cell,) = sweep.cells
+    axis = scenario.axis_of(figure)
+    rows = _published(figure)
+    base_row = rows.get(axis.label(figure.baseline_initcwnd))
+    buckets = []
+    for initcwnd in sweep.initcwnd:
+        pair = _pair(figure, by_cell, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
+        row = rows.get(axis.label(initcwnd))
+        buckets.append(replace(
+            _bucket(figure, axis, initcwnd, [pair], _against(base_row, row)),
+            n=len(pair.experiment), published_ms=row.total_ms if row else None,
+            experiment_interval_ms=_mean_interval(pair.experiment)))
+    return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
+                 congestion_control=chosen[0].trial.congestion_control)
+
+
+def _against(base: published.PublishedBucket | None,
+             row: published.PublishedBucket | None) -> published.PublishedBucket | None:
+    """A published time as an improvement over the published baseline; None for the baseline."""
+    if base is None or row is None or base is row or base.total_ms is None or row.total_ms is None:
+        return None
+    return replace(row, absolute_ms=base.total_ms - row.total_ms,
+                   percent=percent_of(base.total_ms, row.total_ms),
+                   error_ms=base.error_ms + row.error_ms)
+
+
+def _published(figure: Figure) -> dict[str, published.PublishedBucket]:
+    """The figure's published bars by label, percentages as parts of the baseline."""
+    if not figure.published:
+        return {}
+    rows = published.buckets(figure.published, figure.panel)
+    if figure.percent_of != OF_EXPERIMENT:
+        return rows
+    return {label: replace(row, percent=None if row.percent is None else of_baseline(row.percent))
+            for label, row in rows.items()}
+
+
+def of_baseline(percent: float) -> float:
+    """A percentage of the experiment's time (base / experiment − 1) as one of the baseline's."""
+    return percent / (100 + percent) * 100
+
+
+def of_experiment(percent: float) -> float:
+    """The reverse of of_baseline."""
+    return percent / (100 - percent) * 100
+
+
+def _by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
+             records: Sequence[Record]) -> tuple[list[Record], ByCell]:
+    """The records of the figure's sweep, also by cell and window. Raises MissingCells."""
+    chosen = of_sweep(scenario.sweep(figure.sweep), records)
+    by_cell: ByCell = {}
+    for record in chosen:
+        by_cell.setdefault((_cell(record), record.trial.initcwnd), []).append(record)
+    _check_cells(scenario, figure, windows, by_cell)
+    return chosen, by_cell
 
 
 def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
@@ -169,14 +272,14 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     A run may have been made with another client or algorithm than the sweep
     names; then all of its records have to agree. Raises FirstFlightError.
     """
-    cells = set(_cells(sweep))
+    cells = set(sweep.cells)
     made: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         trial = record.trial
         uplink_kbps = trial.bandwidth_kbps if sweep.uplink_kbps is None else sweep.uplink_kbps
         if (_cell(record) in cells and trial.initcwnd in sweep.initcwnd
-                and (trial.uplink_kbps, trial.queue_packets, trial.loss_percent, trial.initrwnd)
-                == (uplink_kbps, sweep.queue_packets, sweep.loss_percent, sweep.initrwnd)):
+                and (trial.uplink_kbps, trial.queue_packets, trial.initrwnd, trial.part)
+                == (uplink_kbps, sweep.queue_packets, sweep.initrwnd, "")):
             made.setdefault((trial.client, trial.congestion_control), []).append(record)
     own = (sweep.client, sweep.congestion_control)
     if own in made or not made:
@@ -190,40 +293,68 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
 
 # Buckets -----------------------------------------------------------------------
 
-def _axis(scenario: Scenario, by: str) -> Axis:
-    axis = scenario.axis(by)
-    assert axis is not None  # lab.scenario.load has looked
-    return axis
-
-
-def _cells(sweep: Sweep) -> list[Cell]:
-    return [(rtt_ms, bandwidth_kbps, response_bytes)
-            for rtt_ms, bandwidth_kbps in sweep.networks
-            for response_bytes in sweep.response_bytes]
-
-
 def _cell(record: Record) -> Cell:
     trial = record.trial
-    return trial.rtt_ms, trial.bandwidth_kbps, trial.response_bytes
+    return Cell(trial.rtt_ms, trial.bandwidth_kbps, trial.response_bytes, trial.loss_percent)
 
 
 def _weighted_cells(scenario: Scenario, figure: Figure,
-                    value: float) -> list[tuple[Cell, float]]:
-    """The cells of one bucket, each with its weight: a share in percent, or 1."""
-    cells = [cell for cell in _cells(scenario.sweep(figure.sweep))
-             if bucket_value(figure.by, *cell) == value]
+                    axis: Axis) -> list[list[tuple[Cell, float]]]:
+    """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
+    cells = scenario.sweep(figure.sweep).cells
+    if figure.weights == JOINT:
+        return _joint_cells(scenario, cells, axis)
+    members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
+               for value in axis.values]
     if not figure.weights:
-        return [(cell, 1.0) for cell in cells]
-    axis = _axis(scenario, figure.weights)
-    return [(cell, axis.share_percent(bucket_value(figure.weights, *cell)) or 0.0)
-            for cell in cells]
+        return [[(cell, 1.0) for cell in bucket] for bucket in members]
+    weights = _axis(scenario, figure.weights)
+    return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
+             for cell in bucket] for bucket in members]
 
 
-def _check_cells(scenario: Scenario, figure: Figure,
-                 by_cell: dict[tuple[Cell, int], list[Record]]) -> None:
-    """Raise MissingCells unless every cell was measured with both windows."""
-    asked = _cells(scenario.sweep(figure.sweep))
-    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
+def _axis(scenario: Scenario, by: str) -> Axis:
+    axis = scenario.axis(by)
+    assert axis is not None  # lab.scenario_file has looked
+    return axis
+
+
+def _joint_cells(scenario: Scenario, cells: Sequence[Cell],
+                 axis: Axis) -> list[list[tuple[Cell, float]]]:
+    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+
+    A cell stands for the responses of its RTT bucket and its bandwidth
+    bucket. Some of them are in one BDP bucket and some in the next, so that a
+    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
+    """
+    import numpy  # only where needed, as lab.population
+
+    from lab.population import average_datacenter
+
+    joint = average_datacenter()
+    axes = [_axis(scenario, by) for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")]
+    for own, marginal in zip(axes, joint.marginals):
+        if own.labels != marginal.labels:
+            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
+                                   f" {', '.join(own.labels)}; the joint distribution has"
+                                   f" {', '.join(marginal.labels)}")
+    of_rtt, of_bandwidth, of_product = (
+        marginal.bucket(values) for marginal, values in
+        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
+    shares = numpy.zeros([len(own.values) for own in axes])
+    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
+    rtts, bandwidths, _ = axes
+    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
+                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
+                 for cell in cells] for bucket in range(len(axis.values))]
+    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
+            for bucket in weighted]
+
+
+def _check_cells(scenario: Scenario, figure: Figure, windows: Sequence[int],
+                 by_cell: ByCell) -> None:
+    """Raise MissingCells unless every cell was measured with every window."""
+    asked = scenario.sweep(figure.sweep).cells
     missing = [cell for cell in asked
                if any((cell, initcwnd) not in by_cell for initcwnd in windows)]
     if missing:
@@ -232,15 +363,15 @@ def _check_cells(scenario: Scenario, figure: Figure,
 
 
 def _listed(missing: Sequence[Cell], asked: int) -> str:
-    shown = ", ".join(f"RTT {plain(rtt_ms)} ms at {plain(bandwidth_kbps)} kbit/s"
-                      for rtt_ms, bandwidth_kbps, _ in missing[:3])
+    shown = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
+                      for cell in missing[:3])
     more = ", …" if len(missing) > 3 else ""
     return f"{len(missing)} of {asked} cells ({shown}{more})"
 
 
 def command(scenario: Scenario, cells: Sequence[Cell]) -> str:
     """The command line that measures the cells, or all where there are none or all."""
-    everything = {cell for sweep in scenario.sweeps for cell in _cells(sweep)}
+    everything = {cell for sweep in scenario.sweeps for cell in sweep.cells}
     line = f"./run.sh --scenario {scenario.name}"
     if not cells or set(cells) >= everything:
         return line
@@ -249,20 +380,28 @@ def command(scenario: Scenario, cells: Sequence[Cell]) -> str:
     return f"{line} --rtt {rtts} --bw {bandwidths}"
 
 
-def _pair(figure: Figure, by_cell: dict[tuple[Cell, int], list[Record]], cell: Cell,
-          weight: float) -> Pair:
-    base, base_excluded = _counting(by_cell[cell, figure.baseline_initcwnd], figure.metric)
-    experiment, excluded = _counting(by_cell[cell, figure.experiment_initcwnd], figure.metric)
+def _pair(figure: Figure, by_cell: ByCell, cell: Cell, weight: float,
+          windows: tuple[int, int]) -> Pair:
+    base_records, experiment_records = (by_cell[cell, initcwnd] for initcwnd in windows)
+    base, base_excluded = _counting(base_records, figure.metric)
+    experiment, excluded = _counting(experiment_records, figure.metric)
     excluded += base_excluded
     if not base or not experiment:
         excluded += Excluded(unpaired=len(base) + len(experiment))
-        base, experiment = (), ()
-    return Pair(weight, base, experiment, excluded)
+        base, experiment = [], []
+    matched: tuple[tuple[float, float], ...] = ()
+    counterparts = dict(experiment)
+    if len(counterparts) == len(base) == len(experiment) and dict(base).keys() == counterparts.keys():
+        matched = tuple((value, counterparts[key]) for key, value in base)
+    return Pair(weight, tuple(value for _, value in base),
+                tuple(value for _, value in experiment), excluded, matched,
+                lossless=cell.loss_percent == 0)
 
 
-def _counting(records: Iterable[Record], metric: str) -> tuple[tuple[float, ...], Excluded]:
-    """The metric of the records that count, and what the others lack."""
-    values: list[float] = []
+def _counting(records: Iterable[Record],
+              metric: str) -> tuple[list[tuple[tuple[int, int], float]], Excluded]:
+    """The metric of the records that count, each with repeat and seed, and what others lack."""
+    values: list[tuple[tuple[int, int], float]] = []
     excluded = Excluded()
     for record in records:
         value: float | None = getattr(record, metric)
@@ -273,12 +412,12 @@ def _counting(records: Iterable[Record], metric: str) -> tuple[tuple[float, ...]
         elif value is None:
             excluded += Excluded(without_value=1)
         else:
-            values.append(value)
-    return tuple(values), excluded
+            values.append(((record.trial.repeat, record.trial.seed), value))
+    return values, excluded
 
 
 def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],
-            rows: dict[str, published.PublishedBucket]) -> Bucket:
+            row: published.PublishedBucket | None) -> Bucket:
     label = axis.label(value)
     excluded = sum((pair.excluded for pair in pairs), Excluded())
     used = [pair for pair in pairs if pair.base and pair.weight > 0]
@@ -294,7 +433,6 @@ def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],
         _median(side, weights)
         for side in ([pair.base for pair in used], [pair.experiment for pair in used]))
     absolute_interval_ms, percent_interval = _intervals(used, weights)
-    row = rows.get(label)
     return Bucket(
         label=label, value=value, share_percent=axis.share_percent(value),
         n=sum(len(pair.base) + len(pair.experiment) for pair in used), excluded=excluded,
@@ -305,7 +443,10 @@ def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],
         median_percent=percent_of(base_median_ms, experiment_median_ms),
         published_absolute_ms=row.absolute_ms if row else None,
         published_percent=row.percent if row else None,
-        absolute_interval_ms=absolute_interval_ms, percent_interval=percent_interval)
+        absolute_interval_ms=absolute_interval_ms, percent_interval=percent_interval,
+        published_error_ms=row.error_ms if row else 0.0,
+        published_error_points=row.error_points if row else 0.0,
+        lossless=all(pair.lossless for pair in pairs))
 
 
 def percent_of(base_ms: float, experiment_ms: float) -> float:
@@ -325,12 +466,34 @@ def _intervals(pairs: Sequence[Pair], weights: Sequence[float],
     """95 % intervals of the absolute (ms) and the relative (%) improvement."""
     if any(len(side) < 2 for pair in pairs for side in (pair.base, pair.experiment)):
         return None, None
+    if all(len(set(side)) == 1 for pair in pairs for side in (pair.base, pair.experiment)):
+        # Every repeat gave the same: there is nothing to resample.
+        base_ms, experiment_ms = (stats.weighted_mean([side[0] for side in sides], weights)
+                                  for sides in ([pair.base for pair in pairs],
+                                                [pair.experiment for pair in pairs]))
+        percent = percent_of(base_ms, experiment_ms)
+        return (base_ms - experiment_ms,) * 2, (percent,) * 2
     generator = stats.generator(seed=1)
-    base = stats.resampled_means([pair.base for pair in pairs], weights, generator)
-    experiment = stats.resampled_means([pair.experiment for pair in pairs], weights, generator)
+    if all(pair.matched for pair in pairs):
+        base, experiment = stats.resampled_pairs([pair.matched for pair in pairs], weights,
+                                                 generator)
+    else:
+        base = stats.resampled_means([pair.base for pair in pairs], weights, generator)
+        experiment = stats.resampled_means([pair.experiment for pair in pairs], weights,
+                                           generator)
     absolute = base - experiment
     return (stats.percentile_interval(absolute),
             stats.percentile_interval(absolute / base * 100))
+
+
+def _mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """95 % interval of the mean of one cell's values, None of a single one."""
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return stats.percentile_interval(
+        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
 
 
 # Settings: a partial run ---------------------------------------------------------
@@ -339,7 +502,7 @@ def _intervals(pairs: Sequence[Pair], weights: Sequence[float],
 class Setting:
     """All records of one setting of network, window and client; means over those that count.
 
-    asked: the trial, its repeat left aside. A mean is None where nothing
+    asked: the trial, its repeat and seed left aside. A mean is None where nothing
     counts or the value could not be had. deviation_ms: total_ms less
     model_ms. causes, reasons: why segments were retransmitted although none
     was lost, and why records do not count; each once.
@@ -375,7 +538,7 @@ def settings(records: Iterable[Record]) -> list[Setting]:
     """One row per setting, in the order of the records, windows together and ascending."""
     grouped: dict[Trial, dict[Trial, list[Record]]] = {}
     for record in records:
-        asked = replace(record.trial, repeat=1)
+        asked = replace(record.trial, repeat=1, seed=0)
         grouped.setdefault(replace(asked, initcwnd=1), {}).setdefault(asked, []).append(record)
     return [_setting(asked, windows[asked])
             for windows in grouped.values()
@@ -462,7 +625,7 @@ def raw_comparison(scenario: Scenario, records: Sequence[Record]) -> list[RawRow
         seen = values.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps), [])
         measured_ms = sum(seen) / len(seen) if seen else None
         mark = next((defect.mark for defect in reversed(raw.defects)
-                     if bucket_value(defect.by, fetch.rtt_ms, fetch.bandwidth_kbps, 0)
+                     if bucket_value(defect.by, Cell(fetch.rtt_ms, fetch.bandwidth_kbps, 0))
                      in defect.values), "")
         rows.append(RawRow(
             initcwnd=fetch.initcwnd, rtt_ms=fetch.rtt_ms, bandwidth_kbps=fetch.bandwidth_kbps,

@@ -22,7 +22,7 @@ the window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -86,7 +86,7 @@ class Population:
     mechanism: Mechanism
 
 
-DATACENTERS = {"average": population.average_datacenter, "slow": population.slow_datacenter}
+DATACENTERS: dict[str, Callable[[], population.Joint]] = {"average": population.average_datacenter, "slow": population.slow_datacenter}
 
 
 def read(tables: list[Mapping[str, Any]], where: str) -> tuple[Population, ...]:

@@ -6,15 +6,16 @@ idle path, by the rules of Linux (lab.tcp), and is exact to microseconds.
 
 What `predict` knows: the handshake, the request and the server's immediate
 acknowledgement of it; store-and-forward serialisation both ways; slow start
-and its end by HyStart, then CUBIC's growth; the receiver's quick and delayed
-acknowledgements; its window from initrwnd on, and the receive buffer that
-grows with the transfer.
+and its end by HyStart, then CUBIC's growth; the send buffer; the receiver's
+quick and delayed acknowledgements, its window from initrwnd on, and its
+buffer, which grows with the transfer; a response in two writes, and one that
+follows another on the same connection.
 
 What it does not know: loss, and the sender's timers, which `timer_causes`
-only foresees; a send buffer that runs dry (responses of megabytes); other
-congestion controls than cubic and reno; computing time at the hosts. Some
-timers of the receiver count in milliseconds of its clock: where that matters,
-in responses of more than 50 segments, `clock_phase_ns` says how they fall.
+only foresees; other congestion controls than cubic and reno; computing time
+at the hosts. Some timers of the receiver count in milliseconds of its clock:
+where that matters, in responses of more than 30 segments, `clock_phase_ns`
+says how they fall.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ class Transfer:
         from the client, Ethernet headers counted, math.inf for no limit.
     initcwnd, initrwnd: segments.
     response_bytes, request_bytes: payload, HTTP headers included.
+    burst_bytes, gap_ms: a response in two writes: so much of it at once, the
+        rest after that time; gap_ms 0 for one write.
+    earlier_bytes, earlier_request_bytes: of a response fetched before on the
+        same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (lab.wire.clock_phase_ns).
     """
@@ -65,6 +70,10 @@ class Transfer:
     initrwnd: int
     response_bytes: int
     request_bytes: int
+    burst_bytes: int = 0
+    gap_ms: float = 0.0
+    earlier_bytes: int = 0
+    earlier_request_bytes: int = 0
     mss: int = MSS
     congestion_control: str = "cubic"
     clock_phase_ns: int = 500_000
@@ -72,18 +81,21 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Prediction:
-    """When a lossless fetch gets where, in ms from the first SYN.
+    """When a lossless fetch gets where, in ms from its start.
 
-    connect_ms, first_byte_ms, total_ms: at the client; latency_ms: the
-        paper's metric at the server, first segment sent to last one
-        acknowledged.
-    first_flight: segments sent before the first acknowledgement of data.
+    started_ms: of this fetch, from the first SYN; 0 on a connection of its own.
+    connect_ms, first_byte_ms, total_ms: at the client; connect_ms is 0 on a
+        connection that is there already. latency_ms: the paper's metric at
+        the server, first segment sent to last one acknowledged.
+    first_flight: segments sent before the connection's first acknowledgement
+        of data.
     peak_queue: packets at the bottleneck at most, the one being sent included.
     final_window: the congestion window at the end, segments.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
     timer_causes: see the function of that name.
     """
 
+    started_ms: float
     connect_ms: float
     first_byte_ms: float
     total_ms: float
@@ -133,18 +145,18 @@ def predict(transfer: Transfer) -> Prediction:
     asked = up.send(0, SYN_BYTES)
     connected = down.send(asked, SYN_BYTES)
     accepted = up.send(connected, HEADER_BYTES)
-    requested = up.send(connected, HEADER_BYTES + transfer.request_bytes)
-    down.send(requested, HEADER_BYTES)  # the request is acknowledged before it is answered
     course = _Course(transfer, down, up, connected, accepted - asked)
-    course.run(requested)
+    course.run()
     timers = course.sender.timers
     causes = ((SYN_TIMER, connected > _SYN_TIMER_NS),
               (SYN_ACK_TIMER, accepted - asked > _SYN_TIMER_NS),
               (PROBE, timers.probe_due), (RETRANSMISSION_TIMER, timers.timeout_due))
+    started = course.started
     return Prediction(
-        connect_ms=connected / 1e6, first_byte_ms=course.first_arrival / 1e6,
-        total_ms=course.last_arrival / 1e6,
-        latency_ms=(course.last_acknowledged - requested) / 1e6,
+        started_ms=started / 1e6, connect_ms=0.0 if started else connected / 1e6,
+        first_byte_ms=(course.first_arrival - started) / 1e6,
+        total_ms=(course.last_arrival - started) / 1e6,
+        latency_ms=(course.last_acknowledged - course.first_sent) / 1e6,
         first_flight=course.first_flight, peak_queue=down.peak_queue,
         final_window=course.sender.window, slow_start_end=course.sender.cubic.ended_at,
         timer_causes=tuple(cause for cause, due in causes if due))
@@ -169,28 +181,40 @@ def timer_causes(transfer: Transfer) -> tuple[str, ...]:
 
 
 class _Course:
-    """The response on its way: events in order of time, until all is acknowledged."""
+    """A connection from its first request on: events in order of time, until all is acknowledged.
+
+    started: when the client began the fetch that counts, 0 for the first;
+    first_sent: its first segment at the server. Both, and the arrivals, are
+    overwritten by a later fetch on the connection.
+    """
 
     def __init__(self, transfer: Transfer, down: Link, up: Link, connected: int,
                  handshake_ns: int) -> None:
         self.sender = Sender(
-            size=transfer.response_bytes, mss=transfer.mss, window=transfer.initcwnd,
+            mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
             phase_ns=transfer.clock_phase_ns, hystart=transfer.congestion_control == "cubic")
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected,
                                  transfer.clock_phase_ns)
+        self.transfer = transfer
         self.down, self.up = down, up
+        self.connected = connected
         self.echo = connected  # when the client sent what the server heard last
+        self.expected = 0  # bytes, when all that was asked for has arrived
         self.events: list[tuple[int, int, Callable[[int], None]]] = []
         self.count = 0
-        self.first_arrival = self.last_arrival = self.last_acknowledged = 0
+        self.started = self.first_arrival = self.last_arrival = 0
+        self.first_sent = self.last_acknowledged = 0
         self.first_flight = 0
 
-    def run(self, requested: int) -> None:
-        self._send(requested, self.sender.write(requested))
-        self.first_flight = self.sender.in_flight
-        if not self.sender.waiting and self.first_flight < self.sender.window:
-            self.down.send(requested, HEADER_BYTES)  # no data is left for the FIN to ride on
+    def run(self) -> None:
+        if self.transfer.earlier_bytes:
+            self.expected = self.transfer.earlier_bytes
+            asked = self.transfer.earlier_request_bytes
+        else:
+            self.expected = self.transfer.response_bytes
+            asked = self.transfer.request_bytes
+        self._at(self.up.send(self.connected, HEADER_BYTES + asked), self._first_request)
         while self.events:
             now, _, happen = heapq.heappop(self.events)
             happen(now)
@@ -198,6 +222,41 @@ class _Course:
     def _at(self, when: int, happen: Callable[[int], None]) -> None:
         self.count += 1  # keeps what happens at one time in order
         heapq.heappush(self.events, (when, self.count, happen))
+
+    def _first_request(self, now: int) -> None:
+        # The server's kernel acknowledges the first request before it is answered.
+        self.down.send(now, HEADER_BYTES)
+        if self.transfer.earlier_bytes:
+            self._send(now, self.sender.write(now, self.transfer.earlier_bytes, last=False))
+        else:
+            self._answer(now)
+
+    def _next_request(self, now: int) -> None:
+        """Right after the earlier response; its acknowledgement rides on the answer."""
+        upto, window_end = self.receiver.ask(now)
+        self.started, self.first_arrival = now, 0
+        self.expected += self.transfer.response_bytes
+        arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
+        self._at(arrival, partial(self._acknowledged, upto, window_end, now))
+        self._at(arrival, self._answer)
+
+    def _answer(self, now: int) -> None:
+        self.first_sent = now
+        size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
+        if gap_ns and self.transfer.burst_bytes < size:
+            self._send(now, self.sender.write(now, self.transfer.burst_bytes, last=False))
+            self._at(now + gap_ns, self._answer_rest)
+        else:
+            self._write_last(now, size)
+
+    def _answer_rest(self, now: int) -> None:
+        self._write_last(now, self.transfer.response_bytes - self.transfer.burst_bytes)
+
+    def _write_last(self, now: int, size: int) -> None:
+        closes = not self.transfer.earlier_bytes
+        self._send(now, self.sender.write(now, size, last=closes))
+        if closes and not self.sender.waiting and self.sender.in_flight < self.sender.window:
+            self.down.send(now, HEADER_BYTES)  # no data is left for the FIN to ride on
 
     def _send(self, now: int, segments: list[Sent]) -> None:
         for segment in segments:
@@ -207,12 +266,20 @@ class _Course:
     def _receive(self, segment: Sent, echo: int, now: int) -> None:
         self.first_arrival = self.first_arrival or now
         self.last_arrival = now
-        # With its last byte the client closes, and its FIN acknowledges all.
-        if (self.receiver.receive(now, segment, echo)
-                or self.receiver.received == self.sender.size):
+        at_once = self.receiver.receive(now, segment, echo)
+        complete = self.receiver.received == self.expected
+        is_last = complete and self.expected == (self.transfer.earlier_bytes
+                                                 + self.transfer.response_bytes)
+        if at_once or is_last:  # with its last byte the client closes: that FIN acknowledges
             self._acknowledge(now)
-        else:
-            self._at(self.receiver.delay(now), self._acknowledge_late)
+        elif not complete:
+            due = self.receiver.delay(now)
+            if due is None:
+                self._acknowledge(now)
+            else:
+                self._at(due, self._acknowledge_late)
+        if complete and not is_last:
+            self._next_request(now)
 
     def _acknowledge_late(self, now: int) -> None:
         if self.receiver.timer_at == now:
@@ -225,7 +292,9 @@ class _Course:
                  partial(self._acknowledged, upto, window_end, now))
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, now: int) -> None:
+        self.first_flight = self.first_flight or self.sender.in_flight
         self.echo = sent_at
         self.last_acknowledged = now
         self.sender.acknowledge(now, upto, window_end)
         self._send(now, self.sender.transmit(now))
+        self._send(now, self.sender.write_on(now))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from lab.errors import UsageError
 from lab.published import PAPER, buckets
-from lab.scenario import SHARES_TOLERANCE_PERCENT, nearest, plain
+from lab.toml_file import SHARES_TOLERANCE_PERCENT, nearest, plain
 
 Numbers = NDArray[numpy.float64]
 

@@ -10,13 +10,17 @@ clients, not responses, since the responses of one client share its network
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy
 from numpy.typing import NDArray
 
+from lab import published
+from lab.analysis import Bucket, Excluded, MissingCells, NothingCounts, Panel, percent_of
+from lab.errors import UsageError
+from lab.published import PublishedBucket
 from lab.records import Record
+from lab.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
 
 Numbers = NDArray[numpy.float64]
 RESAMPLES = 400
@@ -31,8 +35,6 @@ class Paired:
     weight, base_ms, experiment_ms, and the quantities of the paper's axes, all
     of shape (n,); client: a number per client, shape (n,), 0 … clients − 1.
     unpaired: responses that lack a counting record of either window.
-    retransmitted: share of the responses that saw a retransmission, by weight,
-    with the base and with the experiment window.
     """
 
     weight: Numbers
@@ -43,7 +45,12 @@ class Paired:
     segments: Numbers
     client: NDArray[numpy.intp]
     unpaired: int
-    retransmitted: tuple[float, float]
+
+    def only(self, inside: NDArray[numpy.bool_]) -> Paired:
+        """The rows where `inside`, of shape (n,), is true; none of them unpaired."""
+        return Paired(self.weight[inside], self.base_ms[inside], self.experiment_ms[inside],
+                      self.rtt_ms[inside], self.bandwidth_kbps[inside], self.segments[inside],
+                      self.client[inside], 0)
 
     def quantity(self, by: str) -> Numbers:
         """What an axis of the paper buckets by, shape (n,)."""
@@ -52,161 +59,157 @@ class Paired:
                 "response_segments": self.segments}[by]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One bar: weighted means (ms), their difference, its intervals.
+def pair(records: Iterable[Record], figure: Figure) -> Paired:
+    """The responses of a figure's part that count under both of its windows.
 
-    share_percent: of the part's weight. n: responses, each measured twice.
-    Medians are of all responses in the bar, by weight.
+    Raises MissingCells where none was measured, NothingCounts where none counts.
     """
-
-    label: str
-    n: int
-    share_percent: float
-    base_ms: float
-    experiment_ms: float
-    absolute_ms: float
-    percent: float
-    base_median_ms: float
-    experiment_median_ms: float
-    absolute_interval_ms: tuple[float, float]
-    percent_interval: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Percentile:
-    """One row of the paper's Tables 3 and 4: "mean" or a percentile (ms)."""
-
-    name: str
-    experiment_ms: float
-    base_ms: float
-    difference_ms: float
-    percent: float
-    difference_interval_ms: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class WindowMean:
-    """The mean latency under one initial window, and its difference from the first one's."""
-
-    initcwnd: int
-    n: int
-    mean_ms: float
-    difference_ms: float
-    difference_interval_ms: tuple[float, float]
-
-
-def pair(records: Iterable[Record], part: str, base: int, experiment: int,
-         metric: str = "latency_ms") -> Paired:
-    """The responses of a part that count under both windows. Raises ValueError if none does."""
+    base, experiment = figure.baseline_initcwnd, figure.experiment_initcwnd
     chosen: dict[int, dict[int, Record]] = {}
     for record in records:
-        if record.trial.part == part and record.trial.initcwnd in (base, experiment):
+        if record.trial.part == figure.sweep and record.trial.initcwnd in (base, experiment):
             chosen.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
+    if not chosen:
+        raise MissingCells(f"{figure.name}: nothing of population '{figure.sweep}' was measured",
+                           "./run.sh --scenario with this scenario's name")
     both = [(rows[base], rows[experiment]) for _, rows in sorted(chosen.items())
             if base in rows and experiment in rows
-            and usable(rows[base], metric) and usable(rows[experiment], metric)]
+            and usable(rows[base], figure.metric) and usable(rows[experiment], figure.metric)]
     if not both:
-        raise ValueError(f"no response of '{part}' was measured under both windows")
+        raise NothingCounts(f"{figure.name}: no response of '{figure.sweep}' counts under both"
+                            f" windows, {base} and {experiment}")
     trials = [first.trial for first, _ in both]
     keys = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    weight = numpy.array([trial.weight for trial in trials])
-    share = weight / weight.sum()
     return Paired(
-        weight=weight, base_ms=numpy.array([getattr(first, metric) for first, _ in both]),
-        experiment_ms=numpy.array([getattr(second, metric) for _, second in both]),
+        weight=numpy.array([trial.weight for trial in trials]),
+        base_ms=numpy.array([getattr(first, figure.metric) for first, _ in both]),
+        experiment_ms=numpy.array([getattr(second, figure.metric) for _, second in both]),
         rtt_ms=numpy.array([float(trial.key_rtt_ms or 0) for trial in trials]),
         bandwidth_kbps=numpy.array([float(trial.key_bandwidth_kbps or 0) for trial in trials]),
         segments=numpy.ceil(numpy.array([trial.response_bytes for trial in trials])
                             / PAPER_SEGMENT_BYTES),
-        client=numpy.array([numbers[key] for key in keys]), unpaired=len(chosen) - len(both),
-        retransmitted=(float(share @ [bool(first.retransmissions) for first, _ in both]),
-                       float(share @ [bool(second.retransmissions) for _, second in both])))
+        client=numpy.array([numbers[key] for key in keys]), unpaired=len(chosen) - len(both))
 
 
 def usable(record: Record, metric: str) -> bool:
     return record.counts and getattr(record, metric) is not None
 
 
-def bars(paired: Paired, by: str, labels: Sequence[str], seed: int = 1) -> list[Bar]:
-    """One bar per bucket; labels are upper ends, the last may be open (">5000").
+def panel(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+    """The rows of a figure of a population, whatever its kind.
 
-    Raises ValueError naming a bucket that no response fell into.
+    Raises NothingCounts where a bucket has no response that counts.
     """
-    ends = [float(label) for label in labels if not label.startswith(">")]
-    bucket = numpy.searchsorted(ends, paired.quantity(by), side="left")
-    factors = resampling_factors(paired, seed)
+    made = scenario.population(figure.sweep)
+    assert made is not None and scenario.like is not None  # the scenario's reader saw to it
+    if figure.kind == WINDOW_SWEEP:
+        rows = window_buckets(records, figure, made.initcwnd)
+    else:
+        paired = pair(records, figure)
+        rows = (percentile_buckets(paired, figure) if figure.kind == PERCENTILES
+                else buckets(paired, figure))
+    return Panel(figure, tuple(rows), scenario.like.client, scenario.like.congestion_control)
+
+
+def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
+    """One bucket per published one, named by its upper end, the last open (">5000")."""
+    bars = published.buckets(figure.published, figure.panel)
+    ends = [float(label) for label in bars if not label.startswith(">")]
+    number = numpy.searchsorted(ends, paired.quantity(figure.by), side="left")
+    factors = resampling_factors(paired)
     made = []
-    for number, label in enumerate(labels):
-        inside = bucket == number
+    for place, (label, bar) in enumerate(bars.items()):
+        inside = number == place
         if not inside.any():
-            raise ValueError(f"no response fell into the bucket '{label}' of {by}")
-        made.append(_bar(label, paired, inside, factors))
+            raise NothingCounts(f"{figure.name}: no response fell into the bucket '{label}'")
+        value = ends[place] if place < len(ends) else ends[-1] * 2
+        made.append(_bucket(bar, value, paired.only(inside), factors,
+                            100 * float(paired.weight[inside].sum() / paired.weight.sum())))
     return made
 
 
-def _bar(label: str, paired: Paired, inside: NDArray[numpy.bool_], factors: Numbers) -> Bar:
-    weight = paired.weight[inside]
-    base, experiment = paired.base_ms[inside], paired.experiment_ms[inside]
-    base_ms = float(weight @ base / weight.sum())
-    experiment_ms = float(weight @ experiment / weight.sum())
-    resampled = factors[:, paired.client[inside]] * weight  # (resamples, n)
-    total = resampled.sum(axis=1)
-    drawn = total > 0  # a resample may hold none of a rare bucket's clients
-    base_means = resampled[drawn] @ base / total[drawn]
-    gains = resampled[drawn] @ (base - experiment) / total[drawn]
-    return Bar(label=label, n=int(inside.sum()),
-               share_percent=float(100 * weight.sum() / paired.weight.sum()),
-               base_ms=base_ms, experiment_ms=experiment_ms, absolute_ms=base_ms - experiment_ms,
-               percent=100 * (base_ms - experiment_ms) / base_ms,
-               base_median_ms=quantile(base, weight, 0.5),
-               experiment_median_ms=quantile(experiment, weight, 0.5),
-               absolute_interval_ms=interval(gains),
-               percent_interval=interval(100 * gains / base_means))
-
-
-def percentiles(paired: Paired, wanted: Sequence[float], seed: int = 1) -> list[Percentile]:
-    """The mean and the wanted percentiles (0 … 100) of both windows' latencies."""
-    factors = resampling_factors(paired, seed)[:200]
+def _bucket(bar: PublishedBucket, value: float, paired: Paired, factors: Numbers,
+            share_percent: float) -> Bucket:
     weights = [paired.weight, *(factors[:, paired.client] * paired.weight)]
-
-    def row(name: str, statistic: Any) -> Percentile:
-        values = [(statistic(paired.experiment_ms, weight), statistic(paired.base_ms, weight))
-                  for weight in weights]
-        experiment, base = values[0]
-        return Percentile(name, experiment, base, base - experiment,
-                          100 * (base - experiment) / base,
-                          interval(numpy.array([b - e for e, b in values[1:]])))
-
-    rows = [row("mean", lambda values, weight: float(weight @ values / weight.sum()))]
-    for percent in wanted:
-        if not 0 < percent < 100:
-            raise ValueError(f"a percentile lies between 0 and 100, not at {percent:g}")
-        rows.append(row(f"p{percent:g}", lambda values, weight, percent=percent:
-                        quantile(values, weight, percent / 100)))
-    return rows
+    means = numpy.array([(weight @ paired.base_ms / weight.sum(),
+                          weight @ paired.experiment_ms / weight.sum())
+                         for weight in weights if weight.sum() > 0])
+    return _made(bar, value, paired, means, share_percent)
 
 
-def window_means(records: Sequence[Record], part: str, windows: Sequence[int],
-                 metric: str = "latency_ms", seed: int = 1) -> list[WindowMean]:
-    """The mean under each window, over the responses that count under it and the first one."""
-    first, made = windows[0], []
-    for window in windows:
-        paired = pair(records, part, first, window, metric)
-        factors = resampling_factors(paired, seed)[:, paired.client] * paired.weight
-        gains = factors @ (paired.base_ms - paired.experiment_ms) / factors.sum(axis=1)
-        share = paired.weight / paired.weight.sum()
-        made.append(WindowMean(window, len(share), float(share @ paired.experiment_ms),
-                               float(share @ (paired.base_ms - paired.experiment_ms)),
-                               interval(gains)))
+def _made(bar: PublishedBucket, value: float, paired: Paired, drawn: Numbers,
+          share_percent: float | None) -> Bucket:
+    """A bucket from base and experiment of the sample (row 0) and its resamples, shape (r, 2)."""
+    base_ms, experiment_ms = float(drawn[0, 0]), float(drawn[0, 1])
+    gains = drawn[1:, 0] - drawn[1:, 1]
+    base_median_ms = quantile(paired.base_ms, paired.weight, 0.5)
+    experiment_median_ms = quantile(paired.experiment_ms, paired.weight, 0.5)
+    cells = len(set(paired.client.tolist()))
+    return Bucket(
+        label=bar.label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
+        excluded=Excluded(unpaired=paired.unpaired), cells=cells, cells_asked=cells,
+        base_ms=base_ms, experiment_ms=experiment_ms, absolute_ms=base_ms - experiment_ms,
+        percent=percent_of(base_ms, experiment_ms), base_median_ms=base_median_ms,
+        experiment_median_ms=experiment_median_ms,
+        median_absolute_ms=base_median_ms - experiment_median_ms,
+        median_percent=percent_of(base_median_ms, experiment_median_ms),
+        published_absolute_ms=bar.absolute_ms, published_percent=bar.percent,
+        absolute_interval_ms=interval(gains), percent_interval=interval(100 * gains / drawn[1:, 0]),
+        experiment_interval_ms=interval(drawn[1:, 1]), published_ms=bar.total_ms)
+
+
+def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
+    """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
+    if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
+        paired = paired.only(paired.bandwidth_kbps <= 56)
+    factors = resampling_factors(paired)
+    weights = [paired.weight, *(factors[:, paired.client] * paired.weight)]
+    made = []
+    for bar in published.buckets(figure.published, figure.panel).values():
+        share = percentile_of(bar.label)
+        drawn = numpy.array([[statistic(values, weight, share) for values in
+                              (paired.base_ms, paired.experiment_ms)]
+                             for weight in weights if weight.sum() > 0])
+        made.append(_made(bar, 100 * share if share is not None else 0.0, paired, drawn, None))
     return made
 
 
-def resampling_factors(paired: Paired, seed: int) -> Numbers:
+def percentile_of(label: str) -> float | None:
+    """0.5 for "p50", None for "mean". Raises UsageError for what is neither."""
+    if label == "mean":
+        return None
+    try:
+        share = float(label.removeprefix("p")) / 100
+    except ValueError:
+        share = -1.0
+    if not label.startswith("p") or not 0 < share < 1:
+        raise UsageError(f"'{label}' is no percentile: mean, or p and a number between 0 and 100")
+    return share
+
+
+def statistic(values: Numbers, weight: Numbers, share: float | None) -> float:
+    if share is None:
+        return float(weight @ values / weight.sum())
+    return quantile(values, weight, share)
+
+
+def window_buckets(records: Sequence[Record], figure: Figure,
+                   windows: Sequence[int]) -> list[Bucket]:
+    """The mean under each window, over the responses that count under it and the baseline."""
+    bars = published.buckets(figure.published, figure.panel) if figure.published else {}
+    made = []
+    for window in windows:
+        paired = pair(records, replace(figure, experiment_initcwnd=window))
+        bar = bars.get(str(window), PublishedBucket(str(window), None, None, None))
+        made.append(_bucket(bar, float(window), paired, resampling_factors(paired), 100.0))
+    return [replace(bucket, share_percent=None) for bucket in made]
+
+
+def resampling_factors(paired: Paired) -> Numbers:
     """How often each client is drawn in each resample, shape (RESAMPLES, clients)."""
     clients = int(paired.client.max()) + 1
-    generator = numpy.random.default_rng(seed)
+    generator = numpy.random.default_rng(1)  # the same intervals whenever they are asked for
     drawn: Numbers = generator.multinomial(clients, numpy.full(clients, 1 / clients),
                                            size=RESAMPLES).astype(float)
     return drawn

@@ -14,12 +14,20 @@ PAPER = Path(__file__).resolve().parent.parent / "paper"
 
 @dataclass(frozen=True)
 class PublishedBucket:
-    """One bar of the paper's Figures 5 to 7; the bucket is named by its upper end."""
+    """One bar of a published figure; the paper names a bucket by its upper end.
+
+    Of an improvement absolute_ms and percent, of a time total_ms; what was
+    not published is None. error_ms, error_points: how far a value may be
+    from what was meant, by rounding and reading (0 where it is not stated).
+    """
 
     label: str
-    responses_percent: float
-    absolute_ms: float
-    percent: float
+    responses_percent: float | None
+    absolute_ms: float | None
+    percent: float | None
+    total_ms: float | None = None
+    error_ms: float = 0.0
+    error_points: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -35,16 +43,29 @@ class PublishedFetch:
 def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, PublishedBucket]:
     """The bars of a figure, by label: of one panel where the file has several.
 
-    The label stands in the first column but `panel`. Raises UsageError.
+    The label stands in the first column but `panel`. A file of improvements
+    has absolute_ms and percent, one of times total_ms or, as the paper's
+    Figure 2, avg_tcp_latency_ms. Raises UsageError.
     """
+    rows = _rows(folder / file, ())
+    header = _header(folder / file)
+    time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
+    if time not in header:
+        _check_columns(file, header, ("responses_percent", "absolute_ms", "percent"))
     found = {}
-    for row in _rows(folder / file, ("responses_percent", "absolute_ms", "percent")):
+    for row in rows:
         if row.get("panel", panel) != panel:
             continue
         label = next(value for column, value in row.items() if column != "panel")
-        found[label] = PublishedBucket(label, _number(row, "responses_percent", file),
-                                       _number(row, "absolute_ms", file),
-                                       _number(row, "percent", file))
+
+        def value(column: str) -> float | None:
+            # Where a file has only improvements, each bar has both of its values.
+            may_lack = time in header or column not in header
+            return None if may_lack and not row.get(column) else _number(row, column, file)
+
+        found[label] = PublishedBucket(
+            label, value("responses_percent"), value("absolute_ms"), value("percent"),
+            value(time), value("error_ms") or 0.0, value("error_points") or 0.0)
     if not found:
         raise UsageError(f"paper/{file}: has no panel {panel!r}")
     return found
@@ -60,20 +81,35 @@ def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
             for row in _rows(folder / file, columns)]
 
 
+def source(file: str, folder: Path = PAPER) -> str:
+    """The first comment line of a file: where its numbers are from and how exact they are."""
+    return _lines(folder / file)[0].lstrip("# ").strip()
+
+
 def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     """Rows by column name; raises UsageError where one of `columns` is missing."""
+    reader = csv.DictReader(line for line in _lines(path) if not line.startswith("#"))
+    rows = [{column: value or "" for column, value in row.items() if column} for row in reader]
+    _check_columns(path.name, reader.fieldnames or (), columns)
+    return rows
+
+
+def _header(path: Path) -> Sequence[str]:
+    lines = (line for line in _lines(path) if not line.startswith("#"))
+    return csv.DictReader(lines).fieldnames or ()
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(line for line in file if not line.startswith("#"))
-            rows = [{column: value or "" for column, value in row.items() if column}
-                    for row in reader]
-            header = reader.fieldnames or ()
+        return path.read_text(encoding="utf-8").splitlines(keepends=True)
     except OSError as error:
         raise UsageError(f"paper/{path.name}: cannot be read: {error.strerror}") from error
+
+
+def _check_columns(file: str, header: Sequence[str], columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in header]
     if missing:
-        raise UsageError(f"paper/{path.name}: has no column {', '.join(missing)}")
-    return rows
+        raise UsageError(f"paper/{file}: has no column {', '.join(missing)}")
 
 
 def _number(row: dict[str, str], column: str, file: str) -> float:

@@ -65,6 +65,28 @@ def resampled_means(strata: Sequence[Sequence[float]], weights: Sequence[float],
     return means / total
 
 
+def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Sequence[float],
+                    generator: numpy.random.Generator, resamples: int = RESAMPLES,
+                    ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """As resampled_means, of values measured in pairs under the same random numbers.
+
+    A pair is drawn whole: its two values vary together, and so their
+    difference less than either. Returns the means of the first and of the
+    second values, shape (resamples,) each.
+    """
+    import numpy
+
+    means = numpy.zeros((resamples, 2))
+    for pairs, weight in zip(strata, weights):
+        sample = numpy.asarray(pairs, dtype=float)
+        # How often each pair is drawn, in place of which: far less to look up.
+        counts = generator.multinomial(len(sample), numpy.full(len(sample), 1 / len(sample)),
+                                       size=resamples)
+        means += weight * (counts @ sample) / len(sample)
+    total: float = sum(weights)
+    return means[:, 0] / total, means[:, 1] / total
+
+
 def percentile_interval(values: NDArray[numpy.float64],
                         confidence: float = 0.95) -> tuple[float, float]:
     """The two ends between which `confidence` of the values lie."""

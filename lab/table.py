@@ -4,33 +4,53 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from lab import analysis
-from lab.analysis import (Bucket, Change, Excluded, MissingCells, NothingCounts, Panel,
-                          RawRow, Setting)
+from lab import analysis, comparison
+from lab.analysis import (Change, Excluded, MissingCells, NothingCounts, Panel, RawRow,
+                          Setting)
+from lab.comparison import Row
 from lab.records import Record
-from lab.scenario import Raw, Scenario, plain
+from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Raw, Scenario, plain
 
 MAX_WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 UNKNOWN = "–"
 
 QUANTITY_NAMES = {"rtt_ms": ("RTT", "ms"), "bandwidth_kbps": ("BW", "kbit/s"),
-                  "bdp_bytes": ("BDP", "bytes"), "response_bytes": ("size", "bytes")}
+                  "bdp_bytes": ("BDP", "bytes"), "response_bytes": ("size", "bytes"),
+                  "loss_percent": ("loss", "%"), "initcwnd": ("IW", "")}
+AVERAGED = {"rtt_ms": "averaged over RTT by the paper's shares",
+            "bandwidth_kbps": "averaged over bandwidth by the paper's shares",
+            "response_bytes": "averaged over response sizes by the paper's shares",
+            JOINT: "averaged over the joint distribution of RTT and bandwidth",
+            "": "one network a bar"}
 METRIC_NAMES = {"total_ms": "the client's total time, handshake included",
                 "latency_ms": "the server's T_ACK − T_Res1"}
 
 
-def of_scenario(scenario: Scenario, records: Sequence[Record]) -> str:
-    """All tables of a whole scenario; a figure that lacks cells says so in its place."""
+def of_scenario(scenario: Scenario, records: Sequence[Record],
+                deterministic: bool = False) -> str:
+    """All tables of a whole scenario; a figure that lacks cells says so in its place.
+
+    deterministic: see lab.comparison.rows.
+    """
     parts = [textwrap.fill(f"{scenario.name}: {scenario.claim}", MAX_WIDTH),
              of_records(records)]
+    panels = []
     for figure in scenario.figures:
         try:
-            parts.append(of_panel(scenario, analysis.improvement(scenario, figure, records)))
+            panel = analysis.panel(scenario, figure, records)
         except (MissingCells, NothingCounts) as error:
             parts.append(f"no table: {error}")
+            continue
+        panels.append(panel)
+        parts.append(of_panel(scenario, panel, deterministic))
+    parts += [of_said(comparison.said(scenario.claims, panels))] if scenario.claims else []
     if scenario.raw is not None:
         parts.append(of_raw(scenario.raw, analysis.raw_comparison(scenario, records)))
+    counted = comparison.counts(row for panel in panels
+                                for row in comparison.rows(panel, deterministic))
+    parts += [f"bars: {comparison.summary(counted)}"] if sum(counted.values()) else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,37 +74,130 @@ def of_records(records: Sequence[Record]) -> str:
     return line
 
 
-def of_panel(scenario: Scenario, panel: Panel) -> str:
-    """One improvement figure, a line per bucket; "paper" is what was published there."""
+@dataclass(frozen=True)
+class Column:
+    """A column of a figure's table; of those that do not fit, the lowest `rank` goes first."""
+
+    name: str
+    unit: str
+    cells: list[str]
+    rank: int = 9
+
+
+def of_panel(scenario: Scenario, panel: Panel, deterministic: bool = False) -> str:
+    """One figure, a line per bar; "paper" is what was published, and the word what it means."""
     figure = panel.figure
-    name, unit = QUANTITY_NAMES[figure.by]
-    base, experiment = f"IW{figure.baseline_initcwnd}", f"IW{figure.experiment_initcwnd}"
-    headers = [(name, unit), ("share", "%"), ("n", ""), ("left", "out"), (base, "ms"),
-               (experiment, "ms"), ("improved", "ms"), ("", "%"), ("of medians", "ms"),
-               ("", "%"), ("paper", "ms"), ("paper", "%")]
-    intervals = any(bucket.absolute_interval_ms for bucket in panel.buckets)
-    if intervals:
-        headers.insert(8, ("95 % interval", "ms"))
-    rows = [_bucket_cells(bucket, intervals) for bucket in panel.buckets]
+    rows = comparison.rows(panel, deterministic)
+    columns = (_window_columns(panel, rows) if figure.kind == WINDOW_SWEEP
+               else _improvement_columns(panel, rows))
+    if figure.kind == LOSS:
+        columns += _recovery_columns(panel)
+    columns += _published_columns(panel, rows)
     title = (f"{scenario.name} {figure.name}: {figure.title}\n"
-             f"{METRIC_NAMES[figure.metric]}; {panel.client}, {panel.congestion_control}; "
-             + (f"every bucket averaged over {QUANTITY_NAMES[figure.weights][0]} by the"
-                " paper's shares" if figure.weights else "one network a bucket"))
+             f"{METRIC_NAMES[figure.metric]}; {panel.client}, {panel.congestion_control};"
+             f" {AVERAGED[figure.weights]}")
     notes = [f"bucket {bucket.label}: {bucket.cells} of {bucket.cells_asked} cells count"
              f" ({bucket.excluded})" for bucket in panel.buckets if bucket.excluded.total]
-    return "\n".join([title, aligned(headers, rows), *notes])
+    words = comparison.summary(comparison.counts(rows))
+    return "\n".join([title, _fitting(columns), *notes, *([words] if words else [])])
 
 
-def _bucket_cells(bucket: Bucket, intervals: bool) -> list[str]:
-    cells = [bucket.label, number(bucket.share_percent, 2), str(bucket.n),
-             str(bucket.excluded.total), number(bucket.base_ms), number(bucket.experiment_ms),
-             number(bucket.absolute_ms), number(bucket.percent),
-             number(bucket.median_absolute_ms), number(bucket.median_percent),
-             number(bucket.published_absolute_ms), number(bucket.published_percent)]
-    if intervals:
-        ends = bucket.absolute_interval_ms
-        cells.insert(8, f"{number(ends[0])} … {number(ends[1])}" if ends else UNKNOWN)
-    return cells
+def _improvement_columns(panel: Panel, rows: Sequence[Row]) -> list[Column]:
+    figure, buckets = panel.figure, panel.buckets
+    name, unit = QUANTITY_NAMES[figure.by]
+    columns = [Column(name, unit, [bucket.label for bucket in buckets])]
+    if any(bucket.share_percent is not None for bucket in buckets):
+        columns.append(Column("share", "%", [number(bucket.share_percent, 2)
+                                             for bucket in buckets], 3))
+    columns.append(Column("n", "", [str(bucket.n) for bucket in buckets]))
+    if panel.excluded.total:
+        columns.append(Column("left", "out", [str(bucket.excluded.total) for bucket in buckets]))
+    columns += [Column(f"IW{figure.baseline_initcwnd}", "ms",
+                       [number(bucket.base_ms) for bucket in buckets], 2),
+                Column(f"IW{figure.experiment_initcwnd}", "ms",
+                       [number(bucket.experiment_ms) for bucket in buckets], 2)]
+    columns += _improved_columns(panel, rows)
+    if any(abs(bucket.median_absolute_ms - bucket.absolute_ms) > 0.1 for bucket in buckets):
+        columns += [Column("of medians", "ms", [number(bucket.median_absolute_ms)
+                                                for bucket in buckets], 1),
+                    Column("", "%", [number(bucket.median_percent) for bucket in buckets], 0)]
+    return columns
+
+
+def _window_columns(panel: Panel, rows: Sequence[Row]) -> list[Column]:
+    buckets = panel.buckets
+    name, unit = QUANTITY_NAMES[panel.figure.by]
+    columns = [Column(name, unit, [bucket.label for bucket in buckets]),
+               Column("n", "", [str(bucket.n) for bucket in buckets])]
+    if panel.excluded.total:
+        columns.append(Column("left", "out", [str(bucket.excluded.total) for bucket in buckets]))
+    columns.append(Column("time", "ms", [number(bucket.experiment_ms) for bucket in buckets]))
+    if any(abs(bucket.experiment_median_ms - bucket.experiment_ms) > 0.1 for bucket in buckets):
+        columns.append(Column("median", "ms", [number(bucket.experiment_median_ms)
+                                               for bucket in buckets], 1))
+    if any(bucket.published_ms is not None for bucket in buckets):
+        columns.append(Column("paper", "ms", [number(bucket.published_ms) for bucket in buckets]))
+    return columns + _improved_columns(panel, rows)
+
+
+def _improved_columns(panel: Panel, rows: Sequence[Row]) -> list[Column]:
+    columns = [Column("improved", "ms", [number(row.bucket.absolute_ms) for row in rows])]
+    if any(row.bucket.absolute_interval_ms or row.exact for row in rows):
+        columns.append(Column("95 % interval", "ms", [interval(row) for row in rows]))
+    columns.append(Column("", "%", [number(row.bucket.percent) for row in rows]))
+    if panel.figure.percent_of == OF_EXPERIMENT:
+        columns.append(Column("% as", "printed", [number(row.percent) for row in rows]))
+    return columns
+
+
+def _recovery_columns(panel: Panel) -> list[Column]:
+    found = {recovery.bucket.label: recovery for recovery in comparison.recoveries(panel)}
+    if not found:
+        return []
+    cells = [found.get(bucket.label) for bucket in panel.buckets]
+    return [Column("beyond", "lossless", [number(cell.part_ms) if cell else UNKNOWN
+                                          for cell in cells]),
+            Column("95 % interval", "ms", [ends(cell.interval_ms) if cell else UNKNOWN
+                                           for cell in cells]),
+            Column("recovery", "", [cell.word if cell else UNKNOWN for cell in cells])]
+
+
+def _published_columns(panel: Panel, rows: Sequence[Row]) -> list[Column]:
+    if not any(row.word for row in rows):
+        return []
+    return [Column("paper", "ms", [number(row.bucket.published_absolute_ms) for row in rows]),
+            Column("paper", "%", [number(row.published_percent) for row in rows]),
+            Column("", "", [row.word or UNKNOWN for row in rows])]
+
+
+def _fitting(columns: Sequence[Column]) -> str:
+    """As many of the columns as fit in MAX_WIDTH."""
+    kept = list(columns)
+    while True:
+        text = aligned([(column.name, column.unit) for column in kept],
+                       list(zip(*(column.cells for column in kept))))
+        lowest = min(column.rank for column in kept)
+        if lowest == 9 or max(map(len, text.splitlines())) <= MAX_WIDTH:
+            return text
+        kept = [column for column in kept if column.rank > lowest]
+
+
+def of_said(found: Sequence[comparison.Said]) -> str:
+    """What the source says in words, beside what was found."""
+    return "\n".join(["said in words:", *(textwrap.fill(
+        f'{said.word}: "{said.claim.says}" ({said.claim.figure}: {said.found})', MAX_WIDTH,
+        initial_indent="  ", subsequent_indent="    ") for said in found)])
+
+
+def interval(row: Row) -> str:
+    """The 95 % interval of a bar's improvement, "exact" where repeats cannot differ."""
+    if row.exact:
+        return "exact"
+    return ends(row.bucket.absolute_interval_ms)
+
+
+def ends(of: tuple[float, float] | None, digits: int = 1) -> str:
+    return f"{number(of[0], digits)} … {number(of[1], digits)}" if of else UNKNOWN
 
 
 def of_settings(settings: Sequence[Setting]) -> str:

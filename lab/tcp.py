@@ -27,6 +27,8 @@ MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
 
 # The sender.
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
+SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
+BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
 MAX_BATCH_BYTES = 65536 - 320 - 1  # sk_gso_max_size
 HYSTART_WINDOW = 16  # hystart_low_window, segments
 HYSTART_SAMPLES = 8  # HYSTART_MIN_SAMPLES
@@ -172,6 +174,11 @@ class Cubic:
             if train or delay:
                 self.threshold = self.ended_at = window
 
+    def shift(self, idle_ms: int) -> None:
+        """Sending starts again after a pause (cubictcp_cwnd_event_tx_start)."""
+        if self.epoch_ms is not None:
+            self.epoch_ms += idle_ms
+
     def _is_train(self, now_us: int, pacing: float) -> bool:
         """Whether closely spaced acknowledgements last for half an RTT."""
         if now_us - self.last_ack_us > HYSTART_SPACING_US:
@@ -256,18 +263,18 @@ class Sent:
 class Sender:
     """The server: which segments leave when (tcp_write_xmit).
 
-    size: bytes of the response; window: initcwnd at first, segments;
-    window_end: what the receiver offers; handshake_us: SYN-ACK to its
-    acknowledgement; phase_ns: into a millisecond of the kernel's clock at 0.
+    window: initcwnd at first, segments; window_end: what the receiver offers;
+    handshake_us: SYN-ACK to its acknowledgement; phase_ns: into a millisecond
+    of the kernel's clock at 0; hystart: whether CUBIC has it.
     """
 
-    size: int
     mss: int
     window: int
     window_end: int
     handshake_us: int
     phase_ns: int
     hystart: bool
+    written: int = 0  # bytes, as all that follow
     sent: int = 0
     acknowledged: int = 0
     in_flight: int = 0  # segments
@@ -276,36 +283,93 @@ class Sender:
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     cubic: Cubic = field(init=False)
     timers: Timers = field(default_factory=Timers)
+    closed: bool = False  # the FIN waits behind the last byte
     # Whether the window is what limits the sender (tcp_cwnd_validate).
     limited: bool = False
     most_in_flight: int = 0
     usage_end: int = 0
     round_end: int = 0
     last_sent_at: int = -MS
+    largest_offer: int = 0
+    pushed_at: int = 0
+    unwritten: int = 0
+    last_write: bool = False
 
     def __post_init__(self) -> None:
+        self.initial_window = self.window
+        self.buffer = max(self.window, 10) * BUFFER_PER_SEGMENT
+        self.largest_offer = self.window_end
         self.cubic = Cubic(self.hystart)
         self.round_trip.sample(self.handshake_us, new_round=False)
 
-    def write(self, now: int) -> list[Sent]:
-        """The server's one write; what leaves meanwhile (tcp_sendmsg_locked)."""
-        half = self.window_end // 2
+    def write(self, now: int, size: int, last: bool) -> list[Sent]:
+        """The server writes `size` bytes; what leaves meanwhile.
+
+        last: whether it shuts the connection down after them.
+        """
+        self._restart_after_idle(now)
+        self.unwritten = size
+        self.last_write = last
+        return self._copy(now)
+
+    def _copy(self, now: int) -> list[Sent]:
+        """Copy what the server has to write, as far as the send buffer goes (tcp_sendmsg_locked)."""
+        half = self.largest_offer // 2
         goal = max(half // self.mss, 1) * self.mss
-        written, pushed_at = 0, 0
         out: list[Sent] = []
-        while written < self.size:
+        while self.unwritten:
             if not self.waiting or self.waiting[-1].size >= goal:
+                if self._memory() >= self.buffer:
+                    return out + self._push(now)
                 self.waiting.append(_Waiting())
             tail = self.waiting[-1]
-            taken = min(goal - tail.size, self.size - written)
+            taken = min(goal - tail.size, self.unwritten)
             tail.size += taken
-            written += taken
-            if written == self.size or written > pushed_at + half:
-                tail.pushed, pushed_at = True, written
-                out += self.transmit(now)
+            tail.pushed = False
+            self.written += taken
+            self.unwritten -= taken
+            if not self.unwritten or self.written > self.pushed_at + half:
+                out += self._push(now)
             elif len(self.waiting) == 1:
                 out += self.transmit(now, only_one=True)
+        self.closed = self.last_write
         return out
+
+    def _push(self, now: int) -> list[Sent]:
+        if self.waiting:
+            self.waiting[-1].pushed, self.pushed_at = True, self.written
+        return self.transmit(now)
+
+    def write_on(self, now: int) -> list[Sent]:
+        """After an acknowledgement: write more if there is room again (tcp_check_space)."""
+        if not self.unwritten:
+            return []
+        if self.in_flight < self.window:
+            self.buffer = max(self.buffer, max(self.window, 10) * BUFFER_PER_SEGMENT)
+        memory = self._memory()
+        if self.buffer - memory < memory // 2:  # sk_stream_is_writeable
+            return []
+        return self._copy(now)
+
+    def _memory(self) -> int:
+        """What is written and not acknowledged takes (sk_wmem_queued)."""
+        skbs = len(self.waiting) + len(self.batches)
+        return self.written - self.acknowledged + skbs * SENDING_OVERHEAD
+
+    def _restart_after_idle(self, now: int) -> None:
+        """RFC 5681's restart window, halved for every timeout of silence (tcp_cwnd_restart)."""
+        if self.in_flight or not self.sent:
+            return
+        timeout_ms = -(-self.round_trip.timeout_us // 1000)
+        idle_ms = (now + self.phase_ns) // MS - (self.last_sent_at + self.phase_ns) // MS
+        self.cubic.shift(idle_ms)
+        if idle_ms <= timeout_ms:
+            return
+        self.cubic.threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
+        restart = min(self.initial_window, self.window)
+        while (idle_ms := idle_ms - timeout_ms) > 0 and self.window > restart:
+            self.window >>= 1
+        self.window = max(self.window, restart)
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
         """Send what the windows allow, as skbs of a few segments each."""
@@ -344,6 +408,7 @@ class Sender:
                 count += 1
             if not batch.ends:
                 self.batches.popleft()
+        self.largest_offer = max(self.largest_offer, window_end - upto)
         self.window_end = max(self.window_end, window_end)
         if count:
             self.acknowledged = upto
@@ -426,7 +491,7 @@ class Sender:
         smoothed_ns = self.round_trip.smoothed_8 * 125
         if self.batches[0].sent_at + smoothed_ns - now > min(smoothed_ns // 2, MS):
             return False
-        return limit <= size or not is_last  # the last one carries the FIN
+        return limit <= size or not (is_last and self.closed)
 
     def _note_use(self, limited: bool) -> None:
         """Whether the window was used up (tcp_cwnd_validate)."""
@@ -458,6 +523,8 @@ class Receiver:
         self.buffer = RECEIVE_BUFFER
         self.payload_share = mss * 256 // (mss + SEGMENT_OVERHEAD)  # scaling_ratio
         self.quick: int | None = None
+        self.interactive = False  # pingpong mode: acknowledgements wait for a ride
+        self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
         self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
         self.last_ms = 0
         self.timer_at: int | None = None
@@ -484,8 +551,18 @@ class Receiver:
         if payload >= 128:
             self._grow(payload)
         self._read(now)
-        return (bool(self.quick) or self.received - self.acknowledged > self.mss
-                or segment.pushed or payload < self.mss)
+        if payload < self.mss:
+            self.short_or_pushed += 1
+        elif segment.pushed:
+            self.short_or_pushed = max(self.short_or_pushed, 1)
+        return (self.received - self.acknowledged > self.mss or self.short_or_pushed > 1
+                or (not self.interactive and (bool(self.quick) or self.short_or_pushed > 0)))
+
+    def ask(self, now: int) -> tuple[int, int]:
+        """Send a request, which acknowledges as well (tcp_event_data_sent)."""
+        if self.quick is not None and self._ms(now) - self.last_ms < self.patience_ms:
+            self.interactive = True
+        return self.acknowledge()
 
     def acknowledge(self) -> tuple[int, int]:
         """Send an acknowledgement: what it acknowledges, and the end of the window."""
@@ -496,22 +573,33 @@ class Receiver:
         self.window = max(self.window - (self.received - self.acknowledged),
                           _scaled(self.threshold))
         self.acknowledged = self.received
+        self.short_or_pushed = 0
         self.timer_at = None
         return self.acknowledged, self.acknowledged + self.window
 
-    def delay(self, now: int) -> int:
-        """Put the acknowledgement off; when it is due at the latest (tcp_send_delayed_ack)."""
+    def delay(self, now: int) -> int | None:
+        """Put the acknowledgement off (tcp_send_delayed_ack).
+
+        Returns when it is due at the latest; None if that is too soon to wait for.
+        """
         patience_ms = self.patience_ms
         if patience_ms > DELAYED_ACK_MS:
             patience_ms = min(patience_ms, max(self.smoothed_ms, DELAYED_ACK_MS))
-        due_ms = self._ms(now) + min(patience_ms, MAX_DELAYED_ACK_MS)
-        due = due_ms * MS - self.phase_ns
-        self.timer_at = due if self.timer_at is None else min(due, self.timer_at)
-        return self.timer_at
+        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS)
+        due = (self._ms(now) + patience_ms) * MS - self.phase_ns
+        if self.timer_at is not None:
+            if self._ms(self.timer_at) <= self._ms(now) + patience_ms // 4:
+                return None
+            due = min(due, self.timer_at)
+        self.timer_at = due
+        return due
 
     def lose_patience(self) -> None:
         """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
-        self.patience_ms *= 2
+        if self.interactive:
+            self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+        else:
+            self.patience_ms = min(2 * self.patience_ms, self._timeout_ms, MAX_DELAYED_ACK_MS)
 
     def _ms(self, now: int) -> int:
         """The kernel's clock in whole milliseconds."""
@@ -527,8 +615,12 @@ class Receiver:
             self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
         elif gap_ms < self.patience_ms:
             self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
-        elif gap_ms > self.smoothed_ms + max(2 * self.smoothed_ms, LEAST_TIMEOUT_US // 1000):
+        elif gap_ms > self._timeout_ms:
             self.quick = max(self.quick, self._quick_acks(self.mss))
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self.smoothed_ms + max(2 * self.smoothed_ms, LEAST_TIMEOUT_US // 1000)
 
     def _quick_acks(self, payload: int) -> int:
         """tcp_incr_quickack"""

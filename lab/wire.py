@@ -31,6 +31,7 @@ _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on t
 _ETHERNET_BYTES = 14
 _SEQUENCE_SPACE = 1 << 32
 _MILLISECOND_NS = 1_000_000
+_SAME_WRITE_NS = _MILLISECOND_NS  # what leaves this close together leaves for one reason
 _OPTION_SACK, _OPTION_TIMESTAMP = 5, 8
 
 
@@ -91,17 +92,18 @@ class Exchange:
     syns: SYNs as the client sent them; syn_acks: as the server sent them.
     handshake_ms: first SYN to first SYN-ACK at the client.
     first_flight: data that the server sent before the first acknowledgement
-        of data; flight_arrivals: the same segments at the client.
-    bandwidth_kbps: of the link, from flight_arrivals; None where fewer than
-        two arrived or the server itself set their pace.
-    probes: new data that a timer sent without any acknowledgement, beyond
-        the window (tail loss probe, RFC 8985 section 7).
+        of data; flight_arrivals: the same segments at the client, as far as
+        they kept the link busy.
+    bandwidth_kbps: of the link, from flight_arrivals: the bytes after the
+        first over the time that they took; None for fewer than two.
+    probes: new data, or a first FIN, that a timer sent beyond the window
+        (tail loss probe, RFC 8985 section 7).
     retransmissions: data that the server sent again; fin_retransmissions:
         its FIN alone, again; client_retransmissions: the client's request
         or FIN, again.
     lost_to_client, lost_to_server: sent and never received, whatever it was.
     response_start_ns, response_acknowledged_ns: at the server, the first
-        segment of data and the first acknowledgement of all of it.
+        segment of the response and the first acknowledgement of all of it.
     reset: whether either side sent a RST.
     """
 
@@ -159,11 +161,14 @@ class _Packet:
     tcp: dpkt.tcp.TCP
 
 
-def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0) -> Exchange:
+def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
+                  response_bytes: int = 0) -> Exchange:
     """The connection from `client_port`, or the only one there is if that is 0.
 
     client_pcap, server_pcap: the packets of one trial as they stand in a pcap
-    file, with or without the file's header. Raises CaptureError.
+    file, with or without the file's header. response_bytes: the response that
+    counts is the last so many bytes on the connection, headers included; 0
+    for all of them. Raises CaptureError.
     """
     at_client, at_server = _packets(client_pcap, "client"), _packets(server_pcap, "server")
     port = client_port or _only_port(at_client + at_server)
@@ -173,7 +178,7 @@ def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0) 
         raise CaptureError(f"no packet from or to client port {port} in the captures")
     starts = _initial_numbers(at_client + at_server, port)
     return _sum_up(port, tuple(_segment(packet, starts) for packet in at_client),
-                   tuple(_segment(packet, starts) for packet in at_server))
+                   tuple(_segment(packet, starts) for packet in at_server), response_bytes)
 
 
 def client_ports(pcap: bytes) -> list[int]:
@@ -314,18 +319,19 @@ def _distance(number: int, start: int) -> int:
 
 
 def _sum_up(port: int, at_client: tuple[Segment, ...],
-            at_server: tuple[Segment, ...]) -> Exchange:
+            at_server: tuple[Segment, ...], response_bytes: int) -> Exchange:
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
     syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
-    flight, probes = _first_flight(at_server)
-    arrivals = _arrivals(flight, at_client)
+    probes = _probes(at_server)
+    flight = _first_flight(at_server, probes)
+    arrivals = _busy_arrivals(flight, at_client)
     again = _sent_again(s for s in at_server if s.to_client)
-    start_ns, acknowledged_ns = _response_times(at_server)
+    start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
     return Exchange(
         client_port=port, at_client=at_client, at_server=at_server,
         syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
         first_flight=flight, flight_arrivals=arrivals,
-        bandwidth_kbps=_bandwidth_kbps(flight, arrivals, at_client), probes=probes,
+        bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
         retransmissions=tuple(s for s in again if s.payload_bytes),
         fin_retransmissions=tuple(s for s in again if not s.payload_bytes),
         client_retransmissions=_sent_again(s for s in at_client if not s.to_client),
@@ -343,17 +349,32 @@ def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
     return (answered - sent) / 1e6
 
 
-def _first_flight(at_server: tuple[Segment, ...]
-                  ) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
-    """The first flight, and the probes that a timer sent after it.
+def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """New data or a FIN that a timer of the server sent.
 
-    A window leaves at once, or paced within a round trip. New data that
-    follows a whole round trip later, still without an acknowledgement, was
-    sent by a timer beyond the window.
+    TCP sends what is new when an acknowledgement allows it or when the server
+    writes. A lone segment that leaves after a round trip in which nothing
+    happened at all was sent by neither.
     """
     pause_ns = _server_round_trip_ns(at_server)
-    flight: list[Segment] = []
     probes: list[Segment] = []
+    highest, last_event_ns = 1, 0
+    for segment, following in zip(at_server, (*at_server[1:], None)):
+        if segment.to_client and segment.end_with_fin > highest:
+            alone = (following is None or not following.to_client
+                     or following.time_ns - segment.time_ns > _SAME_WRITE_NS)
+            if pause_ns and alone and highest > 1 \
+                    and segment.time_ns - last_event_ns >= pause_ns:
+                probes.append(segment)
+            highest = segment.end_with_fin
+        last_event_ns = segment.time_ns
+    return tuple(probes)
+
+
+def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
+                  ) -> tuple[Segment, ...]:
+    """New data, probes left out, up to the first acknowledgement of any."""
+    flight: list[Segment] = []
     highest = 1
     for segment in at_server:
         if not segment.to_client:
@@ -361,9 +382,9 @@ def _first_flight(at_server: tuple[Segment, ...]
                 break
         elif segment.payload_bytes and segment.end > highest:
             highest = segment.end
-            late = flight and pause_ns and segment.time_ns - flight[-1].time_ns >= pause_ns
-            (probes if late else flight).append(segment)
-    return tuple(flight), tuple(probes)
+            if segment not in probes:
+                flight.append(segment)
+    return tuple(flight)
 
 
 def _server_round_trip_ns(at_server: tuple[Segment, ...]) -> int | None:
@@ -379,34 +400,30 @@ def _key(segment: Segment) -> tuple[int, int, int, int]:
     return segment.identification, segment.seq, segment.payload_bytes, segment.flags
 
 
-def _arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
-              ) -> tuple[Segment, ...]:
-    keys = {_key(segment) for segment in flight}
-    return tuple(s for s in at_client if s.to_client and s.payload_bytes and _key(s) in keys)
+def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
+                   ) -> tuple[Segment, ...]:
+    """The flight at the client, up to where the link fell idle.
 
-
-def _bandwidth_kbps(flight: tuple[Segment, ...], arrivals: tuple[Segment, ...],
-                    at_client: tuple[Segment, ...]) -> float | None:
-    """Bytes after the first arrival up to the last, over the time between.
-
-    Everything that the link carried in between is counted. None where the
-    link was idle at times: then the sender's pace was seen, not the link's.
+    Segments that arrive further apart than they left have queued for the
+    link; twice as far, to be safe from clocks that are not exact.
     """
-    if len(arrivals) < 2:
-        return None
-    first, last = arrivals[0], arrivals[-1]
-    if last.time_ns <= first.time_ns:
+    sent = {_key(segment): segment.time_ns for segment in flight}
+    arrivals = tuple(s for s in at_client
+                     if s.to_client and s.payload_bytes and _key(s) in sent)
+    for place, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
+        left_apart = sent[_key(segment)] - sent[_key(before)]
+        if 2 * left_apart > segment.time_ns - before.time_ns:
+            return arrivals[:place]
+    return arrivals
+
+
+def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...]) -> float | None:
+    """All that arrived after the first up to the last, over the time that it took."""
+    if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
         return None
     carried = sum(s.frame_bytes for s in at_client
-                  if s.to_client and first.time_ns < s.time_ns <= last.time_ns)
-    ns_per_byte = (last.time_ns - first.time_ns) / carried
-    sent = {_key(segment): segment.time_ns for segment in flight}
-    for before, segment in zip(arrivals, arrivals[1:]):
-        sent_after = sent[_key(segment)] - sent[_key(first)]
-        link_free_after = before.time_ns - first.time_ns + first.frame_bytes * ns_per_byte
-        if sent_after > link_free_after:
-            return None
-    return 8e6 / ns_per_byte
+                  if s.to_client and run[0].time_ns < s.time_ns <= run[-1].time_ns)
+    return carried * 8e6 / (run[-1].time_ns - run[0].time_ns)
 
 
 def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
@@ -438,12 +455,13 @@ def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[
     return tuple(lost)
 
 
-def _response_times(at_server: tuple[Segment, ...]) -> tuple[int | None, int | None]:
+def _response_times(at_server: tuple[Segment, ...], response_bytes: int
+                    ) -> tuple[int | None, int | None]:
     """T_Res1 and T_ACK, ns: first data sent, first acknowledgement of all data."""
     data = [s for s in at_server if s.to_client and s.payload_bytes]
-    if not data:
-        return None, None
-    end = max(segment.end for segment in data)
-    acknowledged = next((s.time_ns for s in at_server
-                         if not s.to_client and s.ack is not None and s.ack >= end), None)
-    return data[0].time_ns, acknowledged
+    end = max((segment.end for segment in data), default=0)
+    start = end - response_bytes if response_bytes else 1
+    sent = next((s.time_ns for s in data if s.end > start), None)
+    acknowledged = next((s.time_ns for s in at_server if data
+                         and not s.to_client and s.ack is not None and s.ack >= end), None)
+    return sent, acknowledged

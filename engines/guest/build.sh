@@ -147,7 +147,7 @@ check_machine() {
 
 check_disk() {
     local free_mb
-    free_mb=$(df --output=avail -B 1M "$root" | tail -n 1)
+    free_mb=$(( $(df --output=avail -B 1M "$root" | tail -n 1) ))
     (( free_mb >= NEEDED_MB )) ||
         die 1 "$root has $free_mb MB free, the build needs $NEEDED_MB; free some, or set XDG_CACHE_HOME"
 }
@@ -166,6 +166,11 @@ prepare_cache() {
     check_disk
     work=$(mktemp -d "$root/.build-XXXXXX")
     mkdir "$work/source" "$work/tree" "$work/objects" "$work/kernel"
+    # Asked now, not after two minutes of compiling.
+    printf '#!/bin/sh\n' >"$work/probe"
+    chmod +x "$work/probe"
+    "$work/probe" 2>/dev/null ||
+        die 4 "$root is mounted noexec; set XDG_CACHE_HOME to a folder that is not"
     : >"$log"
 }
 
@@ -466,13 +471,13 @@ try_kernel() {
 }
 
 boot_failure() {
-    local line
-    line=$(tail -n 15 "$log" | grep -m 1 -iE 'permi|denied|noexec|ptrace|seccomp|panic|errno|fail|no space') ||
-        line=$(tail -n 1 "$log")
-    echo "$line"
-    case $line in
-    *PROT_EXEC* | *noexec* | *[Tt]mp*) echo "(TMPDIR must be a folder whose file system allows exec)" ;;
-    *ptrace* | *seccomp*) echo "(a container's security profile forbids it; allow ptrace)" ;;
+    local output
+    output=$(tail -n 15 "$log")
+    case $output in
+    *noexec*) echo "its memory is a file in $(sed -n 's/ must be not mounted noexec.*//p' <<<"$output")," \
+        "which is mounted noexec; set TMPDIR to a folder that is not" ;;
+    *ptrace* | *seccomp*) echo "ptrace and seccomp are both forbidden (by a container's security profile?)" ;;
+    *) tail -n 1 <<<"$output" ;;
     esac
 }
 

@@ -1,0 +1,1084 @@
+"""The page of one run: its records, and what analysis makes of them, as one HTML file.
+
+The page stands alone: figures, style and script are inside, and nothing is
+loaded from anywhere. It depends on the records, run.json and the figures
+only, so that building it again gives the same bytes. What is read from files
+is escaped by the template (report.html.j2), which alone knows HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from lab import (analysis, comparison, model, published, runs, scenario as scenarios, stats,
+                 table, wire)
+from lab.analysis import Bucket, Panel
+from lab.comparison import REPRODUCED, Row
+from lab.errors import FirstFlightError
+from lab.records import SKIPPED, Record, read_records
+from lab.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario, plain
+from lab.trial import Trial
+
+PAGE = "report.html"
+TEMPLATE = "report.html.j2"
+MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person has seen enough
+MINUS = "−"
+
+Ends = tuple[tuple[float, str], ...]  # upper end and label of each bucket, ascending
+
+
+class ReportError(FirstFlightError):
+    """A run folder from which no page can be built."""
+
+
+# What the template draws ---------------------------------------------------------
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    group: the heading above it; is_text: aligned left; is_filter: offered as
+    a filter; is_word: a word of lab.comparison, coloured.
+    """
+
+    name: str
+    unit: str = ""
+    group: str = ""
+    is_text: bool = False
+    is_filter: bool = False
+    is_word: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, a row per tuple; left_out: how many rows are not shown."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    left_out: int = 0
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Headings above the columns, each with the number of columns that it spans."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns:
+            if spans and spans[-1][0] == column.group:
+                spans[-1] = column.group, spans[-1][1] + 1
+            else:
+                spans.append((column.group, 1))
+        return spans if any(name for name, _ in spans) else []
+
+    def has_group(self, name: str) -> bool:
+        return any(column.group == name for column in self.columns)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A figure that the run does not cover, and why."""
+
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number that stands out, and what it is."""
+
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure: the drawing as a data: address ("" where there is none) and its table.
+
+    says: the figure in a sentence; text: what a reader who cannot see it is
+    told, with the numbers.
+    """
+
+    name: str
+    title: str
+    source: str
+    says: str
+    text: str
+    table: Table | None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A segment in a time-sequence view; heights grow downwards. kind: data, again, lost."""
+
+    kind: str
+    x: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True)
+class Tick:
+    place: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The time-sequence view of one connection, in units of the drawing."""
+
+    title: str
+    text: str
+    marks: tuple[Mark, ...]
+    acknowledged: str  # points of the line
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True)
+class Fact:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder as it was read."""
+
+    folder: Path
+    scenario: Scenario
+    records: tuple[Record, ...]
+    facts: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        """The folder as seen from where results are, wherever that is."""
+        return f"{self.scenario.name}/{self.folder.resolve().name}"
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether a fetch without loss is the same whenever it is repeated: virtual time."""
+        return self.facts.get("virtual_time") is True
+
+    @property
+    def changes(self) -> list[analysis.Change]:
+        """What larger windows changed, a line per cell; repeats differ in their seeds too."""
+        return analysis.changes(analysis.settings(
+            replace(record, trial=replace(record.trial, seed=0))
+            for record in sorted(self.records, key=lambda record: _order(record.trial))))
+
+
+# Reading a run -------------------------------------------------------------------
+
+def read_run(folder: Path) -> Run:
+    """Read run.json and trials.csv. Raises FirstFlightError where they are not whole."""
+    facts = _read_facts(folder / runs.RUN_JSON)
+    name = facts.get("scenario")
+    if not isinstance(name, str):
+        raise ReportError(f"{folder / runs.RUN_JSON}: names no scenario; it is not a run of ours,"
+                          " or it was stopped before it began")
+    scenario = scenarios.load(name)
+    records = read_records(folder / runs.TRIALS_CSV)
+    if not records:
+        raise ReportError(f"{folder / runs.TRIALS_CSV}: holds no trial yet; measure with"
+                          f" {analysis.command(scenario, ())}")
+    foreign = next((record for record in records if record.trial.scenario != name), None)
+    if foreign is not None:
+        raise ReportError(f"{folder / runs.TRIALS_CSV}: holds trials of"
+                          f" {foreign.trial.scenario!r}, but run.json says {name!r}")
+    return Run(folder, scenario, tuple(records), facts)
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # also bytes that are no text
+        raise ReportError(f"{path}: is damaged ({error}); measure again with --fresh") from error
+    if not isinstance(facts, dict):
+        raise ReportError(f"{path}: is not the description of a run")
+    return facts
+
+
+# The page ------------------------------------------------------------------------
+
+def page(run: Run, drawings: Mapping[str, bytes]) -> str:
+    """The whole page.
+
+    drawings: PNG files by name of the figure; others than the scenario's are
+    shown after them.
+    """
+    panels, reasons = panels_of(run)
+    shown = pictures(run, panels, drawings)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True)
+    environment.filters["tight"] = tight
+    return environment.get_template(TEMPLATE).render(
+        scenario=run.scenario, run_path=run.path, tiles=tiles(run, panels),
+        findings=findings(run, panels), pictures=shown,
+        missing=missing_figures(run, shown, reasons),
+        statements=statements(run, panels.values()),
+        changes=changes(run) if not panels else None, trials=trials(run),
+        checks=checks(run), failures=failures(run), causes=causes(run),
+        charts=charts(run), facts=provenance(run), sysctls=sysctls(run))
+
+
+def write(run: Run, drawings: Mapping[str, bytes]) -> Path:
+    """Write the page into the run's folder, aside and renamed; return its path."""
+    path, aside = run.folder / PAGE, run.folder / f".{PAGE}"
+    try:
+        aside.write_text(page(run, drawings), encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
+    runs.give_to_invoking_user(path)
+    return path
+
+
+def panels_of(run: Run) -> tuple[dict[str, Panel], dict[str, str]]:
+    """The rows of each figure that the run covers, and why the others have none."""
+    panels, missing = {}, {}
+    for figure in run.scenario.figures:
+        try:
+            panels[figure.name] = analysis.panel(run.scenario, figure, run.records)
+        except FirstFlightError as error:
+            missing[figure.name] = str(error)
+    return panels, missing
+
+
+# Findings ------------------------------------------------------------------------
+
+def tiles(run: Run, panels: Mapping[str, Panel]) -> list[Tile]:
+    """The numbers that a reader wants first."""
+    counting = sum(record.counts for record in run.records)
+    found = [Tile(f"{counting} of {len(run.records)}", "transfers verified on the wire")]
+    buckets = [bucket for panel in panels.values() for bucket in panel.buckets
+               if panel.figure.kind != WINDOW_SWEEP
+               or bucket.value != panel.figure.baseline_initcwnd]
+    if buckets:
+        percents = [bucket.percent for bucket in buckets]
+        found.append(Tile(_range(percents, "%"), "of the time saved by a larger window"))
+        words = Counter(row.word for panel in panels.values()
+                        for row in comparison.rows(panel, run.deterministic) if row.word)
+        if words:
+            found.append(Tile(f"{words[REPRODUCED]} of {words.total()}",
+                              "published bars reproduced"))
+    emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
+    if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
+        found.append(Tile(f"{_duration(emulated_s)} in {_duration(wall_s)}",
+                          "network time, and the time it took"))
+    return found
+
+
+def findings(run: Run, panels: Mapping[str, Panel]) -> list[str]:
+    """What the records say, in a few plain sentences, the most important first."""
+    found = [_verified(run)]
+    found += [*_reproduced(run, panels.values()), *_held(run, panels.values()),
+              *_differences(panels.values())]
+    if not panels:
+        found += [_change(change) for change in run.changes[:3]]
+    found += [*_against_model(run), *_sent_again(run)]
+    if run.facts.get("state") != runs.COMPLETE:
+        found.append("The run is under way or was interrupted: this page shows what it had"
+                     " measured when the page was built.")
+    return found
+
+
+def _verified(run: Run) -> str:
+    records = run.records
+    counting = sum(record.counts for record in records)
+    failed = sum(not record.ok for record in records)
+    refused = len(records) - counting - failed
+    if counting == len(records):
+        return (f"All {len(records)} transfers were verified on the wire: their packets show"
+                " the initial window, the RTT and the bandwidth that were asked for.")
+    return (f"{counting} of {len(records)} transfers were verified on the wire;"
+            f" {analysis.Excluded(failed, refused)} left out of every number here.")
+
+
+def _reproduced(run: Run, panels: Iterable[Panel]) -> list[str]:
+    """How many of the published bars came out, in all and by figure."""
+    counted = {panel.figure.title: comparison.counts(
+        comparison.rows(panel, run.deterministic)) for panel in panels}
+    total = sum((Counter(counts) for counts in counted.values()), Counter[str]())
+    if not total.total():
+        return []
+    none = [title for title, counts in counted.items()
+            if sum(counts.values()) and not counts[REPRODUCED]]
+    text = f"Of the published bars, {comparison.summary({**_NO_WORDS, **total})}"
+    if none and len(none) < len(counted):
+        text += f"; no bar is reproduced of: {'; '.join(none)}"
+    return [f"{text}. {WHAT_WORDS_MEAN}"]
+
+
+_NO_WORDS = dict.fromkeys(comparison.WORDS, 0)
+WHAT_WORDS_MEAN = (
+    f"Reproduced means within {comparison.WITHIN_PERCENT:g} % of the published milliseconds and"
+    f" {comparison.WITHIN_POINTS:g} points of the published percentage, or that the published"
+    " value lies inside our 95 % interval.")
+
+
+def _held(run: Run, panels: Iterable[Panel]) -> list[str]:
+    """Of what was published in words, how much holds, and what does not."""
+    said = comparison.said(run.scenario.claims, list(panels))
+    if not said:
+        return []
+    held = sum(each.word == REPRODUCED for each in said)
+    text = f"Of {len(said)} published statements, {held} hold here"
+    failed = [f"“{each.claim.says}” ({each.found})" for each in said
+              if each.word != REPRODUCED]
+    return [text + (f"; not so: {'; '.join(failed)}." if failed else ".")]
+
+
+def sentence(panel: Panel) -> str:
+    """One figure in a sentence: the range of what is saved, here and published."""
+    figure, buckets = panel.figure, panel.buckets
+    if figure.kind == WINDOW_SWEEP:
+        return _shortest(panel)
+    _, unit = quantity(figure.by)
+    low = min(buckets, key=lambda bucket: bucket.absolute_ms)
+    high = max(buckets, key=lambda bucket: bucket.absolute_ms)
+    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments save"
+            f" {_short(low.absolute_ms)} ms (at {_at(low, unit)}) to"
+            f" {_short(high.absolute_ms)} ms (at {_at(high, unit)}),"
+            f" {_range([bucket.percent for bucket in buckets], '%')}")
+    known = [_range(values, unit) for values, unit in (
+        ([bucket.published_absolute_ms for bucket in buckets], "ms"),
+        ([bucket.published_percent for bucket in buckets], "%"))
+        if any(value is not None for value in values)]
+    return f"{text}; published are {', '.join(known)}." if known else f"{text}."
+
+
+def _shortest(panel: Panel) -> str:
+    """A window sweep: which window took the least time, and what was published."""
+    best = min(panel.buckets, key=lambda bucket: bucket.experiment_ms)
+    windows = ", ".join(bucket.label for bucket in panel.buckets)
+    text = (f"Of the windows {windows}, {best.label} took the least time:"
+            f" {_short(best.experiment_ms)} ms on average, {_short(best.absolute_ms)} ms or"
+            f" {_short(best.percent)} % less than {panel.figure.baseline_initcwnd}")
+    known = [(bucket.published_ms, bucket.label) for bucket in panel.buckets
+             if bucket.published_ms is not None]
+    if known:
+        least_ms, label = min(known)
+        text += f"; published, {label} took the least, {_short(least_ms)} ms"
+    return text + "."
+
+
+def quantity(by: str) -> tuple[str, str]:
+    """Name and unit of what a figure's buckets are of."""
+    return table.QUANTITY_NAMES.get(by, (by.replace("_", " "), ""))
+
+
+def _at(bucket: Bucket, unit: str) -> str:
+    return f"{bucket.label} {unit}".strip()
+
+
+def _differences(panels: Iterable[Panel]) -> list[str]:
+    """Where the numbers are farthest from the published ones, by ratio."""
+    ratios = [(bucket.absolute_ms / bucket.published_absolute_ms, panel, bucket)
+              for panel in panels for bucket in panel.buckets
+              if (bucket.published_absolute_ms or 0) > 0 and bucket.absolute_ms > 0
+              and bucket.published_absolute_ms is not None]
+    if not ratios:
+        return []
+
+    def name(panel: Panel, bucket: Bucket) -> str:
+        of, unit = quantity(panel.figure.by)
+        return (f"{of} {_at(bucket, unit)}: {_short(bucket.absolute_ms)} ms here,"
+                f" {_short(bucket.published_absolute_ms)} ms published")
+    highest = max(ratios, key=lambda each: each[0])
+    lowest = min(ratios, key=lambda each: each[0])
+    parts = []
+    if highest[0] > 1:
+        parts.append(f"Farthest above the published value is {name(*highest[1:])}"
+                     f" ({highest[0]:.1f} times as much).")
+    if lowest[0] < 1:
+        parts.append(f"Farthest below is {name(*lowest[1:])} ({lowest[0] * 100:.0f} % of it).")
+    return [" ".join(parts)] if parts else []
+
+
+def _change(change: analysis.Change) -> str:
+    asked = change.base.asked
+    verb = "less" if change.absolute_ms >= 0 else "more"
+    return (f"At an RTT of {plain(asked.rtt_ms)} ms and {plain(asked.bandwidth_kbps)} kbit/s,"
+            f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
+            f" {_short(change.experiment.total_ms)} ms instead of"
+            f" {_short(change.base.total_ms)} ms: {_short(abs(change.absolute_ms))} ms or"
+            f" {_short(abs(change.percent))} % {verb}.")
+
+
+def _against_model(run: Run) -> list[str]:
+    """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
+    late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
+               if record.counts and _is_modelled(record)
+               and record.total_ms is not None and record.model_ms is not None]
+    if not late_ms or not run.facts.get("virtual_time"):
+        return []
+    farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
+    return [f"The {len(late_ms)} verified transfers without a retransmission took what the model"
+            f" of TCP computes, to within {farthest_ms:g} ms."]
+
+
+def _sent_again(run: Run) -> list[str]:
+    """How many transfers repeated segments, and why."""
+    again = [record for record in run.records if record.retransmissions]
+    if not again:
+        return ["No data was retransmitted."]
+    lost = sum(bool(record.lost_segments) for record in again)
+    after = {0: "none of them because data was lost",
+             len(again): "all of them after data was lost"}.get(
+                 lost, f"{lost} of them after data was lost")
+    return [f"{len(again)} of {len(run.records)} transfers retransmitted data, {after}; the"
+            " causes stand under the verdicts."]
+
+
+# Figures -------------------------------------------------------------------------
+
+def pictures(run: Run, panels: Mapping[str, Panel], drawings: Mapping[str, bytes],
+             ) -> list[Picture]:
+    """Every figure that the run covers with its table, then drawings that no figure names."""
+    shown = []
+    for figure in run.scenario.figures:
+        panel, drawing = panels.get(figure.name), drawings.get(figure.name)
+        if panel is not None or drawing is not None:
+            shown.append(Picture(
+                figure.name, figure.title, "" if drawing is None else _address(drawing),
+                "" if panel is None else sentence(panel),
+                figure.title if panel is None else _described(panel),
+                None if panel is None else bucket_table(panel, run.deterministic)))
+    known = {figure.name for figure in run.scenario.figures}
+    return shown + [Picture(name, name, _address(drawing), "", f"Figure {name}", None)
+                    for name, drawing in sorted(drawings.items()) if name not in known]
+
+
+def missing_figures(run: Run, shown: Sequence[Picture], reasons: Mapping[str, str],
+                    ) -> list[Missing]:
+    """The figures of the scenario that the page cannot show, and why."""
+    names = {picture.name for picture in shown}
+    return [Missing(figure.title, reasons.get(figure.name) or "not drawn; build the page again"
+                    f" with ./report.py --scenario {run.scenario.name}")
+            for figure in run.scenario.figures if figure.name not in names]
+
+
+def _address(drawing: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(drawing).decode("ascii")
+
+
+def _described(panel: Panel) -> str:
+    """The figure in words and numbers."""
+    figure = panel.figure
+    name, unit = quantity(figure.by)
+    if figure.kind == WINDOW_SWEEP:
+        times = "; ".join(
+            f"{_at(bucket, unit)}: {_short(bucket.experiment_ms)} ms"
+            + (f" (published {_short(bucket.published_ms)} ms)"
+               if bucket.published_ms is not None else "") for bucket in panel.buckets)
+        return f"Mean times by initial window. {times}."
+    bars = "; ".join(
+        f"{_at(bucket, unit)}: {_short(bucket.absolute_ms)} ms, {_short(bucket.percent)} %"
+        + _published_bar(bucket) for bucket in panel.buckets)
+    return (f"Bars of the improvement by {name}, {figure.baseline_initcwnd} to"
+            f" {figure.experiment_initcwnd} segments. {bars}.")
+
+
+def _published_bar(bucket: Bucket) -> str:
+    parts = [f"{_short(value)} {unit}" for value, unit in
+             ((bucket.published_absolute_ms, "ms"), (bucket.published_percent, "%"))
+             if value is not None]
+    return f" (published {', '.join(parts)})" if parts else ""
+
+
+def bucket_table(panel: Panel, deterministic: bool) -> Table:
+    """The numbers of one figure, a row per bucket; columns that hold nothing are left out."""
+    figure = panel.figure
+    rows = comparison.rows(panel, deterministic)
+    windows = figure.kind == WINDOW_SWEEP
+    columns = (Column(*quantity(figure.by)), Column("share", "%"), Column("n"),
+               Column("left out"), Column(f"IW{figure.baseline_initcwnd}", "ms", "mean"),
+               Column("this window" if windows else f"IW{figure.experiment_initcwnd}", "ms",
+                      "mean"),
+               Column("saved", "ms", "improvement"),
+               Column("95 % interval", "ms", "improvement"), Column("saved", "%", "improvement"),
+               Column("as published", "%", "improvement"),
+               Column("of medians", "ms", "improvement"),
+               Column("beyond lossless", "ms", "recovery"),
+               Column("95 % interval", "ms", "recovery"), Column("more window", "", "recovery"),
+               Column("time", "ms", "published"), Column("saved", "ms", "published"),
+               Column("saved", "%", "published"),
+               Column("word", "", "published", is_text=True, is_word=True),
+               Column("off by", "", "published", is_text=True))
+    recovered = ({recovery.bucket.label: recovery for recovery in comparison.recoveries(panel)}
+                 if figure.kind == LOSS else {})
+    medians = any(abs(bucket.median_absolute_ms - bucket.absolute_ms) > 0.1
+                  for bucket in panel.buckets)
+    shown = tuple(_bucket_cells(panel, row, recovered.get(row.bucket.label), medians)
+                  for row in rows)
+    notes = [f"{table.METRIC_NAMES.get(figure.metric, figure.metric)}; {panel.client},"
+             f" {panel.congestion_control}; {table.AVERAGED.get(figure.weights, figure.weights)}"]
+    if figure.percent_of == OF_EXPERIMENT:
+        notes.append("As published: base / experiment − 1, the source's own percentage; the"
+                     " others are parts of the baseline.")
+    notes += [f"Bucket {bucket.label}: {bucket.cells} of {bucket.cells_asked} cells count"
+              f" ({bucket.excluded})." for bucket in panel.buckets if bucket.excluded.total]
+    return _without_empty(Table(figure.title, columns, shown, tuple(notes)))
+
+
+def _bucket_cells(panel: Panel, row: Row, recovered: comparison.Recovery | None,
+                  medians: bool) -> tuple[str, ...]:
+    """The cells of one bucket, as bucket_table has its columns."""
+    bucket = row.bucket
+    printed = panel.figure.percent_of == OF_EXPERIMENT
+    return (bucket.label, _number(bucket.share_percent, 2), str(bucket.n),
+            str(bucket.excluded.total) if panel.excluded.total else "",
+            _number(bucket.base_ms), _number(bucket.experiment_ms), _number(bucket.absolute_ms),
+            _minus(table.interval(row)), _number(bucket.percent),
+            _number(row.percent) if printed else "",
+            _number(bucket.median_absolute_ms) if medians else "",
+            _number(recovered.part_ms) if recovered else "",
+            _minus(table.ends(recovered.interval_ms)) if recovered else "",
+            recovered.word if recovered else "", _number(bucket.published_ms),
+            _number(bucket.published_absolute_ms), _number(row.published_percent),
+            row.word, row.test)
+
+
+def statements(run: Run, panels: Iterable[Panel]) -> Table | None:
+    """What was published in words, beside what was found; None where nothing was."""
+    said = comparison.said(run.scenario.claims, list(panels))
+    if not said:
+        return None
+    titles = {figure.name: figure.title for figure in run.scenario.figures}
+    return Table("Published in words",
+                 (Column("statement", is_text=True), Column("figure", is_text=True),
+                  Column("found", is_text=True), Column("word", is_text=True, is_word=True)),
+                 tuple((each.claim.says, titles[each.claim.figure], each.found, each.word)
+                       for each in said))
+
+
+def changes(run: Run) -> Table | None:
+    """What larger windows changed, for a run that covers no figure; None where nothing did."""
+    found = run.changes
+    if not found:
+        return None
+    columns = (Column("RTT", "ms", "asked"), Column("BW", "kbit/s", "asked"),
+               Column("size", "bytes", "asked"), Column("window", "segments", "asked"),
+               Column("from", "ms", "total time"), Column("to", "ms", "total time"),
+               Column("saved", "ms", "improvement"), Column("saved", "%", "improvement"),
+               Column("n"))
+    rows = tuple((plain(change.base.asked.rtt_ms), plain(change.base.asked.bandwidth_kbps),
+                  str(change.base.asked.response_bytes),
+                  f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
+                  _number(change.base.total_ms), _number(change.experiment.total_ms),
+                  _number(change.absolute_ms), _number(change.percent),
+                  f"{change.base.n}, {change.experiment.n}") for change in found[:MOST_ROWS])
+    return Table("What the larger window changed", columns, rows,
+                 left_out=len(found) - len(rows))
+
+
+# Every trial, or every cell ------------------------------------------------------
+
+def trials(run: Run) -> Table:
+    """Asked, seen, measured, model and published, by trial; by cell where trials are many."""
+    records = sorted(run.records, key=lambda record: _order(record.trial))
+    if len(records) <= MOST_ROWS:
+        return _rows_table(run, "Every trial", [(_asked(trial := record.trial, trial.repeat),
+                                                [record]) for record in records])
+    if any(record.trial.part for record in records):
+        return _rows_table(run, "Every cell",
+                           _population_cells(records))
+    settings: dict[Trial, list[Record]] = {}
+    for record in records:
+        settings.setdefault(replace(record.trial, repeat=1, seed=0), []).append(record)
+    return _rows_table(run, "Every cell",
+                       [(_asked(trial, None), group) for trial, group in settings.items()])
+
+
+ASKED = (Column("part", "", "asked", is_text=True, is_filter=True),
+         Column("RTT", "ms", "asked", is_filter=True),
+         Column("BW", "kbit/s", "asked", is_filter=True),
+         Column("IW", "", "asked", is_filter=True),
+         Column("size", "bytes", "asked", is_filter=True),
+         Column("loss", "%", "asked", is_filter=True), Column("gap", "ms", "asked"),
+         Column("repeat", "", "asked"))
+SEEN = (Column("n", "", "seen"), Column("RTT", "ms", "seen"), Column("BW", "kbit/s", "seen"),
+        Column("IW", "", "seen"), Column("first flight", "", "seen"),
+        Column("resent", "", "seen"), Column("total", "ms", "measured"),
+        Column("latency", "ms", "measured"), Column("total", "ms", "model"),
+        Column("diff.", "ms", "model"), Column("total", "ms", "published"),
+        Column("verdict", is_text=True, is_filter=True))
+
+Group = tuple[tuple[str, ...], Sequence[Record]]
+Fetches = tuple[Mapping[Trial, str], dict[str, str]]
+
+
+def _order(trial: Trial) -> tuple[Any, ...]:
+    """As a reader looks for it; windows side by side. Guests finish in any order."""
+    return (trial.part, trial.sample, trial.rtt_ms, trial.bandwidth_kbps, trial.response_bytes,
+            trial.loss_percent, trial.gap_ms, trial.repeat, trial.initcwnd, trial.id)
+
+
+def _asked(trial: Trial, repeat: int | None) -> tuple[str, ...]:
+    """The cells under ASKED; "" for what does not apply."""
+    return (trial.part, plain(trial.rtt_ms), plain(trial.bandwidth_kbps), str(trial.initcwnd),
+            str(trial.response_bytes), plain(trial.loss_percent) if trial.loss_percent else "",
+            plain(trial.gap_ms) if trial.gap_ms else "", "" if repeat is None else str(repeat))
+
+
+def _population_cells(records: Iterable[Record]) -> list[Group]:
+    """Responses drawn from a population, grouped by the buckets of the paper's Figure 5."""
+    rtt_ends = _ends(published.buckets("paper_figure5.csv", "RTT"))
+    bandwidth_ends = _ends(published.buckets("paper_figure5.csv", "BW"))
+    groups: dict[tuple[str, int, int, int], list[Record]] = {}
+    for record in records:
+        trial = record.trial
+        rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
+        bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
+                          else trial.key_bandwidth_kbps)
+        key = (trial.part, _place(rtt_ms, rtt_ends), _place(bandwidth_kbps, bandwidth_ends),
+               trial.initcwnd)
+        groups.setdefault(key, []).append(record)
+    return [((part, rtt_ends[rtt][1], bandwidth_ends[bandwidth][1], str(initcwnd), "", "", "",
+              ""), groups[part, rtt, bandwidth, initcwnd])
+            for part, rtt, bandwidth, initcwnd in sorted(groups)]
+
+
+def _ends(labels: Iterable[str]) -> Ends:
+    """Labels are upper ends, the last one's is ">…"."""
+    return tuple((float("inf") if label.startswith(">") else float(label),
+                  label if label.startswith(">") else f"≤ {label}") for label in labels)
+
+
+def _place(value: float, ends: Ends) -> int:
+    return next((place for place, (end, _) in enumerate(ends) if value <= end), len(ends) - 1)
+
+
+def _rows_table(run: Run, caption: str, groups: Sequence[Group]) -> Table:
+    fetched, marks = _published_fetches(run)
+    rows = [asked + _seen(run, group, fetched) for asked, group in groups[:MOST_ROWS]]
+    notes = [f"{mark}: {why}" for mark, why in marks.items()
+             if any(row[-2].endswith(f" {mark}") for row in rows)]
+    if fetched and run.scenario.raw is not None and run.scenario.raw.extra_rtts:
+        notes.append(f"The published times hold {plain(run.scenario.raw.extra_rtts)} RTT more:"
+                     f" {run.scenario.raw.extra_why}.")
+    return _without_empty(Table(caption, ASKED + SEEN, tuple(rows), tuple(notes),
+                                left_out=len(groups) - len(rows)))
+
+
+def _seen(run: Run, group: Sequence[Record], fetched: Mapping[Trial, str],
+          ) -> tuple[str, ...]:
+    """The cells under SEEN: of one trial, or means over those of a cell that count."""
+    alone = len(group) == 1
+    counting = group if alone else [record for record in group if record.counts]
+    passed = sum(record.counts for record in group)
+    total_ms, model_ms = _mean(counting, "total_ms"), _mean(counting, "model_ms")
+    return ("" if alone else str(len(group)),
+            _number(_mean(group, "seen_rtt_ms")), _number(_mean(group, "seen_bandwidth_kbps")),
+            _count(_mean(group, "seen_initcwnd")), _count(_mean(group, "seen_first_flight")),
+            _count(_mean(group, "retransmissions")), _number(total_ms),
+            _number(_mean(counting, "latency_ms")), _number(model_ms),
+            _number(None if total_ms is None or model_ms is None else total_ms - model_ms,
+                    signed=True),
+            fetched.get(group[0].trial, ""),
+            (group[0].verdict if group[0].ok else "failed transfer") if alone
+            else f"{passed} of {len(group)} pass")
+
+
+def _mean(records: Iterable[Record], column: str) -> float | None:
+    values = [(value, record.trial.weight) for record in records
+              if (value := getattr(record, column)) is not None]
+    if not sum(weight for _, weight in values) > 0:
+        return None
+    return stats.weighted_mean([value for value, _ in values],
+                               [weight for _, weight in values])
+
+
+def _published_fetches(run: Run) -> Fetches:
+    """The published raw time of each trial that has one, and what the marks in them mean."""
+    raw = run.scenario.raw
+    if raw is None:
+        return {}, {}
+    try:
+        cells = {(row.initcwnd, row.rtt_ms, row.bandwidth_kbps):
+                 f"{_number(row.published_ms, 0)}{f' {row.mark}' if row.mark else ''}"
+                 for row in analysis.raw_comparison(run.scenario, run.records)}
+        chosen = analysis.of_sweep(run.scenario.sweep(raw.sweep), run.records)
+    except FirstFlightError:
+        return {}, {}  # the records mix clients: no published time stands beside them
+    fetched = {}
+    for record in chosen:
+        trial = record.trial
+        text = cells.get((trial.initcwnd, trial.rtt_ms, trial.bandwidth_kbps))
+        if text is not None:
+            fetched[trial] = text
+    return fetched, {defect.mark: defect.why for defect in raw.defects}
+
+
+def _without_empty(full: Table) -> Table:
+    """The table less the columns that hold nothing."""
+    kept = [place for place in range(len(full.columns))
+            if any(row[place] not in ("", table.UNKNOWN) for row in full.rows)]
+    return replace(full, columns=tuple(full.columns[place] for place in kept),
+                   rows=tuple(tuple(row[place] for place in kept) for row in full.rows))
+
+
+# Verdicts ------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Kind:
+    """One check of lab.verify: its name there, what it compares, and which records it judges."""
+
+    name: str
+    meaning: str
+    judges: Callable[[Record], bool]
+
+
+def _is_fetched(record: Record) -> bool:
+    return record.verdict != SKIPPED
+
+
+def _is_on_wire(record: Record) -> bool:
+    return record.ok and _is_fetched(record) and not record.verdict_reason.startswith("capture")
+
+
+def _is_modelled(record: Record) -> bool:
+    return (_is_on_wire(record) and not record.retransmissions and not record.lost_segments
+            and record.model_ms is not None
+            and record.trial.congestion_control in model.CONGESTION_CONTROLS)
+
+
+def _has_window(record: Record) -> bool:
+    # After a handshake that lost packets the window is one segment by right.
+    return _is_on_wire(record) and record.seen_rtt_ms is not None
+
+
+KINDS = (
+    Kind("exit status", "the client ended without an error", _is_fetched),
+    Kind("HTTP status", "the server answered 200", _is_fetched),
+    Kind("size", "as many bytes as asked for", _is_fetched),
+    Kind("digest", "the bytes that the server sent", _is_fetched),
+    Kind("capture", "both captures are whole", lambda record: _is_fetched(record) and record.ok),
+    Kind("initial window", "the kernel's own word at accept", _has_window),
+    Kind("first flight", "segments before the first acknowledgement",
+         lambda record: _has_window(record) and record.seen_first_flight is not None),
+    Kind("RTT", "the handshake less its serialisation",
+         lambda record: _is_on_wire(record) and record.seen_rtt_ms is not None),
+    Kind("bandwidth", "the spacing of the first flight at the client",
+         lambda record: _is_on_wire(record) and record.seen_bandwidth_kbps is not None),
+    Kind("lost packets", "none where the network may lose none",
+         lambda record: (_is_on_wire(record) and record.trial.loss_percent == 0
+                         and not record.lost_segments)),
+    Kind("retransmissions", "each has a loss or a timer behind it", _is_on_wire),
+    Kind("server latency", "the server's clock against its capture", _is_on_wire),
+    Kind("model", "the client's total time, computed", _is_modelled),
+    Kind("model latency", "T_ACK − T_Res1, computed", _is_modelled),
+)
+
+
+def failed_checks(record: Record) -> list[str]:
+    """The names of the checks that a record failed, from its verdict_reason."""
+    return [part.partition(":")[0] for part in record.verdict_reason.split("; ")
+            if ":" in part] if record.verdict_reason else []
+
+
+def checks(run: Run) -> Table:
+    """Each check with how many transfers passed, failed, and were not for it to judge."""
+    failed = Counter(name for record in run.records for name in failed_checks(record))
+    exact = bool(run.facts.get("virtual_time"))
+    rows = []
+    for kind in KINDS:
+        if kind.name.startswith("model") and not exact:
+            continue  # real time is no part of the model's verdict
+        judged = sum(kind.judges(record) or kind.name in failed_checks(record)
+                     for record in run.records)
+        wrong = failed.pop(kind.name, 0)
+        rows.append((kind.name, kind.meaning, str(judged - wrong), str(wrong),
+                     str(len(run.records) - judged)))
+    rows += [(name, "", table.UNKNOWN, str(count), table.UNKNOWN)
+             for name, count in sorted(failed.items())]
+    return Table("Checks", (Column("check", is_text=True), Column("what", is_text=True),
+                            Column("passed"), Column("failed"), Column("not judged")),
+                 tuple(rows))
+
+
+def failures(run: Run) -> Table | None:
+    """Every trial that does not count, with its reason; None where all count."""
+    failed = sorted((record for record in run.records if not record.counts),
+                    key=lambda record: _order(record.trial))
+    if not failed:
+        return None
+    rows = tuple((record.trial.id, record.verdict if record.ok else "failed transfer",
+                  record.error or record.verdict_reason or "no reason was recorded")
+                 for record in failed[:MOST_ROWS])
+    return Table("Trials that do not count",
+                 (Column("trial", is_text=True), Column("verdict", is_text=True, is_filter=True),
+                  Column("reason", is_text=True)), rows, left_out=len(failed) - len(rows))
+
+
+def causes(run: Run) -> Table | None:
+    """Why segments were sent again, with the number of transfers; None where none was."""
+    found: Counter[str] = Counter()
+    for record in run.records:
+        again = (record.retransmissions or 0) + (record.handshake_retransmissions or 0)
+        if not again:
+            continue
+        for cause in record.retransmission_cause.split("; ") if record.retransmission_cause \
+                else ["packets were lost" if record.lost_segments
+                      else "packets of the handshake or acknowledgements were lost"]:
+            found[cause] += 1
+    if not found:
+        return None
+    rows = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    return Table("Causes of retransmissions", (Column("cause", is_text=True),
+                                               Column("transfers")),
+                 tuple((cause, str(count)) for cause, count in rows))
+
+
+# A capture -----------------------------------------------------------------------
+
+CHART_WIDTH, CHART_HEIGHT = 560.0, 300.0  # with the margins
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 38.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The two captures of one trial, read."""
+
+    name: str
+    trial: Trial | None
+    exchange: wire.Exchange
+
+    @property
+    def title(self) -> str:
+        if self.trial is None:
+            return self.name
+        trial = self.trial
+        return (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
+                f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
+
+
+def charts(run: Run) -> list[Chart]:
+    """One kept capture, and beside it the same cell with another window if that was kept."""
+    pairs = capture_pairs(run.folder / "captures")
+    by_id = {record.trial.id: record for record in run.records}
+    order = {trial_id: place for place, trial_id in enumerate(by_id)}
+    names = sorted(pairs, key=lambda name: (order.get(name, len(order)), name))
+    chosen: list[Kept] = []
+    for name in names:
+        record = by_id.get(name)
+        if chosen and (record is None or not _is_counterpart(chosen[0].trial, record.trial)):
+            continue
+        kept = _kept(name, record, *pairs[name])
+        if kept is not None:
+            chosen.append(kept)
+        if len(chosen) == 2 or chosen and chosen[0].trial is None:
+            break
+    if not chosen:
+        return []
+    chosen.sort(key=lambda kept: kept.trial.initcwnd if kept.trial else 0)
+    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
+    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
+                    if segment.to_client)
+    return [_chart(kept, last_ms * 1.03, last_byte * 1.05) for kept in chosen]
+
+
+def capture_pairs(folder: Path) -> dict[str, tuple[Path, Path]]:
+    """Captures at client and server, by what their names have in common."""
+    pairs = {}
+    for client in sorted(folder.glob("*client*.pcap")):
+        head, _, tail = client.name.rpartition("client")
+        server = client.with_name(f"{head}server{tail}")
+        if server.is_file():
+            pairs[(head + tail.removesuffix(".pcap")).strip("-._")] = client, server
+    return pairs
+
+
+def _is_counterpart(trial: Trial | None, other: Trial) -> bool:
+    """Whether the two differ in the initial window alone."""
+    return trial is not None and replace(trial, initcwnd=1) == replace(other, initcwnd=1)
+
+
+def _kept(name: str, record: Record | None, client: Path, server: Path) -> Kept | None:
+    """None where the captures cannot be read, or hold no data: then there is nothing to draw."""
+    try:
+        client_pcap, server_pcap = client.read_bytes(), server.read_bytes()
+        ports = wire.client_ports(server_pcap)
+        response_bytes = (0 if record is None or record.header_bytes is None
+                          else record.header_bytes + record.trial.response_bytes)
+        exchange = wire.read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
+                                      response_bytes)
+    except (OSError, wire.CaptureError):
+        return None
+    if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
+        return None
+    return Kept(name, record.trial if record else None, exchange)
+
+
+def _elapsed_ms(exchange: wire.Exchange) -> list[float]:
+    """When each packet passed the server, from the client's first packet on."""
+    start_ns = min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
+    return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
+
+
+def _chart(kept: Kept, last_ms: float, last_byte: float) -> Chart:
+    exchange = kept.exchange
+    x_steps, y_steps = _steps(last_ms), _steps(last_byte / 1000)
+
+    def across(ms: float) -> float:
+        return round(LEFT + ms / (last_ms or 1) * (CHART_WIDTH - LEFT - RIGHT), 1)
+
+    def up(byte: float) -> float:
+        return round(CHART_HEIGHT - BOTTOM
+                     - byte / (last_byte or 1) * (CHART_HEIGHT - TOP - BOTTOM), 1)
+
+    marks, points, acknowledged = [], [], 1
+    for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange)):
+        if segment.to_client and segment.payload_bytes:
+            kind = ("again" if segment in exchange.retransmissions
+                    else "lost" if segment in exchange.lost_to_client else "data")
+            marks.append(Mark(kind, across(ms), up(segment.end), up(segment.seq)))
+        elif not segment.to_client and segment.ack is not None and segment.ack >= acknowledged:
+            points += [f"{across(ms)},{up(acknowledged)}", f"{across(ms)},{up(segment.ack)}"]
+            acknowledged = segment.ack
+    latency_ms = exchange.latency_ms
+    text = (f"{kept.title}: {len(marks)} data segments, {len(exchange.first_flight)} of them in"
+            f" the first flight, {len(exchange.retransmissions)} sent again,"
+            f" {len(exchange.lost_data)} lost; "
+            + (f"all acknowledged {_short(latency_ms)} ms after the first left"
+               if latency_ms is not None else "not all acknowledged"))
+    return Chart(kept.title, text, tuple(marks), " ".join(points),
+                 tuple(Tick(across(ms), _plain_tick(ms)) for ms in x_steps),
+                 tuple(Tick(up(kilobytes * 1000), _plain_tick(kilobytes))
+                       for kilobytes in y_steps))
+
+
+def _steps(highest: float) -> list[float]:
+    """Round numbers from 0 to `highest`, at most seven."""
+    step = next((mantissa * 10.0 ** power for power in range(-3, 12) for mantissa in (1, 2, 5)
+                 if highest / (mantissa * 10.0 ** power) <= 6), highest or 1.0)
+    return [step * place for place in range(int(highest / step) + 1)]
+
+
+def _plain_tick(value: float) -> str:
+    return f"{value:.6g}"
+
+
+# Provenance ----------------------------------------------------------------------
+
+def provenance(run: Run) -> list[Fact]:
+    """What run.json says, in a reader's order; what it does not say is left out."""
+    facts = run.facts
+    machine, tools, project = (_mapping(facts.get(key)) for key in
+                               ("machine", "tools", "project"))
+    engine = {"uml": "User-Mode Linux guest", "host": "this machine's kernel"}.get(
+        str(facts.get("engine")), _text(facts.get("engine")))
+    virtual = {True: ", virtual time", False: ", real time"}.get(facts.get("virtual_time") is True)
+    rows = [
+        ("command", command(run)), ("run", run.path),
+        ("state", facts.get("state")),
+        ("kernel under test", facts.get("kernel") or machine.get("kernel")),
+        ("engine", f"{engine}{virtual or ''}" if engine else ""),
+        ("network time", _seconds(facts.get("emulated_s"))),
+        ("wall time", _seconds(facts.get("wall_s"))), ("started", facts.get("started_at")),
+        ("finished", facts.get("finished_at")), ("seed", facts.get("seed")),
+        ("jobs", facts.get("jobs")), ("machine", machine.get("system")),
+        ("machine's kernel", machine.get("kernel")),
+        ("processor", _joined(machine.get("processor"),
+                                   f"{machine['cpus']} cores" if machine.get("cpus") else "")),
+        *((name, value) for name, value in sorted(tools.items())),
+        ("commit", _joined(project.get("commit"), "with local changes"
+                           if project.get("changed") else "")),
+        ("scenario file", f"scenarios/{run.scenario.name}.toml"
+         + ("" if facts.get("scenario_file", run.scenario.text) == run.scenario.text
+            else ", changed since the run")),
+    ]
+    return [Fact(name, _text(value)) for name, value in rows if _text(value)]
+
+
+def command(run: Run) -> str:
+    """The command line that measures this again; where its files went is left out."""
+    arguments = [str(word) for word in run.facts.get("arguments") or []]
+    kept = [word for place, word in enumerate(arguments)
+            if not word.startswith(("--results", "--figures"))
+            and not (place and arguments[place - 1] in ("--results", "--figures"))]
+    if not any(word.startswith("--scenario") for word in kept):
+        kept = ["--scenario", run.scenario.name, *kept]
+    return f"./run.sh {shlex.join(kept)}"
+
+
+def sysctls(run: Run) -> Table | None:
+    """The TCP settings of both hosts; None where run.json has none."""
+    hosts = {str(host): _mapping(values) for host, values in
+             sorted(_mapping(run.facts.get("sysctls")).items())}
+    names = sorted({name for values in hosts.values() for name in values})
+    if not names:
+        return None
+    return Table("TCP settings", (Column("sysctl", is_text=True),
+                                  *(Column(host, is_text=True) for host in hosts)),
+                 tuple((name, *(_text(values.get(name)) for values in hosts.values()))
+                       for name in names))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _joined(*parts: Any) -> str:
+    return ", ".join(_text(part) for part in parts if part)
+
+
+def _seconds(value: Any) -> str:
+    return f"{value:g} s" if isinstance(value, (int, float)) else ""
+
+
+# Numbers as text -----------------------------------------------------------------
+
+def _number(value: float | None, digits: int = 1, signed: bool = False) -> str:
+    return table.number(value, digits, signed).replace("-", MINUS)
+
+
+def _short(value: float | None) -> str:
+    """One decimal where it matters."""
+    return _number(value, 1 if value is None or abs(value) < 99.95 else 0)
+
+
+def _count(value: float | None) -> str:
+    return _number(value, 0 if value is None or value == int(value) else 1)
+
+
+def _range(values: Iterable[float | None], unit: str) -> str:
+    """From the least to the most of the values that are known."""
+    known = [value for value in values if value is not None]
+    low, high = _short(min(known)), _short(max(known))
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def _minus(text: str) -> str:
+    """The text with true minus signs."""
+    return text.replace("-", MINUS)
+
+
+def tight(text: str) -> str:
+    """The text with numbers held to their units, so that no line breaks between them."""
+    return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))", "\u00a0", text)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{_short(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

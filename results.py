@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Write docs/RESULTS.md from the newest whole run of every scenario; measures nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab import analysis, errors, markdown, runs, scenario as scenarios
+from lab.analysis import MissingCells
+from lab.errors import FirstFlightError
+from lab.records import Record, RecordsError, read_records
+from lab.scenario import Scenario
+
+PROJECT = Path(__file__).resolve().parent
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="results.py", allow_abbrev=False,
+        description="Write docs/RESULTS.md, every published bar beside ours, from the newest"
+                    " whole run of every scenario.")
+    parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+                        help="where results are (default results)")
+    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "RESULTS.md",
+                        metavar="FILE", help="what to write (default docs/RESULTS.md)")
+    return parser.parse_args(argv)
+
+
+def newest_whole(scenario: Scenario,
+                 results: Path) -> tuple[list[Record], Mapping[str, Any]] | None:
+    """Records and facts of the newest complete run that covers every figure, None without one.
+
+    A damaged run is told and passed over.
+    """
+    for folder in runs.newest_first(results / scenario.name):
+        facts = runs.read_facts(folder)
+        if facts.get("state") != runs.COMPLETE:
+            continue
+        try:
+            records = read_records(folder / runs.TRIALS_CSV)
+            analysis.drawable(scenario, records)
+        except MissingCells:
+            continue
+        except RecordsError as error:
+            say(f"passed over: {error}")
+            continue
+        return records, {**facts, "folder": f"{scenario.name}/{folder.name}"}
+    return None
+
+
+def say(message: str) -> None:
+    print(f"results.py: {message}", file=sys.stderr)
+
+
+def main(argv: Sequence[str]) -> int:
+    arguments = parse(argv)
+    try:
+        measured: list[markdown.Run] = []
+        unmeasured: list[Scenario] = []
+        for name in scenarios.names():
+            scenario = scenarios.load(name)
+            found = newest_whole(scenario, arguments.results)
+            if found is None:
+                unmeasured.append(scenario)
+            else:
+                measured.append((scenario, *found))
+        markdown.write(arguments.output, markdown.results(measured, unmeasured))
+    except FirstFlightError as error:
+        say(str(error))
+        return error.exit_status
+    for scenario in unmeasured:
+        say(f"{scenario.name} has no whole run; measure it with"
+            f" {analysis.command(scenario, ())}")
+    print(arguments.output)
+    return errors.OK
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(errors.INTERRUPTED)

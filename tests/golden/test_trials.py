@@ -1,0 +1,60 @@
+"""Stored trials, judged again: what their packets say does not change."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import model
+from lab.records import PASS
+from tests.golden import stored
+
+# name: first flight, RTT ms, bandwidth kbit/s, (data, handshake, lost), cause
+SEEN = {
+    "iw3": (3, 100, 1000, (0, 0, 0), ""),
+    "iw10": (7, 100, 1000, (0, 0, 0), ""),  # all of the response's segments
+    "wget": (7, 200, 1000, (0, 0, 0), ""),
+    "fin_probe": (7, 20, 256, (0, 0, 0), ""),  # a FIN sent again is no data
+    "queue_timer": (3, 20, 56, (1, 0, 0), model.RETRANSMISSION_TIMER),
+    "tail_probe": (28, 20, 256, (1, 0, 0), model.PROBE),
+    "syn_timer": (3, 1000, 56, (0, 2, 0), model.SYN_TIMER),
+    "long_rtt": (7, 5000, 7000, (0, 4, 0), f"{model.SYN_TIMER}; {model.SYN_ACK_TIMER}"),
+    "hystart": (16, 70, 5000, (0, 0, 0), ""),
+    "persistent": (3, 70, 2000, (0, 0, 0), ""),
+    "random_loss": (10, None, None, (2, 0, 2), ""),
+    "full_queue": (10, 100, 2000, (9, 0, 9), ""),
+}
+
+
+def test_every_stored_trial_is_listed() -> None:
+    assert sorted(SEEN) == stored.NAMES
+
+
+@pytest.mark.parametrize("name", stored.NAMES)
+def test_a_stored_trial_passes(name: str) -> None:
+    flight, rtt_ms, bandwidth_kbps, (data, handshake, lost), cause = SEEN[name]
+    trial = stored.load(name)
+    record = trial.judge()
+    assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
+    assert record.counts and record.measured_at.startswith("20")
+    assert record.seen_initcwnd == trial.trial.initcwnd
+    assert record.seen_first_flight == flight
+    assert record.seen_rtt_ms == pytest.approx(rtt_ms or trial.trial.rtt_ms, abs=0.01)
+    assert record.seen_bandwidth_kbps == pytest.approx(
+        bandwidth_kbps or trial.trial.bandwidth_kbps, rel=0.0005)
+    assert (record.retransmissions, record.handshake_retransmissions,
+            record.lost_segments) == (data, handshake, lost)
+    assert record.retransmission_cause == cause
+    assert record.wire_latency_ms == pytest.approx(record.latency_ms, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["iw3", "iw10", "wget", "fin_probe", "long_rtt", "hystart"])
+def test_the_model_is_exact_where_nothing_was_sent_again(name: str) -> None:
+    record = stored.load(name).judge()
+    # The rest is computing time of curl and wget.
+    assert record.total_ms == pytest.approx(record.model_ms, abs=0.025)
+    assert record.latency_ms == pytest.approx(record.model_latency_ms, abs=0.005)
+
+
+@pytest.mark.parametrize("name", stored.NAMES)
+def test_the_verdict_holds_in_real_time(name: str) -> None:
+    assert stored.load(name).judge(exact=False).verdict == PASS

@@ -1,0 +1,288 @@
+"""Verdicts: every kind of tampering with a good trial is caught, and named."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab import model, verify
+from lab.records import COLUMNS, FAIL, PASS, SKIPPED, Record, record_value, to_text
+from tests.golden import stored
+from tests.golden.stored import Packet, Stored
+
+
+@pytest.fixture
+def good() -> Stored:
+    """RTT 100 ms, 1000 kbit/s, window 3, 9000 bytes; nothing sent again."""
+    return stored.load("iw3")
+
+
+def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
+    """Judge; the verdict is fail for these reasons and no other."""
+    record = trial.judge(exact)
+    named = [reason.partition(":")[0] for reason in record.verdict_reason.split("; ")]
+    assert record.verdict == FAIL and set(named) == set(names), record.verdict_reason
+    assert not record.counts
+    return record
+
+
+def nth_data(packets: list[Packet], number: int) -> Packet:
+    return [packet for packet in packets if packet.to_client and packet.payload_bytes][number]
+
+
+def test_a_good_trial_fills_every_column(good: Stored) -> None:
+    record = good.judge()
+    assert record.verdict == PASS
+    empty = {column for column in COLUMNS if to_text(record_value(record, column)) == ""}
+    assert empty <= {"error", "verdict_reason", "retransmission_cause", "part",
+                     "key_rtt_ms", "key_bandwidth_kbps"}
+
+
+@pytest.mark.parametrize(("asked", "names"), [
+    ({"initcwnd": 10}, ("initial window", "first flight", "model", "model latency")),
+    ({"initcwnd": 4}, ("initial window", "first flight", "model", "model latency")),
+    ({"bandwidth_kbps": 1002.0}, ("bandwidth",)),
+    ({"bandwidth_kbps": 998.0}, ("bandwidth",)),
+    ({"bandwidth_kbps": 2000.0}, ("bandwidth", "RTT", "model", "model latency")),
+    ({"rtt_ms": 100.2}, ("RTT",)),
+    ({"rtt_ms": 99.8}, ("RTT",)),
+    ({"rtt_ms": 101.0}, ("RTT", "model", "model latency")),
+    ({"uplink_kbps": 100.0}, ("RTT", "model", "model latency")),
+    ({"initrwnd": 2}, ("first flight", "model", "model latency")),
+])
+def test_another_network_than_asked(good: Stored, asked: dict[str, float],
+                                    names: tuple[str, ...]) -> None:
+    record = fails(good.asked(**asked), *names)
+    assert "seen" in record.verdict_reason and "asked" in record.verdict_reason
+    assert record.ok  # the transfer itself did succeed
+
+
+def test_a_window_that_only_tcp_info_shows(good: Stored) -> None:
+    fails(good.said("server", initial_window=10), "initial window")
+
+
+def test_the_reason_says_what_was_seen_and_asked(good: Stored) -> None:
+    record = good.asked(bandwidth_kbps=900.0).judge()
+    assert "bandwidth: seen 1000.00 kbit/s, asked 900 kbit/s" in record.verdict_reason
+
+
+@pytest.mark.parametrize(("part", "values", "name"), [
+    ("fetch", {"sha256": "0" * 64}, "digest"),
+    ("server", {"sha256": "0" * 64}, "digest"),
+    ("fetch", {"size": 8999}, "size"),
+    ("server", {"body_bytes": 9001}, "size"),
+    ("fetch", {"http_status": 404}, "HTTP status"),
+    ("fetch", {"exit_status": 18}, "exit status"),
+])
+def test_a_damaged_transfer_is_no_measurement(good: Stored, part: str, values: dict[str, Any],
+                                              name: str) -> None:
+    record = fails(good.said(part, **values), name)
+    assert not record.ok and record.error.startswith(name)
+
+
+def test_a_lost_segment(good: Stored) -> None:
+    packets = stored.read(good.client)
+    packets.remove(nth_data(packets, 4))
+    record = fails(good.captured(client=packets), "lost packets")
+    assert record.lost_segments == 1
+
+
+def test_a_lost_acknowledgement(good: Stored) -> None:
+    packets = stored.read(good.server)
+    packets.remove([packet for packet in packets if not packet.to_client][-3])
+    record = fails(good.captured(server=packets), "lost packets")
+    assert record.lost_segments == 0  # it was no data
+
+
+def test_loss_is_allowed_where_it_is_asked_for() -> None:
+    lossy = stored.load("random_loss")
+    assert lossy.judge().verdict == PASS
+    record = fails(lossy.asked(loss_percent=0.0), "lost packets")
+    assert record.retransmissions == 2 and record.retransmission_cause == ""
+
+
+def test_loss_is_allowed_where_the_queue_overflows() -> None:
+    full = stored.load("full_queue")
+    assert full.judge().verdict == PASS
+    assert not verify.is_lossless(full.trial, prediction_of(full))
+    fails(full.asked(queue_packets=1000), "lost packets")
+
+
+def prediction_of(trial: Stored) -> model.Prediction:
+    return model.predict(verify.transfer_of(trial.judge()))
+
+
+def sent_again(trial: Stored, number: int, later_ms: float) -> Stored:
+    """As if the server had sent a segment of data twice."""
+    copies = [[*packets, nth_data(packets, number).again(round(later_ms * 1e6), 65000)]
+              for packets in (stored.read(trial.client), stored.read(trial.server))]
+    return trial.captured(*copies)
+
+
+def test_a_retransmission_that_nothing_explains(good: Stored) -> None:
+    record = fails(sent_again(good, 1, later_ms=30), "retransmissions")
+    assert record.retransmissions == 1 and record.retransmission_cause == ""
+    assert "1 without loss or a timer to explain them (1449–2897)" in record.verdict_reason
+
+
+def test_a_timer_explains_nothing_before_its_time() -> None:
+    early = stored.load("queue_timer")
+    moved = []
+    for packets, later_ns in ((stored.read(early.client), 1_000_000_000),
+                              (stored.read(early.server), 150_000_000)):
+        first = nth_data(packets, 1)
+        again = next(packet for packet in packets if packet is not first
+                     and packet.frame[38:42] == first.frame[38:42]
+                     and packet.payload_bytes and packet.to_client)
+        packets.remove(again)
+        moved.append([*packets, first.again(later_ns, 65000)])
+    fails(early.captured(*moved), "retransmissions")
+
+
+def test_a_repeated_syn_that_nothing_explains(good: Stored) -> None:
+    copies = []
+    for packets in (stored.read(good.client), stored.read(good.server)):
+        syn = next(packet for packet in packets if packet.frame[47] == 0x02)
+        copies.append([*packets, syn.again(20_000_000, 65000)])
+    fails(good.captured(*copies), "retransmissions")
+
+
+def test_timers_are_named() -> None:
+    for name, cause in (("queue_timer", model.RETRANSMISSION_TIMER),
+                        ("tail_probe", model.PROBE), ("syn_timer", model.SYN_TIMER)):
+        trial = stored.load(name)
+        record = trial.judge()
+        assert record.retransmission_cause == cause
+        assert cause in model.timer_causes(verify.transfer_of(record))
+
+
+def test_a_fallback_timer_is_named() -> None:
+    """Without time stamps a repeated SYN-ACK leaves a timer of 3 s, which a long RTT outlasts."""
+    trial = sent_again(stored.load("long_rtt"), 0, later_ms=3050)
+    assert model.FALLBACK_TIMER in trial.judge().retransmission_cause
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 20, 300])
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_a_cut_capture(good: Stored, side: str, cut_bytes: int) -> None:
+    packets = getattr(good, side)[:-cut_bytes]
+    record = fails(replace(good, **{side: packets}), "capture")
+    assert record.ok and record.total_ms is not None
+    assert f"{side} capture has {len(packets)} of" in record.verdict_reason
+
+
+def test_a_capture_cut_by_the_worker(good: Stored) -> None:
+    record = good.captured(client=stored.read(good.client)[:-1])
+    cut = replace(record, client=record.client[:-7])
+    cut.observation["captures"]["client"]["bytes"] -= 7
+    fails(cut, "capture")
+
+
+def test_a_capture_of_something_else(good: Stored) -> None:
+    fails(good.said("server", client_port=1), "capture")
+
+
+def test_a_latency_that_the_wire_does_not_show(good: Stored) -> None:
+    latency_ms = good.observation["server"]["latency_ms"]
+    fails(good.said("server", latency_ms=latency_ms + 0.2), "server latency")
+    fails(good.said("server", latency_ms=latency_ms + 5), "server latency", "model latency")
+
+
+def test_a_response_whose_acknowledgement_was_not_seen(good: Stored) -> None:
+    packets = [packet for packet in stored.read(good.server)
+               if packet.to_client or packet.time_ns < stored.read(good.server)[-4].time_ns]
+    names = {reason.partition(":")[0] for reason
+             in good.captured(server=packets).judge().verdict_reason.split("; ")}
+    assert "server latency" in names
+
+
+def test_a_transfer_that_took_longer_than_the_model(good: Stored) -> None:
+    total_ms = good.observation["fetch"]["total_ms"]
+    assert good.said("fetch", total_ms=total_ms + 0.9).judge().verdict == PASS
+    fails(good.said("fetch", total_ms=total_ms + 1.1), "model")
+    fails(good.said("fetch", total_ms=total_ms - 1.1), "model")
+
+
+def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> None:
+    slow = good.said("fetch", total_ms=good.observation["fetch"]["total_ms"] + 50)
+    assert slow.judge(exact=False).verdict == PASS  # real time
+    other = slow.asked(congestion_control="bbr").judge()
+    assert other.verdict == PASS and other.model_ms is None
+    retransmitted = stored.load("queue_timer").judge()
+    assert retransmitted.total_ms and retransmitted.model_ms
+    assert retransmitted.total_ms - retransmitted.model_ms > 200
+
+
+def test_a_repeated_handshake_may_delay_by_its_own_packets_only() -> None:
+    trial = stored.load("syn_timer")  # 20 ms late, by two packets at 56 kbit/s
+    total_ms = trial.observation["fetch"]["total_ms"]
+    assert trial.judge().verdict == PASS
+    fails(trial.said("fetch", total_ms=total_ms + 50), "model")
+
+
+@pytest.mark.parametrize(("asked", "names"), [
+    ({"rtt_ms": 103.0}, ()),
+    ({"rtt_ms": 110.0}, ("RTT",)),
+    ({"bandwidth_kbps": 1030.0}, ()),
+    ({"bandwidth_kbps": 1100.0}, ("bandwidth",)),
+    ({"initcwnd": 4}, ("initial window", "first flight")),
+])
+def test_real_time_is_judged_less_narrowly(good: Stored, asked: dict[str, float],
+                                           names: tuple[str, ...]) -> None:
+    if names:
+        fails(good.asked(**asked), *names, exact=False)
+    else:
+        assert good.asked(**asked).judge(exact=False).verdict == PASS
+
+
+def test_one_segment_shows_no_bandwidth(good: Stored) -> None:
+    """What cannot be seen is left out, not failed."""
+    one = stored.load("iw10").asked(bandwidth_kbps=1000.0)
+    packets = [[packet for packet in stored.read(side)
+                if not (packet.to_client and packet.payload_bytes) or packet is first]
+               for side, first in ((one.client, None), (one.server, None))]
+    record = one.captured(*packets).judge()
+    assert record.seen_bandwidth_kbps is None and record.seen_first_flight is None
+    assert "bandwidth" not in record.verdict_reason
+    assert "first flight" not in record.verdict_reason
+
+
+def failed(trial: Stored, **fetch: Any) -> Stored:
+    return trial.said("fetch", ok=False, **fetch)
+
+
+def test_a_failed_transfer_is_not_judged(good: Stored) -> None:
+    """curl prints a time for failures too; it must not get into a mean."""
+    trial = failed(good, error="curl 28: Operation timed out", exit_status=28, http_status=0)
+    record = trial.judge()
+    assert (record.ok, record.verdict) == (False, SKIPPED)
+    assert record.error == "curl 28: Operation timed out"
+    assert record.total_ms is record.connect_ms is record.first_byte_ms is None
+    assert record.latency_ms is None and record.model_ms is None
+    assert record.seen_rtt_ms == pytest.approx(100, abs=0.01)  # the wire may still tell why
+
+
+@pytest.mark.parametrize("observation", [
+    {"trial": "x", "error": "no end of the fetch within 90 s"},
+    {"trial": "x"},
+    {"trial": "x", "fetch": {"ok": False, "error": "curl is not installed"}, "server": {}},
+])
+def test_a_trial_without_packets(good: Stored, observation: dict[str, Any]) -> None:
+    record = replace(good, observation=observation, client=b"", server=b"").judge()
+    assert not record.ok and record.error and record.verdict == SKIPPED
+
+
+def test_a_worker_error_outweighs_a_good_fetch(good: Stored) -> None:
+    observation = copy.deepcopy(good.observation)
+    observation["error"] = "3 packets still under way 300 s after the transfer"
+    record = replace(good, observation=observation).judge()
+    assert not record.ok and record.error.startswith("3 packets")
+
+
+def test_a_server_that_said_nothing(good: Stored) -> None:
+    observation = {**good.observation, "server": {"error": "ConnectionResetError: reset"}}
+    record = replace(good, observation=observation).judge()
+    assert not record.ok and "ConnectionResetError" in record.error
