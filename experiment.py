@@ -25,10 +25,13 @@ from lab.records import FAIL, Record
 from lab.scenario import Overrides, Scenario
 from lab.trial import Trial
 from lab.verify import judge
+from lab.wire import write_capture
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019"]
-MIN_FREE_BYTES = 64 << 20
+DRY_RUN_LISTED = 500
+CAPTURES = "captures"
+CAPTURES_KEPT = 8  # trials, unless --keep-captures
 
 # For --dry-run, from runs on two cores: what a guest costs to start, what a
 # fetch costs in it, and what the host engine spends around a fetch.
@@ -125,6 +128,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--dry-run", action="store_true",
         help="print the trials, the commands and the expected time; measure nothing")
     add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
+    add("--keep-captures", action="store_true",
+        help=f"keep the packets of every trial as pcap files (default: of {CAPTURES_KEPT} trials)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
     add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
         help="where results go (default results)")
@@ -152,8 +157,10 @@ def dry_run(scenario: Scenario, trials: list[Trial], engine: str, jobs: int) -> 
     """Print what a run would do."""
     from topo import SERVER_IP, Shape, route_commands, shape_commands  # imports Mininet: only here
     print(f"{scenario.name}: {len(trials)} trials")
-    for trial in trials:
+    for trial in trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
+    if len(trials) > DRY_RUN_LISTED:
+        print(f"  … and {len(trials) - DRY_RUN_LISTED} more")
     first = trials[0]
     print("commands of the first trial:")
     shape = Shape(**first.job()["shape"])
@@ -188,6 +195,7 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
             run.facts.update(describe(scenario, engine, arguments))
             run.save()
         by_id = {trial.id: trial for trial in missing}
+        kept = set(by_id) if arguments.keep_captures else sample_of(list(by_id))
         emulated_s = 0.0
         file = run.open_records()
         try:
@@ -196,6 +204,8 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
                                        run.work_folder):
                     record = judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
                                    seen.server_pcap, exact=engine.exact)
+                    if seen.trial_id in kept:
+                        keep_captures(run.folder / CAPTURES, seen)
                     file.append(record)
                     if not run.records:
                         run.point_latest()
@@ -214,6 +224,19 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
     finally:
         run.close()
         runs.give_to_invoking_user(run.folder)
+
+
+def sample_of(trial_ids: list[str]) -> set[str]:
+    """A few trials, spread evenly, whose packets are kept."""
+    step = max(len(trial_ids) // CAPTURES_KEPT, 1)
+    return set(trial_ids[::step][:CAPTURES_KEPT])
+
+
+def keep_captures(folder: Path, seen: Observation) -> None:
+    """Keep a trial's packets at both ends as files that Wireshark opens."""
+    folder.mkdir(exist_ok=True)
+    for side, packets in (("client", seen.client_pcap), ("server", seen.server_pcap)):
+        write_capture(folder / f"{seen.trial_id}-{side}.pcap", packets)
 
 
 def describe(scenario: Scenario, engine: Engine, arguments: argparse.Namespace) -> dict[str, Any]:

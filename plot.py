@@ -51,7 +51,9 @@ BUCKET_NAMES = {"rtt_ms": "RTT (ms)", "bandwidth_kbps": "Bandwidth (kbit/s)",
                 "bdp_bytes": "Bandwidth-delay product (bytes)",
                 "response_bytes": "Response (bytes)",
                 "loss_percent": "Random loss towards the client (%)",
-                "initcwnd": "Initial window (segments)"}
+                "initcwnd": "Initial window (segments)",
+                "response_segments": "Response (segments of 1430 bytes, up to)",
+                "percentile": "Percentile of the latency"}
 AVERAGED = {"rtt_ms": "RTT by the paper's shares",
             "bandwidth_kbps": "bandwidth by the paper's shares",
             "bdp_bytes": "bandwidth-delay products by the paper's shares",
@@ -80,7 +82,30 @@ def draw(scenario: Scenario, records: Sequence[Record], figures_dir: Path,
             for form in formats:
                 paths.append(save(drawn, figures_dir,
                                   f"{scenario.name}_{panel.figure.name}.{form}", form))
+    if scenario.populations:
+        for name, drawn in population_figures(scenario, records, panels).items():
+            paths += [save(drawn, figures_dir, f"{scenario.name}_{name}.{form}", form)
+                      for form in formats]
     return paths
+
+
+def population_figures(scenario: Scenario, records: Sequence[Record],
+                       panels: Sequence[Panel]) -> dict[str, Figure]:
+    """By name: Figure 5 on one page, the causes, and the joint distributions."""
+    from lab import draws, population_analysis
+    import plot_population
+    with matplotlib.rc_context(plain_settings()):
+        made = {"fig5": plot_population.page(
+            [panel for panel in panels if panel.figure.published == population_analysis.FIGURE5],
+            f"{scenario.title}: Figure 5")}
+        causes = population_analysis.causes(scenario, records)
+        if causes:
+            made["causes"] = plot_population.causes_figure(
+                causes, "What each cause adds to Figure 5")
+        for datacenter in dict.fromkeys(each.datacenter for each in scenario.populations):
+            made[f"joint_{datacenter}"] = plot_population.joint_figure(
+                draws.DATACENTERS[datacenter](), f"RTT and bandwidth, {datacenter} data centre")
+    return made
 
 
 def figure_of(scenario: Scenario, panel: Panel, kernel: str) -> Figure:
@@ -402,9 +427,11 @@ def set_window_axis(axes: Axes, panel: Panel) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: buckets[round(place)].label))
     axes.tick_params(axis="x", labelsize=MEDIUM, length=3, colors=INK)
     for place, bucket in enumerate(buckets):
-        write_at(axes, place - 0.03, -0.09, f"{short(bucket.experiment_ms)} ms", ABSOLUTE_TEXT,
-                 "right", TINY)
-        if bucket.value != panel.figure.baseline_initcwnd:
+        baseline = bucket.value == panel.figure.baseline_initcwnd
+        write_at(axes, place - (0 if baseline else 0.03), -0.09,
+                 f"{short(bucket.experiment_ms)} ms", ABSOLUTE_TEXT,
+                 "center" if baseline else "right", TINY)
+        if not baseline:
             write_at(axes, place + 0.03, -0.09, f"{short(-bucket.percent)} %", PERCENT_TEXT,
                      "left", TINY)
         write_at(axes, place, -0.14, f"n = {bucket.n}", FAINT)

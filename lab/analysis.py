@@ -117,19 +117,29 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Panel:
-    """The rows of one improvement figure, and which client and algorithm measured them."""
+    """The rows of one figure, and which client and algorithm measured them.
+
+    counted, left_out: fetches in all, where one can enter several buckets;
+    None where it enters one at most.
+    """
 
     figure: Figure
     buckets: tuple[Bucket, ...]
     client: str
     congestion_control: str
+    counted: int | None = None
+    left_out: Excluded | None = None
 
     @property
     def n(self) -> int:
+        if self.counted is not None:
+            return self.counted
         return sum(bucket.n for bucket in self.buckets)
 
     @property
     def excluded(self) -> Excluded:
+        if self.left_out is not None:
+            return self.left_out
         return sum((bucket.excluded for bucket in self.buckets), Excluded())
 
 
@@ -194,11 +204,15 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
     axis = scenario.axis_of(figure)
     rows = _published(figure)
     buckets = []
+    every: dict[Cell, Pair] = {}
     for value, weighted in zip(axis.values, _weighted_cells(scenario, figure, axis)):
         pairs = [_pair(figure, by_cell, cell, weight, windows) for cell, weight in weighted]
+        every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
         buckets.append(_bucket(figure, axis, value, pairs, rows.get(axis.label(value))))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
-                 congestion_control=chosen[0].trial.congestion_control)
+                 congestion_control=chosen[0].trial.congestion_control,
+                 counted=sum(len(pair.base) + len(pair.experiment) for pair in every.values()),
+                 left_out=sum((pair.excluded for pair in every.values()), Excluded()))
 
 
 def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
@@ -216,9 +230,10 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
     for initcwnd in sweep.initcwnd:
         pair = _pair(figure, by_cell, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
         row = rows.get(axis.label(initcwnd))
+        own, excluded = _counting(by_cell[cell, initcwnd], figure.metric)
         buckets.append(replace(
             _bucket(figure, axis, initcwnd, [pair], _against(base_row, row)),
-            n=len(pair.experiment), published_ms=row.total_ms if row else None,
+            n=len(own), excluded=excluded, published_ms=row.total_ms if row else None,
             experiment_interval_ms=_mean_interval(pair.experiment)))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control)

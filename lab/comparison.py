@@ -175,22 +175,18 @@ def _tested(claim: Claim, panel: Panel) -> Said:
                     REPRODUCED if off <= WITHIN_POINTS else
                     DIRECTION_ONLY if highest.percent > 0 else NOT_REPRODUCED)
     first, second = (bars[label] for label in claim.larger or claim.equal)
-    found = " and ".join(f"{bucket.absolute_ms:.1f} ms in bar {prefix}{bucket.label}"
-                         for bucket in (first, second))
+    found = " and ".join(f"{bucket.percent:.1f} % ({bucket.absolute_ms:.1f} ms) in bar"
+                         f" {prefix}{bucket.label}" for bucket in (first, second))
     if claim.larger:
-        holds = _low(first) - _high(second) > NARROW_MS
+        holds = _ends(first)[0] > _ends(second)[1]
     else:
         holds = (abs(first.absolute_ms - second.absolute_ms)
                  <= EQUAL_PERCENT / 100 * min(first.base_ms, second.base_ms))
     return Said(claim, found, REPRODUCED if holds else NOT_REPRODUCED)
 
 
-def _low(bucket: Bucket) -> float:
-    return bucket.absolute_interval_ms[0] if bucket.absolute_interval_ms else bucket.absolute_ms
-
-
-def _high(bucket: Bucket) -> float:
-    return bucket.absolute_interval_ms[1] if bucket.absolute_interval_ms else bucket.absolute_ms
+def _ends(bucket: Bucket) -> Interval:
+    return bucket.percent_interval or (bucket.percent, bucket.percent)
 
 
 # Random loss -----------------------------------------------------------------------

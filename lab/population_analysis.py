@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from lab import published
 from lab.analysis import Bucket, Excluded, MissingCells, NothingCounts, Panel, percent_of
+from lab.comparison import WITHIN_PERCENT, WITHIN_POINTS
 from lab.errors import UsageError
 from lab.published import PublishedBucket
 from lab.records import Record
-from lab.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
+from lab.scenario import IMPROVEMENT, PERCENTILES, WINDOW_SWEEP, Figure, Scenario
 
 Numbers = NDArray[numpy.float64]
 RESAMPLES = 400
@@ -226,3 +227,56 @@ def quantile(values: Numbers, weight: Numbers, share: float) -> float:
 def interval(values: Numbers) -> tuple[float, float]:
     low, high = numpy.percentile(values, INTERVAL)
     return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What the paper's Figure 5 looks like with the causes up to this one.
+
+    panels: "RTT", "BW", "BDP" → its buckets; within: how many of all buckets
+    are within the bounds of `close`.
+    """
+
+    name: str
+    title: str
+    base_ms: float
+    absolute_ms: float
+    panels: dict[str, list[Bucket]]
+    within: int
+
+
+AXES = {"RTT": "rtt_ms", "BW": "bandwidth_kbps", "BDP": "bdp_bytes"}
+FIGURE5 = "paper_figure5.csv"
+
+
+def causes(scenario: Scenario, records: Sequence[Record]) -> list[Cause]:
+    """One per population that no figure shows, in the order of the file.
+
+    Those populations differ from each other by one mechanism at a time. Raises
+    MissingCells, NothingCounts.
+    """
+    shown = {figure.sweep for figure in scenario.figures}
+    made = []
+    for drawn in scenario.populations:
+        if drawn.name in shown:
+            continue
+        figures = {axis: Figure(name=f"causes {drawn.name}", title=drawn.title, kind=IMPROVEMENT,
+                                sweep=drawn.name, by=by, weights="",
+                                baseline_initcwnd=drawn.initcwnd[0],
+                                experiment_initcwnd=drawn.initcwnd[-1], metric="latency_ms",
+                                published=FIGURE5, panel=axis) for axis, by in AXES.items()}
+        paired = pair(records, figures["RTT"])
+        panels = {axis: buckets(paired, figure) for axis, figure in figures.items()}
+        share = paired.weight / paired.weight.sum()
+        made.append(Cause(drawn.name, drawn.title, float(share @ paired.base_ms),
+                          float(share @ (paired.base_ms - paired.experiment_ms)), panels,
+                          sum(close(bucket) for rows in panels.values() for bucket in rows)))
+    return made
+
+
+def close(bucket: Bucket) -> bool:
+    """Within ±30 % of the published ms and ±3 points of the published percentage."""
+    if not bucket.published_absolute_ms or bucket.published_percent is None:
+        return False
+    return (abs(100 * bucket.absolute_ms / bucket.published_absolute_ms - 100) <= WITHIN_PERCENT
+            and abs(bucket.percent - bucket.published_percent) <= WITHIN_POINTS)

@@ -287,7 +287,7 @@ def findings(run: Run, panels: Mapping[str, Panel]) -> list[str]:
     """What the records say, in a few plain sentences, the most important first."""
     found = [_verified(run)]
     found += [*_reproduced(run, panels.values()), *_held(run, panels.values()),
-              *_differences(panels.values())]
+              *_recovered(panels.values()), *_differences(panels.values())]
     if not panels:
         found += [_change(change) for change in run.changes[:3]]
     found += [*_against_model(run), *_sent_again(run)]
@@ -305,8 +305,8 @@ def _verified(run: Run) -> str:
     if counting == len(records):
         return (f"All {len(records)} transfers were verified on the wire: their packets show"
                 " the initial window, the RTT and the bandwidth that were asked for.")
-    return (f"{counting} of {len(records)} transfers were verified on the wire;"
-            f" {analysis.Excluded(failed, refused)} left out of every number here.")
+    return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
+            f" every number here: {analysis.Excluded(failed, refused)}.")
 
 
 def _reproduced(run: Run, panels: Iterable[Panel]) -> list[str]:
@@ -343,6 +343,18 @@ def _held(run: Run, panels: Iterable[Panel]) -> list[str]:
     return [text + (f"; not so: {'; '.join(failed)}." if failed else ".")]
 
 
+def _recovered(panels: Iterable[Panel]) -> list[str]:
+    """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
+    found = Counter(recovery.word for panel in panels if panel.figure.kind == LOSS
+                    for recovery in comparison.recoveries(panel))
+    if not found:
+        return []
+    return [f"Under random loss the larger window gains more than without loss in"
+            f" {found[comparison.HELPS]} of {found.total()} bars and less in"
+            f" {found[comparison.HARMS]}; the 95 % interval leaves"
+            f" {found[comparison.UNDECIDED]} undecided."]
+
+
 def sentence(panel: Panel) -> str:
     """One figure in a sentence: the range of what is saved, here and published."""
     figure, buckets = panel.figure, panel.buckets
@@ -351,7 +363,8 @@ def sentence(panel: Panel) -> str:
     _, unit = quantity(figure.by)
     low = min(buckets, key=lambda bucket: bucket.absolute_ms)
     high = max(buckets, key=lambda bucket: bucket.absolute_ms)
-    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments save"
+    verb = "save" if low.absolute_ms >= 0 else "change the time, savings counted positive, by"
+    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
             f" {_short(low.absolute_ms)} ms (at {_at(low, unit)}) to"
             f" {_short(high.absolute_ms)} ms (at {_at(high, unit)}),"
             f" {_range([bucket.percent for bucket in buckets], '%')}")
@@ -359,7 +372,14 @@ def sentence(panel: Panel) -> str:
         ([bucket.published_absolute_ms for bucket in buckets], "ms"),
         ([bucket.published_percent for bucket in buckets], "%"))
         if any(value is not None for value in values)]
-    return f"{text}; published are {', '.join(known)}." if known else f"{text}."
+    text += f"; published are {', '.join(known)}." if known else "."
+    recovered = comparison.recoveries(panel) if figure.kind == LOSS else []
+    if recovered:
+        text += (" Beyond what is saved without loss: "
+                 + "; ".join(f"{_short(each.part_ms)} ms at {_at(each.bucket, unit)}"
+                             f" ({_minus(table.ends(each.interval_ms))}, {each.word})"
+                             for each in recovered) + ".")
+    return text
 
 
 def _shortest(panel: Panel) -> str:
@@ -423,13 +443,13 @@ def _change(change: analysis.Change) -> str:
 def _against_model(run: Run) -> list[str]:
     """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
     late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
-               if record.counts and _is_modelled(record)
+               if record.counts and _is_modelled(record) and not record.trial.loss_percent
                and record.total_ms is not None and record.model_ms is not None]
     if not late_ms or not run.facts.get("virtual_time"):
         return []
     farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
-    return [f"The {len(late_ms)} verified transfers without a retransmission took what the model"
-            f" of TCP computes, to within {farthest_ms:g} ms."]
+    return [f"Of the verified transfers over links that lose nothing, the {len(late_ms)} without a"
+            f" retransmission took what the model of TCP computes, to within {farthest_ms:g} ms."]
 
 
 def _sent_again(run: Run) -> list[str]:
@@ -515,11 +535,13 @@ def bucket_table(panel: Panel, deterministic: bool) -> Table:
                Column("as published", "%", "improvement"),
                Column("of medians", "ms", "improvement"),
                Column("beyond lossless", "ms", "recovery"),
-               Column("95 % interval", "ms", "recovery"), Column("more window", "", "recovery"),
+               Column("95 % interval", "ms", "recovery"),
+               Column("word", "", "recovery", is_text=True),
                Column("time", "ms", "published"), Column("saved", "ms", "published"),
                Column("saved", "%", "published"),
-               Column("word", "", "published", is_text=True, is_word=True),
-               Column("off by", "", "published", is_text=True))
+               Column("off", "%", "ours less published"),
+               Column("off", "points", "ours less published"),
+               Column("word", "", "ours less published", is_text=True, is_word=True))
     recovered = ({recovery.bucket.label: recovery for recovery in comparison.recoveries(panel)}
                  if figure.kind == LOSS else {})
     medians = any(abs(bucket.median_absolute_ms - bucket.absolute_ms) > 0.1
@@ -531,6 +553,10 @@ def bucket_table(panel: Panel, deterministic: bool) -> Table:
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As published: base / experiment − 1, the source's own percentage; the"
                      " others are parts of the baseline.")
+    inside = [row.bucket.label for row in rows if "inside the interval" in row.test]
+    if inside:
+        notes.append(f"Inside our interval, though farther off than the limits: the published"
+                     f" value of {', '.join(inside)}.")
     notes += [f"Bucket {bucket.label}: {bucket.cells} of {bucket.cells_asked} cells count"
               f" ({bucket.excluded})." for bucket in panel.buckets if bucket.excluded.total]
     return _without_empty(Table(figure.title, columns, shown, tuple(notes)))
@@ -543,7 +569,8 @@ def _bucket_cells(panel: Panel, row: Row, recovered: comparison.Recovery | None,
     printed = panel.figure.percent_of == OF_EXPERIMENT
     return (bucket.label, _number(bucket.share_percent, 2), str(bucket.n),
             str(bucket.excluded.total) if panel.excluded.total else "",
-            _number(bucket.base_ms), _number(bucket.experiment_ms), _number(bucket.absolute_ms),
+            "" if panel.figure.kind == WINDOW_SWEEP else _number(bucket.base_ms),
+            _number(bucket.experiment_ms), _number(bucket.absolute_ms),
             _minus(table.interval(row)), _number(bucket.percent),
             _number(row.percent) if printed else "",
             _number(bucket.median_absolute_ms) if medians else "",
@@ -551,7 +578,8 @@ def _bucket_cells(panel: Panel, row: Row, recovered: comparison.Recovery | None,
             _minus(table.ends(recovered.interval_ms)) if recovered else "",
             recovered.word if recovered else "", _number(bucket.published_ms),
             _number(bucket.published_absolute_ms), _number(row.published_percent),
-            row.word, row.test)
+            _number(row.deviation_percent, 0, signed=True),
+            _number(row.deviation_points, signed=True), row.word)
 
 
 def statements(run: Run, panels: Iterable[Panel]) -> Table | None:
@@ -753,7 +781,7 @@ def _is_on_wire(record: Record) -> bool:
 
 
 def _is_modelled(record: Record) -> bool:
-    return (_is_on_wire(record) and not record.retransmissions and not record.lost_segments
+    return (_has_window(record) and not record.retransmissions and not record.lost_segments
             and record.model_ms is not None
             and record.trial.congestion_control in model.CONGESTION_CONTROLS)
 

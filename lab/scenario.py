@@ -55,8 +55,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     [[claim]]              # optional: what was published in words
     figure = "fig5_rtt"
     says = "…"
-    larger = ["100", "50"]        # one of: the first bar's improvement is the larger,
-    # equal = ["42", "26"]        # two bars' improvements are equal,
+    larger = ["100", "50"]        # one of: the first bar's percentage is the larger,
+    # equal = ["42", "26"]        # two bars' milliseconds are equal,
     # highest_percent = 40        # the highest bar
 
     [raw]                  # optional: published raw values, one fetch per cell
@@ -228,8 +228,8 @@ class Figure:
 class Claim:
     """What a source says of a figure in words, as a test on its bars.
 
-    larger: the first bar's improvement is larger than the second's; equal:
-    the two are equal; highest_percent: of all bars. Empty or None: not said.
+    larger: the first bar's percentage is larger than the second's; equal:
+    the two are equal in ms; highest_percent: of all bars. Empty or None: not said.
     """
 
     figure: str

@@ -18,6 +18,7 @@ UNKNOWN = "–"
 
 QUANTITY_NAMES = {"rtt_ms": ("RTT", "ms"), "bandwidth_kbps": ("BW", "kbit/s"),
                   "bdp_bytes": ("BDP", "bytes"), "response_bytes": ("size", "bytes"),
+                  "response_segments": ("size", "segments"), "percentile": ("of", "responses"),
                   "loss_percent": ("loss", "%"), "initcwnd": ("IW", "")}
 AVERAGED = {"rtt_ms": "averaged over RTT by the paper's shares",
             "bandwidth_kbps": "averaged over bandwidth by the paper's shares",

@@ -313,7 +313,7 @@ class Sender:
         return self._copy(now)
 
     def _copy(self, now: int) -> list[Sent]:
-        """Copy what the server has to write, as far as the send buffer goes (tcp_sendmsg_locked)."""
+        """Copy what is to be written, as far as the send buffer goes (tcp_sendmsg_locked)."""
         half = self.largest_offer // 2
         goal = max(half // self.mss, 1) * self.mss
         out: list[Sent] = []

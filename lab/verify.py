@@ -94,7 +94,7 @@ def judge(trial: Trial, observation: dict[str, Any], client_pcap: bytes, server_
     failure = _failure(observation)
     if failure:
         return replace(_with_wire(record, observation, client_pcap, server_pcap),
-                       error=failure)
+                       error=failure, verdict=SKIPPED)
     fetch, said = observation["fetch"], observation["server"]
     record = replace(record, ok=True, **_measured(fetch, said))
     broken = [check for check in _integrity(trial, fetch, said) if not check.passed]

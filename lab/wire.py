@@ -373,13 +373,14 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
 def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
                   ) -> tuple[Segment, ...]:
-    """New data, probes left out, up to the first acknowledgement of any."""
+    """New data, probes left out, up to the first acknowledgement of any, also by SACK alone."""
     flight: list[Segment] = []
     highest = 1
     for segment in at_server:
         if not segment.to_client:
-            if flight and segment.ack is not None and segment.ack > flight[0].seq:
-                break
+            if flight and segment.ack is not None and (
+                    segment.ack > flight[0].seq or segment.sacked):
+                break  # the first segment may be lost, and the next ones acknowledged
         elif segment.payload_bytes and segment.end > highest:
             highest = segment.end
             if segment not in probes:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 
 from lab import model
+from lab.model import Transfer
 from lab.records import PASS
 from tests.golden import stored
 
@@ -58,3 +62,23 @@ def test_the_model_is_exact_where_nothing_was_sent_again(name: str) -> None:
 @pytest.mark.parametrize("name", stored.NAMES)
 def test_the_verdict_holds_in_real_time(name: str) -> None:
     assert stored.load(name).judge(exact=False).verdict == PASS
+
+
+def measured() -> list[dict[str, float]]:
+    path = Path(__file__).resolve().parent / "measured.csv"
+    with path.open(newline="") as file:
+        return [{name: float(value) for name, value in row.items()} for row
+                in csv.DictReader(line for line in file if not line.startswith("#"))]
+
+
+@pytest.mark.parametrize("row", measured(), ids=lambda row: "-".join(
+    f"{row[name]:g}" for name in ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")))
+def test_the_model_against_what_was_measured(row: dict[str, float]) -> None:
+    """Up to 200 kB, windows of 1 to 42: slow start, HyStart, both windows, both buffers."""
+    seen = {name: row.pop(name) for name in ("total_ms", "latency_ms")}
+    whole = {name: int(row.pop(name)) for name in list(row)
+             if name.endswith("bytes") or name in ("initcwnd", "initrwnd", "clock_phase_ns")}
+    prediction = model.predict(Transfer(**row, **whole))  # type: ignore[arg-type]
+    late_ms = 2.2 if row["gap_ms"] else 0.04  # of the server's back-end timer; of curl
+    assert -0.04 < seen["total_ms"] - prediction.total_ms < late_ms
+    assert -0.04 < seen["latency_ms"] - prediction.latency_ms < late_ms

@@ -10,6 +10,7 @@ import pytest
 
 from lab import model, verify
 from lab.records import COLUMNS, FAIL, PASS, SKIPPED, Record, record_value, to_text
+from lab.wire import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
@@ -142,12 +143,43 @@ def test_a_timer_explains_nothing_before_its_time() -> None:
     fails(early.captured(*moved), "retransmissions")
 
 
-def test_a_repeated_syn_that_nothing_explains(good: Stored) -> None:
+@pytest.mark.parametrize(("flags", "later_ms"), [(0x02, 20), (0x02, 1100), (0x12, 20),
+                                                 (0x12, 1100)])
+def test_a_repeated_handshake_that_nothing_explains(good: Stored, flags: int,
+                                                    later_ms: int) -> None:
+    """A SYN or SYN-ACK again, though the answer took but 100 ms."""
     copies = []
     for packets in (stored.read(good.client), stored.read(good.server)):
-        syn = next(packet for packet in packets if packet.frame[47] == 0x02)
-        copies.append([*packets, syn.again(20_000_000, 65000)])
+        first = next(packet for packet in packets if packet.frame[47] == flags)
+        copies.append([*packets, first.again(later_ms * 1_000_000, 65000)])
     fails(good.captured(*copies), "retransmissions")
+
+
+def test_a_probe_explains_nothing_before_two_round_trips() -> None:
+    trial = stored.load("iw10")
+    fails(sent_again(trial, 6, later_ms=150), "retransmissions")
+    assert sent_again(trial, 6, later_ms=203).judge().retransmission_cause == model.PROBE
+
+
+def test_a_timer_explains_its_own_window_only() -> None:
+    """What was sent after the timer ran out is not sent again because of it."""
+    trial = stored.load("queue_timer")
+    record = fails(sent_again(trial, 6, later_ms=60), "retransmissions")
+    assert record.retransmission_cause == model.RETRANSMISSION_TIMER
+    assert "(7241–8689)" in record.verdict_reason
+
+
+def test_a_window_of_one_after_lost_syn_acks_is_right() -> None:
+    """RFC 6928 section 2, tcp_init_transfer; but not after repeated ones that did arrive."""
+    trial = stored.load("long_rtt")  # three SYN-ACKs too many
+    fails(trial.said("server", initial_window=1), "initial window")
+    exchange = read_exchange(trial.client, trial.server)
+    assert len(exchange.syn_acks) > 2
+    lost = replace(exchange, lost_to_client=exchange.syn_acks[:2])
+    record = replace(trial.judge(), seen_initcwnd=1, seen_first_flight=1)
+    prediction = prediction_of(trial)
+    assert verify._window_checks(record, lost, prediction) == []
+    assert len(verify._window_checks(record, exchange, prediction)) == 2
 
 
 def test_timers_are_named() -> None:
