@@ -28,7 +28,7 @@ from lab.verify import judge
 from lab.wire import write_capture
 
 PROJECT = Path(__file__).resolve().parent
-DEFAULT_SCENARIOS = ["zhao2019"]
+DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 DRY_RUN_LISTED = 500
 CAPTURES = "captures"
 CAPTURES_KEPT = 8  # trials, unless --keep-captures

@@ -29,7 +29,7 @@ def page(panels: list[Panel], title: str) -> Figure:
     FigureCanvasAgg(drawn)
     height = 1 / (3.1 * len(panels) + 1.0)
     for number, panel in enumerate(panels):
-        bottom = 1 - (3.1 * (number + 1) + 0.15) * height
+        bottom = 1 - (3.1 * number + 3.0) * height
         left = drawn.add_axes((0.11, bottom, 0.78, 2.15 * height))
         _pair_of_bars(left, panel)
     drawn.text(0.5, 1 - 0.28 * height, title, ha="center", fontsize=12, weight="bold", color=INK)
@@ -74,6 +74,10 @@ def _pair_of_bars(left: Axes, panel: Panel) -> None:
 
 def joint_figure(joint: Joint, title: str) -> Figure:
     """The share of responses by RTT and bandwidth, and the BDP buckets as lines."""
+    names = [known.name for known in joint.marginals]
+    how = ("maximum entropy among all that meet the paper's shares of RTT, bandwidth and BDP"
+           if "BDP" in names else "the paper's shares of RTT and bandwidth, and AvgDC's odds"
+           " ratios between them")
     drawn = Figure(figsize=(8.0, 6.0), dpi=DPI)
     FigureCanvasAgg(drawn)
     axes = drawn.add_axes((0.1, 0.1, 0.72, 0.78))
@@ -95,8 +99,7 @@ def joint_figure(joint: Joint, title: str) -> Figure:
     drawn.colorbar(mesh, cax=drawn.add_axes((0.85, 0.1, 0.03, 0.78)),
                    label="share of responses per grid cell (%)")
     drawn.text(0.1, 0.945, title, fontsize=12, weight="bold", color=INK)
-    drawn.text(0.1, 0.905, "maximum entropy among all that meet the paper's shares of RTT,"
-               " bandwidth and BDP", fontsize=9, color=GREY)
+    drawn.text(0.1, 0.905, how, fontsize=9, color=GREY)
     return drawn
 
 
@@ -105,14 +108,14 @@ def causes_figure(causes: list[Cause], title: str) -> Figure:
     drawn = Figure(figsize=(9.0, 9.6), dpi=DPI)
     FigureCanvasAgg(drawn)
     for number, axis in enumerate(AXIS_NAMES):
-        axes = drawn.add_axes((0.09, 0.69 - 0.29 * number, 0.87, 0.215))
+        axes = drawn.add_axes((0.09, 0.665 - 0.305 * number, 0.87, 0.215))
         _cause_lines(axes, [(cause, cause.panels[axis]) for cause in causes])
         axes.set_xlabel(AXIS_NAMES[axis])
         axes.set_ylabel("improvement (ms)")
         if number == 0:
             drawn.legend(*axes.get_legend_handles_labels(), loc="upper left", ncol=2,
-                         bbox_to_anchor=(0.08, 0.985), fontsize=8, frameon=False)
-    drawn.text(0.5, 0.98, title, ha="center", fontsize=12, weight="bold", color=INK)
+                         bbox_to_anchor=(0.08, 0.965), fontsize=8, frameon=False)
+    drawn.text(0.5, 0.975, title, ha="center", fontsize=12, weight="bold", color=INK)
     return drawn
 
 

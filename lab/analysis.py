@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from lab import published, stats
 from lab.errors import FirstFlightError
 from lab.records import PASS, Record
-from lab.scenario import (JOINT, OF_EXPERIMENT, WINDOW_SWEEP, Axis, Cell, Figure, Scenario,
-                          Sweep, bucket_value, plain)
+from lab.scenario import (JOINT, OF_EXPERIMENT, PERCENTILES, WINDOW_SWEEP, Axis, Cell, Figure,
+                          Scenario, Sweep, bucket_value, plain)
 from lab.trial import Trial
 
 

@@ -204,7 +204,8 @@ def window_buckets(records: Sequence[Record], figure: Figure,
         paired = pair(records, replace(figure, experiment_initcwnd=window))
         bar = bars.get(str(window), PublishedBucket(str(window), None, None, None))
         made.append(_bucket(bar, float(window), paired, resampling_factors(paired), 100.0))
-    return [replace(bucket, share_percent=None) for bucket in made]
+    # Of each window only its own fetches: the baseline's are counted with the baseline.
+    return [replace(bucket, share_percent=None, n=bucket.n // 2) for bucket in made]
 
 
 def resampling_factors(paired: Paired) -> Numbers:

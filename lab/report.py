@@ -980,7 +980,7 @@ def _chart(kept: Kept, last_ms: float, last_byte: float) -> Chart:
             points += [f"{across(ms)},{up(acknowledged)}", f"{across(ms)},{up(segment.ack)}"]
             acknowledged = segment.ack
     latency_ms = exchange.latency_ms
-    text = (f"{kept.title}: {len(marks)} data segments, {len(exchange.first_flight)} of them in"
+    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
             f" the first flight, {len(exchange.retransmissions)} sent again,"
             f" {len(exchange.lost_data)} lost; "
             + (f"all acknowledged {_short(latency_ms)} ms after the first left"

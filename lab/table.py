@@ -23,7 +23,7 @@ QUANTITY_NAMES = {"rtt_ms": ("RTT", "ms"), "bandwidth_kbps": ("BW", "kbit/s"),
 AVERAGED = {"rtt_ms": "averaged over RTT by the paper's shares",
             "bandwidth_kbps": "averaged over bandwidth by the paper's shares",
             "response_bytes": "averaged over response sizes by the paper's shares",
-            JOINT: "averaged over the joint distribution of RTT and bandwidth",
+            JOINT: "averaged over their joint distribution",
             "": "one network a bar"}
 METRIC_NAMES = {"total_ms": "the client's total time, handshake included",
                 "latency_ms": "the server's T_ACK − T_Res1"}

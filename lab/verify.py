@@ -250,17 +250,19 @@ def seen_rtt_ms(trial: Trial, exchange: Exchange) -> float | None:
 
 def explain(exchange: Exchange) -> tuple[Retransmission, ...]:
     """All that was sent again, with its cause, in no particular order."""
-    server = [(segment, _data_cause(exchange.at_server, segment)) for segment
-              in exchange.retransmissions + exchange.fin_retransmissions]
-    client = [(segment, _data_cause(exchange.at_client, segment)) for segment
-              in exchange.client_retransmissions]
-    handshake = [(segment, _syn_cause(exchange, segment))
-                 for segment in exchange.syns[1:] + exchange.syn_acks[1:]]
-    # After a loss TCP also sends again what did arrive: then nothing needs
-    # explaining, and nothing can be told apart.
-    any_lost = bool(exchange.lost_to_client or exchange.lost_to_server)
-    return tuple(Retransmission(segment, "" if any_lost else cause)
-                 for segment, cause in handshake + server + client)
+    handshake = exchange.syns[1:] + exchange.syn_acks[1:]
+    server = exchange.retransmissions + exchange.fin_retransmissions
+    if exchange.lost_to_client or exchange.lost_to_server:
+        # After a loss TCP also sends again what did arrive: then nothing
+        # needs explaining, and nothing can be told apart.
+        return tuple(Retransmission(segment, "") for segment
+                     in handshake + server + exchange.client_retransmissions)
+    return tuple(
+        [Retransmission(segment, _syn_cause(exchange, segment)) for segment in handshake]
+        + [Retransmission(segment, _data_cause(exchange.at_server, segment))
+           for segment in server]
+        + [Retransmission(segment, _data_cause(exchange.at_client, segment))
+           for segment in exchange.client_retransmissions])
 
 
 def _syn_cause(exchange: Exchange, segment: Segment) -> str | None:

@@ -42,7 +42,7 @@ def changed(records: list[Record], when: Callable[[Trial], bool],
 
 def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
                                                       stored: list[Record]) -> None:
-    by_rtt, by_bandwidth = analysis.panels(scenario, stored)
+    by_rtt, by_bandwidth, by_product = analysis.panels(scenario, stored)
     total = {(record.trial.rtt_ms, record.trial.bandwidth_kbps, record.trial.initcwnd):
              record.total_ms or 0 for record in stored}
     shares = {56: 0.64, 256: 3.13, 512: 15.39, 1000: 29.99, 2000: 28.34, 3000: 10.71,
@@ -62,7 +62,8 @@ def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
     assert bucket.absolute_interval_ms is None
     assert by_bandwidth.buckets[-1].label == ">5000"
     assert by_bandwidth.buckets[0].published_absolute_ms == 614.81
-    assert by_rtt.n == by_bandwidth.n == 128 and by_rtt.excluded.total == 0
+    assert by_rtt.n == by_bandwidth.n == by_product.n == 128 and by_rtt.excluded.total == 0
+    assert not by_product.excluded.total
     assert (by_rtt.client, by_rtt.congestion_control) == ("curl", "cubic")
 
 

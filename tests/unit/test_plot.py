@@ -60,7 +60,7 @@ def test_draw_gives_every_figure_in_every_format_and_the_same_bytes_again(
     first = plot.draw(scenario, stored, tmp_path / "a", plot.FORMATS, "6.1.99")
     second = plot.draw(scenario, stored, tmp_path / "b", plot.FORMATS, "6.1.99")
     assert [path.name for path in first] == [f"zhao2019_{figure}.{form}"
-                                             for figure in ("fig5_rtt", "fig5_bw")
+                                             for figure in ("fig5_rtt", "fig5_bw", "fig5_bdp")
                                              for form in ("png", "svg", "pdf")]
     for one, other in zip(first, second):
         assert one.stat().st_size > 5000
@@ -103,7 +103,7 @@ def test_every_value_lies_within_both_axes(scenario: Scenario, stored: list[Reco
 
 
 def test_both_zeros_stand_at_one_height(scenario: Scenario, stored: list[Record]) -> None:
-    (panel, _) = analysis.panels(scenario, slower_with_ten(stored, 20, 500.0))
+    panel, *_ = analysis.panels(scenario, slower_with_ten(stored, 20, 500.0))
     drawn = plot.improvement_figure(scenario, panel, "")
     left, right = drawn.axes
     heights = [axes.transData.transform((0, 0))[1] for axes in (left, right)]
@@ -169,7 +169,7 @@ def test_command_line(tmp_path: Path, stored: list[Record]) -> None:
                "--format", "png,svg")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     paths = [Path(line) for line in done.stdout.splitlines()]
-    assert len(paths) == 4 and all(path.is_file() for path in paths)
+    assert len(paths) == 6 and all(path.is_file() for path in paths)
 
 
 def test_errors_are_one_line_with_the_right_status(tmp_path: Path, stored: list[Record]) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import USAGE, UsageError
-from lab.scenario import (QUANTITIES, SCENARIOS, Overrides, covers, expand, is_partial, load,
-                          names)
+from lab.scenario import QUANTITIES, SCENARIOS, Overrides, covers, expand, load, names
 
 SMALL = """\
 # A claim.
@@ -78,7 +77,7 @@ def test_zhao2019_is_the_published_grid() -> None:
     assert all((trial.response_bytes, trial.initrwnd, trial.client, trial.congestion_control)
                == (9000, 27, "curl", "cubic") for trial in trials)
     assert all(trial.uplink_kbps == trial.bandwidth_kbps for trial in trials)
-    assert [figure.name for figure in scenario.figures] == ["fig5_rtt", "fig5_bw"]
+    assert [figure.name for figure in scenario.figures] == ["fig5_rtt", "fig5_bw", "fig5_bdp"]
     assert scenario.text == (SCENARIOS / "zhao2019.toml").read_text(encoding="utf-8")
 
 
@@ -132,8 +131,6 @@ def test_overrides_reach_pairs(tmp_path: Path) -> None:
 
 def test_partial_and_covering(tmp_path: Path) -> None:
     scenario = load("small", small(tmp_path))
-    assert not is_partial(Overrides()) and not is_partial(Overrides(repeat=5, client="wget"))
-    assert is_partial(Overrides(rtt_ms=[20])) and is_partial(Overrides(initcwnd=[3]))
     assert covers(scenario, Overrides(repeat=5)) and covers(scenario, Overrides(initcwnd=[3, 10]))
     assert not covers(scenario, Overrides(rtt_ms=[20]))
 

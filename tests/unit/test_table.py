@@ -37,8 +37,8 @@ def test_a_whole_scenario(scenario: Scenario, stored: list[Record]) -> None:
     for figure in scenario.figures:
         assert figure.title in text
     line = next(line for line in text.splitlines() if line.split()[:2] == ["100", "48.36"])
-    assert line.split() == ["100", "48.36", "16", "0", "361.5", "282.7", "78.9", "21.8",
-                            "88.2", "26.9", "21.8", "5.2"]
+    assert line.split() == ["100", "48.36", "16", "361.5", "282.6", "78.9", "21.8", "88.2",
+                            "26.9", "21.8", "5.2", "direction", "only"]
     assert "3008/4012" in text and "6011/2203f" in text
     assert "ARP gives up" in text and "60 comparable cells" in text
 
@@ -76,7 +76,7 @@ def test_what_is_left_out_is_counted(scenario: Scenario, stored: list[Record]) -
 def test_a_figure_without_its_cells_says_how_to_get_them(scenario: Scenario,
                                                          stored: list[Record]) -> None:
     text = table.of_scenario(scenario, stored[:4])
-    assert text.count("no table: ") == 2 and "./run.sh --scenario zhao2019 --rtt" in text
+    assert text.count("no table: ") == 3 and "./run.sh --scenario zhao2019 --rtt" in text
     assert "–/2203f" in text
 
 
