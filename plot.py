@@ -164,7 +164,8 @@ def improvement_figure(scenario: Scenario, panel: Panel, kernel: str) -> Figure:
     right = left.twinx()
     scale = absolute_scale(panel.buckets, linear=panel.figure.kind == LOSS)
     set_absolute_axis(left, scale)
-    set_percent_axis(right, panel.buckets, zero_height(left, scale))
+    set_percent_axis(right, panel.buckets, zero_height(left, scale),
+                     least=0.5 if scale.linear else 5.0)
     draw_bars(left, right, panel.buckets, scale.bottom)
     draw_published(left, right, panel.buckets)
     set_bucket_axis(left, panel)
@@ -228,17 +229,17 @@ def zero_height(axes: Axes, scale: Scale) -> float:
     return float((zero - low) / (high - low))
 
 
-def set_percent_axis(axes: Axes, buckets: Iterable[Bucket], zero: float) -> None:
-    """The right axis, its zero at the same height as the left axis' zero."""
+def set_percent_axis(axes: Axes, buckets: Iterable[Bucket], zero: float, least: float) -> None:
+    """The right axis, its zero at the same height as the left axis' zero; `least` fits above."""
     values = [value for bucket in buckets
               for value in (bucket.percent, bucket.published_percent,
                             *(bucket.percent_interval or ())) if value is not None]
-    high = max(max(values), 5.0) * 1.12
+    high = max(max(values), least) * 1.12
     if zero > 0:
         high = max(high, -min(values) * 1.12 * (1 - zero) / zero)
     low = -high * zero / (1 - zero)
     axes.set_ylim(low, high)
-    step = tick_step(high)
+    step = tick_step(high - low)
     axes.yaxis.set_major_locator(FixedLocator(
         [tick * step for tick in range(-20, 21) if low <= tick * step <= high]))
     axes.set_ylabel("Improvement (% of the baseline)", color=PERCENT_TEXT, fontsize=MEDIUM)
@@ -283,7 +284,7 @@ def published_style(marker: str) -> dict[str, object]:
 def set_bucket_axis(axes: Axes, panel: Panel) -> None:
     """Below: bucket, the two values, n. Above: the share of responses."""
     buckets = panel.buckets
-    axes.set_xlim(-0.5, len(buckets) - 0.5)
+    axes.set_xlim(*bar_ends(len(buckets)))
     axes.xaxis.set_major_locator(FixedLocator(range(len(buckets))))
     axes.xaxis.set_major_formatter(FuncFormatter(
         lambda place, _: buckets[round(place)].label))
@@ -305,6 +306,12 @@ def set_bucket_axis(axes: Axes, panel: Panel) -> None:
     write_recoveries(axes, buckets, recoveries)
     write_at(axes, middle, -0.25 if panel.excluded.total else -0.215,
              BUCKET_NAMES[panel.figure.by], INK, size=MEDIUM)
+
+
+def bar_ends(count: int) -> tuple[float, float]:
+    """The ends of the axis of bars, wide enough that a few bars are not broad blocks."""
+    margin = max(0.5, (5 - count) / 2)
+    return -margin, count - 1 + margin
 
 
 def write_recoveries(axes: Axes, buckets: Sequence[Bucket],
@@ -422,7 +429,7 @@ def set_time_axis(axes: Axes, buckets: Sequence[Bucket]) -> None:
 def set_window_axis(axes: Axes, panel: Panel) -> None:
     """Below: window, time, improvement over the baseline, n."""
     buckets = panel.buckets
-    axes.set_xlim(-0.5, len(buckets) - 0.5)
+    axes.set_xlim(*bar_ends(len(buckets)))
     axes.xaxis.set_major_locator(FixedLocator(range(len(buckets))))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: buckets[round(place)].label))
     axes.tick_params(axis="x", labelsize=MEDIUM, length=3, colors=INK)

@@ -74,7 +74,7 @@ def drawn(run: Run, scratch: Path) -> dict[str, bytes]:
     plot.py draws the newest run of a results folder, so it is given one that
     has no other.
     """
-    if not report.panels_of(run)[0]:
+    if not run.covered[0]:
         return {}
     home = scratch / "results" / run.scenario.name
     home.mkdir(parents=True)

@@ -16,17 +16,18 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from lab import (analysis, comparison, model, published, runs, scenario as scenarios, stats,
-                 table, wire)
+from lab import (analysis, comparison, model, population_analysis, published, runs,
+                 scenario as scenarios, stats, table, wire)
 from lab.analysis import Bucket, Panel
 from lab.comparison import REPRODUCED, Row
 from lab.errors import FirstFlightError
-from lab.records import SKIPPED, Record, read_records
+from lab.records import SKIPPED, Record, read_records, record_value
 from lab.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario, plain
 from lab.trial import Trial
 
@@ -165,6 +166,17 @@ class Run:
         """The folder as seen from where results are, wherever that is."""
         return f"{self.scenario.name}/{self.folder.resolve().name}"
 
+    @cached_property
+    def covered(self) -> tuple[dict[str, Panel], dict[str, str]]:
+        """The rows of each figure that the run covers, and why the others have none."""
+        panels, missing = {}, {}
+        for figure in self.scenario.figures:
+            try:
+                panels[figure.name] = analysis.panel(self.scenario, figure, self.records)
+            except FirstFlightError as error:
+                missing[figure.name] = str(error)
+        return panels, missing
+
     @property
     def deterministic(self) -> bool:
         """Whether a fetch without loss is the same whenever it is repeated: virtual time."""
@@ -219,7 +231,7 @@ def page(run: Run, drawings: Mapping[str, bytes]) -> str:
     drawings: PNG files by name of the figure; others than the scenario's are
     shown after them.
     """
-    panels, reasons = panels_of(run)
+    panels, reasons = run.covered
     shown = pictures(run, panels, drawings)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
@@ -246,17 +258,6 @@ def write(run: Run, drawings: Mapping[str, bytes]) -> Path:
         raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
     runs.give_to_invoking_user(path)
     return path
-
-
-def panels_of(run: Run) -> tuple[dict[str, Panel], dict[str, str]]:
-    """The rows of each figure that the run covers, and why the others have none."""
-    panels, missing = {}, {}
-    for figure in run.scenario.figures:
-        try:
-            panels[figure.name] = analysis.panel(run.scenario, figure, run.records)
-        except FirstFlightError as error:
-            missing[figure.name] = str(error)
-    return panels, missing
 
 
 # Findings ------------------------------------------------------------------------
@@ -399,6 +400,8 @@ def _shortest(panel: Panel) -> str:
 
 def quantity(by: str) -> tuple[str, str]:
     """Name and unit of what a figure's buckets are of."""
+    if by == "percentile":
+        return by, ""
     return table.QUANTITY_NAMES.get(by, (by.replace("_", " "), ""))
 
 
@@ -447,9 +450,12 @@ def _against_model(run: Run) -> list[str]:
                and record.total_ms is not None and record.model_ms is not None]
     if not late_ms or not run.facts.get("virtual_time"):
         return []
+    near = sum(each <= 1 for each in late_ms)
     farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
+    which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
+             f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")
     return [f"Of the verified transfers over links that lose nothing, the {len(late_ms)} without a"
-            f" retransmission took what the model of TCP computes, to within {farthest_ms:g} ms."]
+            f" retransmission took what the model of TCP computes, {which}."]
 
 
 def _sent_again(run: Run) -> list[str]:
@@ -480,8 +486,38 @@ def pictures(run: Run, panels: Mapping[str, Panel], drawings: Mapping[str, bytes
                 figure.title if panel is None else _described(panel),
                 None if panel is None else bucket_table(panel, run.deterministic)))
     known = {figure.name for figure in run.scenario.figures}
-    return shown + [Picture(name, name, _address(drawing), "", f"Figure {name}", None)
+    return shown + [_other_picture(run, name, drawing)
                     for name, drawing in sorted(drawings.items()) if name not in known]
+
+
+OTHER_TITLES = {"causes": "What each cause adds", "fig5": "The panels together",
+                "joint_average": "RTT and bandwidth together, average data centre",
+                "joint_slow": "RTT and bandwidth together, slow data centre"}
+
+
+def _other_picture(run: Run, name: str, drawing: bytes) -> Picture:
+    """A drawing beside the scenario's figures, with a table where it shows measurements."""
+    title = OTHER_TITLES.get(name, name.replace("_", " "))
+    rows = cause_table(run) if name == "causes" else None
+    text = title if rows is None else f"{title}. " + " ".join(
+        f"{cells[0]}: {cells[2]} ms saved of {cells[1]} ms." for cells in rows.rows)
+    if name == "fig5":
+        text += ". Their numbers stand in the tables of the single figures."
+    return Picture(name, title, _address(drawing), "", text, rows)
+
+
+def cause_table(run: Run) -> Table | None:
+    """The mean of each step from the clean mechanism to everything; None where not measured."""
+    try:
+        causes = population_analysis.causes(run.scenario, run.records)
+    except FirstFlightError:
+        return None
+    columns = (Column("causes, one more in each line", is_text=True),
+               Column("baseline", "ms", "mean"), Column("saved", "ms", "mean"),
+               Column("bars near the published ones"))
+    return Table("What each cause adds", columns, tuple(
+        (cause.title, _number(cause.base_ms), _number(cause.absolute_ms),
+         f"{cause.within} of {sum(map(len, cause.panels.values()))}") for cause in causes))
 
 
 def missing_figures(run: Run, shown: Sequence[Picture], reasons: Mapping[str, str],
@@ -544,22 +580,34 @@ def bucket_table(panel: Panel, deterministic: bool) -> Table:
                Column("word", "", "ours less published", is_text=True, is_word=True))
     recovered = ({recovery.bucket.label: recovery for recovery in comparison.recoveries(panel)}
                  if figure.kind == LOSS else {})
-    medians = any(abs(bucket.median_absolute_ms - bucket.absolute_ms) > 0.1
-                  for bucket in panel.buckets)
+    medians = figure.by != "percentile" and any(
+        abs(bucket.median_absolute_ms - bucket.absolute_ms) > 0.1 for bucket in panel.buckets)
     shown = tuple(_bucket_cells(panel, row, recovered.get(row.bucket.label), medians)
                   for row in rows)
+    averaged = f"; {table.AVERAGED.get(figure.weights)}" if figure.weights else ""
     notes = [f"{table.METRIC_NAMES.get(figure.metric, figure.metric)}; {panel.client},"
-             f" {panel.congestion_control}; {table.AVERAGED.get(figure.weights, figure.weights)}"]
+             f" {panel.congestion_control}{averaged}"]
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As published: base / experiment − 1, the source's own percentage; the"
                      " others are parts of the baseline.")
-    inside = [row.bucket.label for row in rows if "inside the interval" in row.test]
+    inside = [row.bucket.label for row in rows
+              if row.word == REPRODUCED and "inside the interval" in row.test]
     if inside:
         notes.append(f"Inside our interval, though farther off than the limits: the published"
                      f" value of {', '.join(inside)}.")
-    notes += [f"Bucket {bucket.label}: {bucket.cells} of {bucket.cells_asked} cells count"
-              f" ({bucket.excluded})." for bucket in panel.buckets if bucket.excluded.total]
+    notes += _left_out(panel)
     return _without_empty(Table(figure.title, columns, shown, tuple(notes)))
+
+
+def _left_out(panel: Panel) -> list[str]:
+    """What the buckets lack, those that lack the same in one line."""
+    lacking: dict[str, list[str]] = {}
+    for bucket in panel.buckets:
+        if bucket.excluded.total:
+            cells = (f"{bucket.cells} of {bucket.cells_asked} cells count; "
+                     if bucket.cells < bucket.cells_asked else "")
+            lacking.setdefault(f"{cells}left out: {bucket.excluded}", []).append(bucket.label)
+    return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
 
 
 def _bucket_cells(panel: Panel, row: Row, recovered: comparison.Recovery | None,
@@ -622,15 +670,15 @@ def trials(run: Run) -> Table:
     records = sorted(run.records, key=lambda record: _order(record.trial))
     if len(records) <= MOST_ROWS:
         return _rows_table(run, "Every trial", [(_asked(trial := record.trial, trial.repeat),
-                                                [record]) for record in records])
+                                                [record]) for record in records], ASKED)
     if any(record.trial.part for record in records):
-        return _rows_table(run, "Every cell",
-                           _population_cells(records))
+        return _population_table(run, records)
     settings: dict[Trial, list[Record]] = {}
     for record in records:
         settings.setdefault(replace(record.trial, repeat=1, seed=0), []).append(record)
     return _rows_table(run, "Every cell",
-                       [(_asked(trial, None), group) for trial, group in settings.items()])
+                       [(_asked(trial, None), group) for trial, group in settings.items()],
+                       ASKED)
 
 
 ASKED = (Column("part", "", "asked", is_text=True, is_filter=True),
@@ -664,22 +712,45 @@ def _asked(trial: Trial, repeat: int | None) -> tuple[str, ...]:
             plain(trial.gap_ms) if trial.gap_ms else "", "" if repeat is None else str(repeat))
 
 
-def _population_cells(records: Iterable[Record]) -> list[Group]:
-    """Responses drawn from a population, grouped by the buckets of the paper's Figure 5."""
+FILED = (Column("part", is_text=True, is_filter=True),
+         Column("RTT", "ms", "filed under", is_filter=True),
+         Column("BW", "kbit/s", "filed under", is_filter=True),
+         Column("IW", "", "asked", is_filter=True), Column("RTT", "ms", "asked"),
+         Column("BW", "kbit/s", "asked"), Column("size", "bytes", "asked"))
+
+
+def _population_table(run: Run, records: Sequence[Record]) -> Table:
+    """Responses drawn from a population, by the buckets of the paper's Figure 5.
+
+    By RTT and bandwidth, or by RTT alone where that makes too many rows.
+    """
+    groups = _population_cells(records, by_bandwidth=True)
+    if len(groups) > MOST_ROWS:
+        groups = _population_cells(records, by_bandwidth=False)
+    shown = _rows_table(run, "Every cell", groups, FILED)
+    return replace(shown, notes=(
+        "Filed under: the bucket of the paper's Figure 5 that the client belongs to. Asked: the"
+        " mean over the networks that were emulated for it. All means carry the shares that the"
+        " responses stand for.", *shown.notes))
+
+
+def _population_cells(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
+    """The records by part, bucket of RTT, bucket of bandwidth if asked for, and window."""
     rtt_ends = _ends(published.buckets("paper_figure5.csv", "RTT"))
     bandwidth_ends = _ends(published.buckets("paper_figure5.csv", "BW"))
-    groups: dict[tuple[str, int, int, int], list[Record]] = {}
+    cells: dict[tuple[str, int, int, int], list[Record]] = {}
     for record in records:
         trial = record.trial
         rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
         bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
                           else trial.key_bandwidth_kbps)
-        key = (trial.part, _place(rtt_ms, rtt_ends), _place(bandwidth_kbps, bandwidth_ends),
-               trial.initcwnd)
-        groups.setdefault(key, []).append(record)
-    return [((part, rtt_ends[rtt][1], bandwidth_ends[bandwidth][1], str(initcwnd), "", "", "",
-              ""), groups[part, rtt, bandwidth, initcwnd])
-            for part, rtt, bandwidth, initcwnd in sorted(groups)]
+        key = (trial.part, _place(rtt_ms, rtt_ends),
+               _place(bandwidth_kbps, bandwidth_ends) if by_bandwidth else 0, trial.initcwnd)
+        cells.setdefault(key, []).append(record)
+    return [((key[0], rtt_ends[key[1]][1], bandwidth_ends[key[2]][1] if by_bandwidth else "",
+              str(key[3]), *(_number(_mean(group, column)) for column in
+                             ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
+            for key, group in sorted(cells.items(), key=lambda each: each[0])]
 
 
 def _ends(labels: Iterable[str]) -> Ends:
@@ -692,7 +763,8 @@ def _place(value: float, ends: Ends) -> int:
     return next((place for place, (end, _) in enumerate(ends) if value <= end), len(ends) - 1)
 
 
-def _rows_table(run: Run, caption: str, groups: Sequence[Group]) -> Table:
+def _rows_table(run: Run, caption: str, groups: Sequence[Group],
+                asked_columns: tuple[Column, ...]) -> Table:
     fetched, marks = _published_fetches(run)
     rows = [asked + _seen(run, group, fetched) for asked, group in groups[:MOST_ROWS]]
     notes = [f"{mark}: {why}" for mark, why in marks.items()
@@ -700,7 +772,7 @@ def _rows_table(run: Run, caption: str, groups: Sequence[Group]) -> Table:
     if fetched and run.scenario.raw is not None and run.scenario.raw.extra_rtts:
         notes.append(f"The published times hold {plain(run.scenario.raw.extra_rtts)} RTT more:"
                      f" {run.scenario.raw.extra_why}.")
-    return _without_empty(Table(caption, ASKED + SEEN, tuple(rows), tuple(notes),
+    return _without_empty(Table(caption, asked_columns + SEEN, tuple(rows), tuple(notes),
                                 left_out=len(groups) - len(rows)))
 
 
@@ -725,7 +797,7 @@ def _seen(run: Run, group: Sequence[Record], fetched: Mapping[Trial, str],
 
 def _mean(records: Iterable[Record], column: str) -> float | None:
     values = [(value, record.trial.weight) for record in records
-              if (value := getattr(record, column)) is not None]
+              if (value := record_value(record, column)) is not None]
     if not sum(weight for _, weight in values) > 0:
         return None
     return stats.weighted_mean([value for value, _ in values],

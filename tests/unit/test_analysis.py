@@ -226,3 +226,25 @@ def test_a_damaged_published_file_is_named(tmp_path: Path, text: str, words: str
         published.fetches("none.csv", folder=tmp_path)
     with pytest.raises(UsageError, match="no panel 'RTTT'"):
         published.buckets("paper_figure5.csv", "RTTT")
+
+
+def test_published_times_and_what_is_lacking(tmp_path: Path) -> None:
+    windows = published.buckets("paper_figure2.csv")
+    assert windows["3"].total_ms == 489.81 and windows["3"].absolute_ms is None
+    rows = published.buckets("marrama2012.csv", "FAST")
+    assert (rows["100000"].absolute_ms, rows["100000"].percent) == (None, 20)
+    assert published.buckets("marrama2012.csv", "IW")["3"].error_ms == 3
+    assert published.source("marrama2012.csv").startswith("Marrama and Dubie 2012")
+    (tmp_path / "p.csv").write_text("bucket,total_ms,percent\n1,x,\n")
+    with pytest.raises(UsageError, match="total_ms 'x' is not a number"):
+        published.buckets("p.csv", folder=tmp_path)
+
+
+def test_what_can_be_had_is_had_although_a_bar_failed(scenario: Scenario,
+                                                      stored: list[Record]) -> None:
+    records = changed(stored, lambda trial: trial.bandwidth_kbps == 56, fail)
+    made, faults = analysis.drawable(scenario, records)
+    assert [panel.figure.name for panel in made] == ["fig5_rtt", "fig5_bdp"]
+    assert len(faults) == 1 and "bucket 56" in faults[0]
+    with pytest.raises(MissingCells):
+        analysis.drawable(scenario, stored[:9])

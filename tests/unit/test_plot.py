@@ -191,3 +191,88 @@ def test_errors_are_one_line_with_the_right_status(tmp_path: Path, stored: list[
         assert done.stderr.startswith("plot.py: ") and done.stderr.count("\n") == 1, done.stderr
         assert words in done.stderr and done.stdout == ""
     assert run("--format", "gif").returncode == 2
+
+
+SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")
+
+
+def drawings(name: str) -> list[tuple[Panel, plot.Figure]]:
+    """Every figure of a scenario, from stored records."""
+    records = read_records(GOLDEN.with_name(f"{name}_trials.csv"))
+    scenario = load(name)
+    return [(panel, plot.figure_of(scenario, panel, "6.8.0-1021-generic"))
+            for panel in analysis.panels(scenario, records)]
+
+
+@pytest.mark.parametrize("name", SMALL_SCENARIOS)
+def test_every_figure_of_every_scenario_fits(name: str) -> None:
+    """All text inside the figure and apart, all bars and markers inside the axes."""
+    for panel, drawn in drawings(name):
+        renderer = drawn.canvas.get_renderer()
+        drawn.draw(renderer)
+        width, height = drawn.bbox.width, drawn.bbox.height
+        boxes = [(text.get_text(), text.get_window_extent(renderer))
+                 for part in (drawn, *drawn.axes) for text in part.texts]
+        boxes.append(("legend", drawn.legends[0].get_window_extent(renderer)))
+        for axes in drawn.axes:
+            ticks = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
+            assert 2 <= len(ticks) <= 12, (panel.figure.name, len(ticks))
+            boxes += [("tick", box) for box in ticks]
+        for number, (text, box) in enumerate(boxes):
+            assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, text
+            for other_text, other in boxes[number + 1:]:
+                assert not box.overlaps(other), (panel.figure.name, text, other_text)
+        for axes in drawn.axes:
+            low, high = axes.get_ylim()
+            for line in axes.lines:
+                assert all(low <= value <= high for value in line.get_ydata()), panel.figure.name
+
+
+def test_a_window_sweep_shows_times_and_published_times() -> None:
+    panel, drawn = drawings("marrama2012")[0]
+    (axes,) = drawn.axes
+    assert [bar.get_height() for bar in axes.patches] == [
+        bucket.experiment_ms for bucket in panel.buckets]
+    assert axes.get_ylim()[0] == 0
+    assert list(axes.lines[0].get_ydata()) == [808, 681, 665, 641, 641, 642]
+    said = [text.get_text() for text in axes.texts]
+    assert sum(text.startswith("−") and text.endswith(" %") for text in said) == 5
+
+
+def test_a_loss_figure_is_linear_and_says_whether_recovery_gains() -> None:
+    panel, drawn = next(one for one in drawings("marrama2012") if one[0].figure.name == "loss")
+    left = drawn.axes[0]
+    assert left.get_yscale() == "linear" and left.get_ylim()[0] < 0 < left.get_ylim()[1]
+    said = [text.get_text() for text in left.texts]
+    assert sum(text.startswith("beyond lossless: ") for text in said) == 3
+    assert sum(text.endswith((": helps", ": harms", ": undecided")) for text in said) == 3
+
+
+def test_a_converted_percentage_is_named(scenario: Scenario, stored: list[Record]) -> None:
+    for panel, drawn in (*drawings("marrama2012")[1:2],
+                         (analysis.panels(scenario, stored)[0],
+                          plot.figure_of(scenario, analysis.panels(scenario, stored)[0], ""))):
+        legend = " ".join(text.get_text() for text in drawn.legends[0].get_texts())
+        theirs = panel.figure.published == "marrama2012.csv"
+        assert ("as a part of the baseline" in legend) == theirs
+        assert ("by them" in legend) == theirs and ("in the paper" in legend) != theirs
+
+
+def test_what_fails_is_left_out_and_the_rest_is_drawn(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], stored: list[Record]) -> None:
+    """When a whole bar has only failed verdicts, its figure is told and the others are drawn."""
+    spoiled = [replace(record, verdict="fail") if record.trial.rtt_ms == 20 else record
+               for record in stored]
+    store(tmp_path / "results", "20250101T000000.000Z-uml", spoiled)
+    figures = tmp_path / "figures"
+    assert plot.main(["--results", str(tmp_path / "results"), "--figures", str(figures)]) == 0
+    said = capsys.readouterr()
+    assert [Path(line).name for line in said.out.splitlines()] == [
+        "zhao2019_fig5_bw.png", "zhao2019_fig5_bdp.png"]
+    assert "not drawn: fig5_rtt: no record of bucket 20 counts (16 failed verdicts)" in said.err
+
+
+@pytest.mark.parametrize(("span", "step"), [(9, 1), (9.1, 2), (0.03, 0.005), (163.0, 20),
+                                            (8927.0, 1000)])
+def test_tick_steps(span: float, step: float) -> None:
+    assert plot.tick_step(span) == pytest.approx(step)

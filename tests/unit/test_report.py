@@ -131,7 +131,7 @@ def test_every_figure_stands_there_with_its_numbers(scenario: Scenario,
         assert f"{figure.experiment_initcwnd} segments" in image["alt"]
     by_rtt = images[[figure.name for figure in scenario.figures].index("fig5_rtt")]["alt"]
     assert "100 ms: 100 ms, " in by_rtt and "published 21.8 ms, 5.2 %" in by_rtt
-    rows = report.bucket_table(report.panels_of(a_run(scenario, records))[0]["fig5_rtt"],
+    rows = report.bucket_table(a_run(scenario, records).covered[0]["fig5_rtt"],
                                deterministic=True).rows
     assert [row[0] for row in rows] == ["20", "50", "100", "200", "500", "1000", "3000", ">3000"]
     assert "100.0" in rows[2]
@@ -140,7 +140,7 @@ def test_every_figure_stands_there_with_its_numbers(scenario: Scenario,
 def test_a_drawing_that_no_figure_names_is_shown_too(scenario: Scenario,
                                                      records: list[Record]) -> None:
     shown = Outline(report.page(a_run(scenario, records), {"all_panels": PIXEL}))
-    assert [image["alt"] for image in shown.of("img")] == ["Figure all_panels"]
+    assert [image["alt"] for image in shown.of("img")] == ["all panels"]
     assert shown.text.count("Not drawn") == len(scenario.figures)
 
 
@@ -179,7 +179,7 @@ def test_the_same_records_give_the_same_bytes(scenario: Scenario, records: list[
 def test_findings_say_what_is_reproduced_and_the_farthest_from_the_published(
         scenario: Scenario, records: list[Record]) -> None:
     run = a_run(scenario, records)
-    found = report.findings(run, report.panels_of(run)[0])
+    found = report.findings(run, run.covered[0])
     assert any("Of the published bars, " in text and " reproduced, " in text for text in found)
     assert ("save 20.0 ms (at 20 ms) to 5000 ms (at >3000 ms)" in page(run).text.replace(
         "\u00a0", " "))

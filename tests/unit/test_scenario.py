@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab.errors import USAGE, UsageError
-from lab.scenario import QUANTITIES, SCENARIOS, Overrides, covers, expand, load, names
+from lab.records import read_records
+from lab.scenario import QUANTITIES, SCENARIOS, Overrides, covers, expand, load, names, seed_of
 
 SMALL = """\
 # A claim.
@@ -178,6 +179,24 @@ def test_partial_and_covering(tmp_path: Path) -> None:
     ('weights = "bandwidth_kbps"', 'weights = "rtt_ms"', ["another axis"]),
     ("initcwnd = [3, 10]", f"initcwnd = [{10**400}]", ["hexadecimal digits"]),
     ("initcwnd = [3, 10]", f"initcwnd = [{'9' * 5000}]", ["small.toml"]),
+    ('kind = "improvement"', 'kind = "loss"', ['has by = "loss_percent"']),
+    ('kind = "improvement"', 'kind = "window_sweep"', ['has by = "initcwnd"']),
+    ('by = "rtt_ms"\nweights', 'by = "initcwnd"\nweights', ['needs kind = "window_sweep"']),
+    ('kind = "improvement"\nsweep = "grid"\nby = "rtt_ms"\nweights = "bandwidth_kbps"',
+     'kind = "window_sweep"\nsweep = "grid"\nby = "initcwnd"', ["has 4"]),
+    ('weights = "bandwidth_kbps"', 'weights = "joint"', ['needs by = "bdp_bytes"']),
+    ('by = "rtt_ms"\nweights = "bandwidth_kbps"', 'by = "bdp_bytes"\nweights = "joint"',
+     ['no [[axis]] with by = "bdp_bytes"']),
+    ("initcwnd = 10\n", "initcwnd = 10\npercent_of = 'base'\n", ["did you mean 'baseline'?"]),
+    ("loss_percent = 0", "loss_percent = [0, 101]", ["101 %"]),
+    ("repeat = 1", "repeat = 1\nrepeat_with_loss = 0", ["repeat_with_loss"]),
+    ("[[figure]]", "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\n[[figure]]", ["has to have one"]),
+    ("[[figure]]", "[[claim]]\nfigure = 'by_rt'\nsays = 'x'\nlarger = ['20', '50']\n[[figure]]",
+     ["did you mean 'by_rtt'?"]),
+    ("[[figure]]", "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\nequal = ['20', '51']\n[[figure]]",
+     ["bar", "'51'"]),
+    ("[[figure]]", "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\nequal = ['20']\n[[figure]]",
+     ["labels of two bars"]),
     ("# A claim.\n", "", ["line 1", "claim"]),
     ("rtt_ms = [20, 50]", "rtt_ms = [20, 50", ["line "]),
     ("repeat = 1", "repeat = = 1", ["line 10"]),
@@ -235,3 +254,62 @@ def test_limits_themselves_are_allowed() -> None:
     for quantity in QUANTITIES.values():
         for end in (quantity.lowest, quantity.highest):
             assert quantity.check(end, "here") == end
+
+
+def test_marrama2012_is_what_they_measured() -> None:
+    scenario = load("marrama2012")
+    trials = expand(scenario)
+    (headers,) = {record.header_bytes for record in read_records(
+        SCENARIOS.parent / "tests" / "golden" / "marrama2012_trials.csv")}
+    assert {trial.response_bytes for trial in trials} == {28 * 1448 - (headers or 0)}
+    assert {trial.initrwnd for trial in trials} == {60}
+    networks = {figure.name: scenario.sweep(figure.sweep).networks
+                for figure in scenario.figures}
+    assert networks["fig2"] == ((140, 1200),)
+    assert [rtt for rtt, _ in networks["fig5_rtt"]] == [20, 50, 100, 200, 500, 1000, 3000]
+    assert networks["fig5_bdp"] == ((50, 160), (100, 400), (100, 800), (200, 2000), (400, 2000))
+    assert networks["fast"] == ((20, 1200), (20, 100000))
+
+
+def test_both_windows_meet_the_same_loss_and_repeats_differ() -> None:
+    lossy = [trial for trial in expand(load("marrama2012")) if trial.loss_percent]
+    by_repeat: dict[int, set[int]] = {}
+    for trial in lossy:
+        by_repeat.setdefault(trial.repeat, set()).add(trial.seed)
+    assert all(len(seeds) == 1 for seeds in by_repeat.values())
+    assert len({trial.seed for trial in lossy}) == len(by_repeat) >= 100
+    assert all(0 <= trial.seed < 2**32 for trial in lossy)
+    assert {trial.seed for trial in expand(load("marrama2012")) if not trial.loss_percent} == {0}
+    other = {trial.seed for trial in expand(load("marrama2012"), seed=2) if trial.loss_percent}
+    assert not other & {trial.seed for trial in lossy}
+
+
+def test_seeds_start_netem_at_unlike_places() -> None:
+    """The kernel's generator (taus113, no warm-up) as netem is seeded: first numbers are even."""
+    def first(seed: int) -> int:
+        start = (seed >> 32 ^ seed << 10 ^ seed) & 0xFFFFFFFF
+        number = 0
+        for shift_left, shift_right, mask, shift, least in (
+                (6, 13, 0xFFFFFFFE, 18, 2), (2, 27, 0xFFFFFFF8, 2, 8),
+                (13, 21, 0xFFFFFFF0, 7, 16), (3, 12, 0xFFFFFF80, 13, 128)):
+            state = start + least if start < least else start
+            number ^= ((state & mask) << shift & 0xFFFFFFFF) ^ (
+                ((state << shift_left & 0xFFFFFFFF) ^ state) >> shift_right)
+        return number
+
+    numbers = [first(seed_of(1, repeat)) for repeat in range(1, 1001)]
+    quarters = [sum(number >> 30 == quarter for number in numbers) for quarter in range(4)]
+    assert all(200 < count < 300 for count in quarters), quarters
+
+
+def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> None:
+    folder = small(tmp_path, ("loss_percent = 0", "loss_percent = [0, 2]"),
+                   ("repeat = 1", "repeat = 2\nrepeat_with_loss = 30"))
+    text = (folder / "small.toml").read_text(encoding="utf-8")
+    (folder / "small.toml").write_text(text[:text.index("[[figure]]")], encoding="utf-8")
+    scenario = load("small", folder)
+    trials = expand(scenario)
+    assert sum(not trial.loss_percent for trial in trials) == 4 * 2 * 2
+    assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
+    assert len(expand(scenario, Overrides(repeat=3))) == 4 * 2 * 3 * 2
+    assert covers(scenario, Overrides(repeat=1))
