@@ -31,7 +31,7 @@ PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 DRY_RUN_LISTED = 500
 CAPTURES = "captures"
-CAPTURES_KEPT = 8  # trials, unless --keep-captures
+CAPTURES_KEPT = 8  # trials or a few more, unless --keep-captures
 
 # For --dry-run, from runs on two cores: what a guest costs to start, what a
 # fetch costs in it, and what the host engine spends around a fetch.
@@ -129,7 +129,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="print the trials, the commands and the expected time; measure nothing")
     add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
     add("--keep-captures", action="store_true",
-        help=f"keep the packets of every trial as pcap files (default: of {CAPTURES_KEPT} trials)")
+        help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT} trials)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
     add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
         help="where results go (default results)")
@@ -203,7 +203,8 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
                 for seen in engine.run([trial.job() for trial in missing], scenario.sysctls,
                                        run.work_folder):
                     record = judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
-                                   seen.server_pcap, exact=engine.exact)
+                                   seen.server_pcap, exact=engine.exact,
+                                   sysctls=scenario.sysctls)
                     if seen.trial_id in kept:
                         keep_captures(run.folder / CAPTURES, seen)
                     file.append(record)
@@ -228,8 +229,10 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
 
 def sample_of(trial_ids: list[str]) -> set[str]:
     """A few trials, spread evenly, whose packets are kept."""
-    step = max(len(trial_ids) // CAPTURES_KEPT, 1)
-    return set(trial_ids[::step][:CAPTURES_KEPT])
+    pairs = max(CAPTURES_KEPT // 2, 1)  # neighbours differ in their window only
+    step = max(len(trial_ids) // pairs // 2 * 2, 2)
+    return {trial_id for start in range(0, len(trial_ids), step)
+            for trial_id in trial_ids[start:start + 2]}
 
 
 def keep_captures(folder: Path, seen: Observation) -> None:
@@ -273,19 +276,22 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
     print(table.of_scenario(scenario, records) if whole else table.of_cells(records))
     print(folder / runs.TRIALS_CSV)
     if whole and not arguments.no_figures:
-        draw(name, arguments)
+        draw(name, folder, arguments)
     return status_of(records)
 
 
-def draw(name: str, arguments: argparse.Namespace) -> None:
-    """Run plot.py; it prints the figures' paths."""
-    command = [sys.executable, str(PROJECT / "plot.py"), "--scenario", name,
-               "--results", str(arguments.results), "--figures", str(arguments.figures)]
+def draw(name: str, folder: Path, arguments: argparse.Namespace) -> None:
+    """Run plot.py and report.py; they print the paths of what they made."""
     sys.stdout.flush()
-    done = subprocess.run(command, check=False)
-    if done.returncode != 0:
-        raise FirstFlightError(f"{name} is measured, but not drawn (plot.py ended with status"
-                               f" {done.returncode})")
+    figures = ["--figures", str(arguments.figures)]
+    for program in (["plot.py", "--scenario", name, "--results", str(arguments.results), *figures],
+                    ["report.py", "--run", str(folder), *figures]):
+        command = [sys.executable, str(PROJECT / program[0]), *program[1:]]
+        done = subprocess.run(command, check=False)
+        if done.returncode != 0:
+            raise FirstFlightError(f"{name} is measured, but {program[0]} ended with status"
+                                   f" {done.returncode}")
+    runs.give_to_invoking_user(folder, arguments.figures)
 
 
 def status_of(records: list[Record]) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from lab import published, stats
 from lab.errors import FirstFlightError
 from lab.records import PASS, Record
-from lab.scenario import (JOINT, OF_EXPERIMENT, PERCENTILES, WINDOW_SWEEP, Axis, Cell, Figure,
+from lab.scenario import (JOINT, OF_EXPERIMENT, WINDOW_SWEEP, Axis, Cell, Figure,
                           Scenario, Sweep, bucket_value, plain)
 from lab.trial import Trial
 
@@ -82,7 +82,7 @@ class Bucket:
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once. In a window sweep the experiment is
     the bucket's window, experiment_interval_ms its time's, and
-    published_ms the published time.
+    published_ms the published time; lab.comparison makes improvements of those.
 
     published_percent is of the baseline, converted where it was printed
     otherwise. published_error_ms, published_error_points: see
@@ -225,28 +225,17 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
     (cell,) = sweep.cells
     axis = scenario.axis_of(figure)
     rows = _published(figure)
-    base_row = rows.get(axis.label(figure.baseline_initcwnd))
     buckets = []
     for initcwnd in sweep.initcwnd:
         pair = _pair(figure, by_cell, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
         row = rows.get(axis.label(initcwnd))
         own, excluded = _counting(by_cell[cell, initcwnd], figure.metric)
         buckets.append(replace(
-            _bucket(figure, axis, initcwnd, [pair], _against(base_row, row)),
-            n=len(own), excluded=excluded, published_ms=row.total_ms if row else None,
+            _bucket(figure, axis, initcwnd, [pair], row), n=len(own), excluded=excluded,
+            published_ms=row.total_ms if row else None,
             experiment_interval_ms=_mean_interval(pair.experiment)))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control)
-
-
-def _against(base: published.PublishedBucket | None,
-             row: published.PublishedBucket | None) -> published.PublishedBucket | None:
-    """A published time as an improvement over the published baseline; None for the baseline."""
-    if base is None or row is None or base is row or base.total_ms is None or row.total_ms is None:
-        return None
-    return replace(row, absolute_ms=base.total_ms - row.total_ms,
-                   percent=percent_of(base.total_ms, row.total_ms),
-                   error_ms=base.error_ms + row.error_ms)
 
 
 def _published(figure: Figure) -> dict[str, published.PublishedBucket]:
@@ -415,7 +404,10 @@ def _pair(figure: Figure, by_cell: ByCell, cell: Cell, weight: float,
 
 def _counting(records: Iterable[Record],
               metric: str) -> tuple[list[tuple[tuple[int, int], float]], Excluded]:
-    """The metric of the records that count, each with repeat and seed, and what others lack."""
+    """The metric of the records that count, by repeat and seed, and what others lack.
+
+    Sorted, so that resampling does not depend on which guest was the faster.
+    """
     values: list[tuple[tuple[int, int], float]] = []
     excluded = Excluded()
     for record in records:
@@ -428,7 +420,7 @@ def _counting(records: Iterable[Record],
             excluded += Excluded(without_value=1)
         else:
             values.append(((record.trial.repeat, record.trial.seed), value))
-    return values, excluded
+    return sorted(values), excluded
 
 
 def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],

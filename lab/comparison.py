@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lab.analysis import Bucket, Panel, of_experiment
+from lab.analysis import Bucket, Panel, of_experiment, percent_of
 from lab.scenario import OF_EXPERIMENT, WINDOW_SWEEP, Claim, Figure
 
 REPRODUCED, DIRECTION_ONLY, NOT_REPRODUCED = "reproduced", "direction only", "not reproduced"
@@ -77,12 +77,26 @@ class Recovery:
 def rows(panel: Panel, deterministic: bool = False) -> list[Row]:
     """One row per bar. deterministic: the run was in virtual time, where a fetch
     without loss gives the same packets whenever it is repeated, so that one is enough."""
-    return [_row(panel.figure, bucket, deterministic) for bucket in panel.buckets]
+    buckets = (_improvements(panel) if panel.figure.kind == WINDOW_SWEEP else panel.buckets)
+    return [_row(panel.figure, bucket, deterministic) for bucket in buckets]
 
 
-def counts(compared: Iterable[Row]) -> dict[str, int]:
-    """How many bars have each word, in the order of WORDS; those without are left out."""
-    found = Counter(row.word for row in compared if row.word)
+def _improvements(panel: Panel) -> list[Bucket]:
+    """The windows of a sweep, each published time as an improvement over the baseline's."""
+    base = next((bucket for bucket in panel.buckets
+                 if bucket.value == panel.figure.baseline_initcwnd), None)
+    if base is None or base.published_ms is None:
+        return list(panel.buckets)
+    return [bucket if bucket is base or bucket.published_ms is None else replace(
+        bucket, published_absolute_ms=base.published_ms - bucket.published_ms,
+        published_percent=percent_of(base.published_ms, bucket.published_ms),
+        published_error_ms=base.published_error_ms + bucket.published_error_ms)
+        for bucket in panel.buckets]
+
+
+def counts(compared: Iterable[Row | Said]) -> dict[str, int]:
+    """How many bars or sentences have each word, in the order of WORDS; "" is left out."""
+    found = Counter(one.word for one in compared if one.word)
     return {word: found[word] for word in WORDS}
 
 

@@ -33,7 +33,9 @@ from lab import population
 from lab.errors import UsageError
 from lab.trial import Trial
 
-HEADER_BYTES = 60  # of server.py's responses; the burst holds them too
+# Of server.py's response headers, without the digits of the length: the burst
+# holds them too.
+HEADER_BYTES = 56
 SEGMENT_BYTES = 1448
 MIN_RTT_MS = 1.0
 # What the responses of one client differ in, in the order of their columns.
@@ -175,7 +177,7 @@ def trials(made: Population, like: Trial, seed: int) -> list[Trial]:
                        / client.bandwidth_kbps)
         rtt_ms = max(client.rtt_ms * mechanism.rtt_factor + queueing_ms, MIN_RTT_MS)
         link_kbps = client.bandwidth_kbps * mechanism.link_factor
-        at_once = _burst_bytes(mechanism, column[_BURST])
+        at_once = _burst_bytes(mechanism, column[_BURST], int(sizes[number]))
         staged = mechanism.two_stages and gaps_ms[number] > 0 and sizes[number] > at_once
         lossy = column[_LOSSY] < mechanism.lossy_share
         drawn += [replace(
@@ -202,10 +204,11 @@ def _gaps_ms(mechanism: Mechanism, uniform: NDArray[numpy.float64]
     return numpy.where(uniform < share, 0.0, times)
 
 
-def _burst_bytes(mechanism: Mechanism, uniform: float) -> int:
+def _burst_bytes(mechanism: Mechanism, uniform: float, response_bytes: int) -> int:
     """Body bytes of a burst that fills its segments, headers included."""
     choices = mechanism.burst_segments
-    return choices[int(uniform * len(choices))] * SEGMENT_BYTES - HEADER_BYTES
+    headers = HEADER_BYTES + len(str(response_bytes))
+    return choices[int(uniform * len(choices))] * SEGMENT_BYTES - headers
 
 
 def _spread(joint: population.Joint, mechanism: Mechanism) -> NDArray[numpy.float64]:

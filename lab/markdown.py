@@ -8,7 +8,7 @@ from typing import Any
 
 from lab import analysis, comparison, published, table
 from lab.analysis import MissingCells, NothingCounts, Panel
-from lab.comparison import NOT_REPRODUCED, Recovery, Row
+from lab.comparison import Recovery, Row
 from lab.errors import FirstFlightError
 from lab.records import Record
 from lab.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure, Scenario
@@ -83,8 +83,7 @@ def _sections(scenario: Scenario, records: Sequence[Record],
                                 for row in comparison.rows(panel, deterministic))
     words = comparison.summary(counted) or "nothing published bar by bar"
     if claims:
-        held = sum(found.word != NOT_REPRODUCED for found in claims)
-        words += f"; {held} of {len(claims)} sentences hold"
+        words += f"; of what is said in words, {comparison.summary(comparison.counts(claims))}"
     chapter = [f"## {scenario.name}\n", f"{scenario.title}. {scenario.source}.\n",
                f"{scenario.claim}\n", _provenance(records, facts), f"Bars: {words}.\n", *sections]
     return words, "\n".join(chapter)
@@ -95,8 +94,10 @@ def _provenance(records: Sequence[Record], facts: Mapping[str, Any]) -> str:
     parts = [f"Run `{facts['folder']}`"] if facts.get("folder") else ["Run"]
     parts.append(f"finished {facts.get('finished_at', 'at an unknown time')}, engine"
                  f" {facts.get('engine')}, kernel {facts.get('kernel') or 'unknown'}")
-    if facts.get("commit"):
-        parts.append(f"commit {facts['commit']}")
+    project = facts.get("project")
+    if isinstance(project, dict) and project.get("commit"):
+        parts.append(f"commit {str(project['commit'])[:12]}"
+                     + (" with changes" if project.get("changed") else ""))
     if facts.get("wall_s") is not None:
         parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
     return f"{', '.join(parts)}; {table.of_records(records)}.\n"
@@ -107,10 +108,10 @@ def _section(scenario: Scenario, panel: Panel, deterministic: bool) -> str:
     rows = comparison.rows(panel, deterministic)
     words = comparison.summary(comparison.counts(rows))
     about = (f"{table.METRIC_NAMES[figure.metric]}; {panel.client}, {panel.congestion_control};"
-             f" {table.AVERAGED.get(figure.weights, figure.weights)}.")
+             f" {table.averaged(scenario, figure)}.")
     parts = [f"### {figure.name}: {figure.title}\n",
-             f"![{figure.title}](../figures/{scenario.name}_{figure.name}.png)\n",
-             f"{about[0].upper()}{about[1:]}" + (f" {words}." if words else "") + "\n"]
+             f"{about[0].upper()}{about[1:]}" + (f" {words}." if words else "")
+             + f" Drawn in `figures/{scenario.name}_{figure.name}.png`.\n"]
     if figure.kind == WINDOW_SWEEP:
         parts.append(_times(panel))
     parts.append(_improvements(figure, rows))

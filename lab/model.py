@@ -57,6 +57,7 @@ class Transfer:
     response_bytes, request_bytes: payload, HTTP headers included.
     burst_bytes, gap_ms: a response in two writes: so much of it at once, the
         rest after that time; gap_ms 0 for one write.
+    restart_after_idle: tcp_slow_start_after_idle.
     earlier_bytes, earlier_request_bytes: of a response fetched before on the
         same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
@@ -72,6 +73,7 @@ class Transfer:
     request_bytes: int
     burst_bytes: int = 0
     gap_ms: float = 0.0
+    restart_after_idle: bool = True
     earlier_bytes: int = 0
     earlier_request_bytes: int = 0
     mss: int = MSS
@@ -193,7 +195,8 @@ class _Course:
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
-            phase_ns=transfer.clock_phase_ns, hystart=transfer.congestion_control == "cubic")
+            phase_ns=transfer.clock_phase_ns, hystart=transfer.congestion_control == "cubic",
+            restart_after_idle=transfer.restart_after_idle)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected,
                                  transfer.clock_phase_ns)
         self.transfer = transfer

@@ -792,7 +792,7 @@ def _seen(run: Run, group: Sequence[Record], fetched: Mapping[Trial, str],
                     signed=True),
             fetched.get(group[0].trial, ""),
             (group[0].verdict if group[0].ok else "failed transfer") if alone
-            else f"{passed} of {len(group)} pass")
+            else f"{passed}/{len(group)} pass")
 
 
 def _mean(records: Iterable[Record], column: str) -> float | None:

@@ -11,7 +11,8 @@ from lab.analysis import (Change, Excluded, MissingCells, NothingCounts, Panel, 
                           Setting)
 from lab.comparison import Row
 from lab.records import Record
-from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Raw, Scenario, plain
+from lab.scenario import (JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure, Raw, Scenario,
+                          plain)
 
 MAX_WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 UNKNOWN = "–"
@@ -96,11 +97,18 @@ def of_panel(scenario: Scenario, panel: Panel, deterministic: bool = False) -> s
     columns += _published_columns(panel, rows)
     title = (f"{scenario.name} {figure.name}: {figure.title}\n"
              f"{METRIC_NAMES[figure.metric]}; {panel.client}, {panel.congestion_control};"
-             f" {AVERAGED[figure.weights]}")
+             f" {averaged(scenario, figure)}")
     notes = [f"bucket {bucket.label}: {bucket.cells} of {bucket.cells_asked} cells count"
              f" ({bucket.excluded})" for bucket in panel.buckets if bucket.excluded.total]
     words = comparison.summary(comparison.counts(rows))
     return "\n".join([title, _fitting(columns), *notes, *([words] if words else [])])
+
+
+def averaged(scenario: Scenario, figure: Figure) -> str:
+    """What a bar of the figure is a mean of."""
+    if scenario.population(figure.sweep) is not None:
+        return "a population of clients and responses, by its weights"
+    return AVERAGED[figure.weights]
 
 
 def _improvement_columns(panel: Panel, rows: Sequence[Row]) -> list[Column]:

@@ -265,7 +265,8 @@ class Sender:
 
     window: initcwnd at first, segments; window_end: what the receiver offers;
     handshake_us: SYN-ACK to its acknowledgement; phase_ns: into a millisecond
-    of the kernel's clock at 0; hystart: whether CUBIC has it.
+    of the kernel's clock at 0; hystart: whether CUBIC has it;
+    restart_after_idle: tcp_slow_start_after_idle.
     """
 
     mss: int
@@ -274,6 +275,7 @@ class Sender:
     handshake_us: int
     phase_ns: int
     hystart: bool
+    restart_after_idle: bool = True
     written: int = 0  # bytes, as all that follow
     sent: int = 0
     acknowledged: int = 0
@@ -363,7 +365,7 @@ class Sender:
         timeout_ms = -(-self.round_trip.timeout_us // 1000)
         idle_ms = (now + self.phase_ns) // MS - (self.last_sent_at + self.phase_ns) // MS
         self.cubic.shift(idle_ms)
-        if idle_ms <= timeout_ms:
+        if idle_ms <= timeout_ms or not self.restart_after_idle:
             return
         self.cubic.threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
         restart = min(self.initial_window, self.window)

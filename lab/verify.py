@@ -10,6 +10,7 @@ computes, to the millisecond.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -84,11 +85,12 @@ class Retransmission:
 
 
 def judge(trial: Trial, observation: dict[str, Any], client_pcap: bytes, server_pcap: bytes,
-          *, exact: bool) -> Record:
+          *, exact: bool, sysctls: Mapping[str, str] | None = None) -> Record:
     """The record of a trial: its measurements, what the wire says, and the verdict.
 
     observation: one line of the worker (engines/worker.py); client_pcap and
-    server_pcap: the trial's packets. exact: whether time was virtual.
+    server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
+    what the scenario set otherwise than topo.TCP_SYSCTLS.
     """
     record = Record(trial=trial, ok=False, measured_at=_time(observation))
     failure = _failure(observation)
@@ -105,11 +107,14 @@ def judge(trial: Trial, observation: dict[str, Any], client_pcap: bytes, server_
         exchange = _exchange(observation, client_pcap, server_pcap)
     except CaptureError as error:
         return replace(record, verdict=FAIL, verdict_reason=f"capture: {error}")
-    return _judged(record, exchange, EXACT if exact else REAL_TIME)
+    return _judged(record, exchange, EXACT if exact else REAL_TIME, sysctls or {})
 
 
-def _judged(record: Record, exchange: Exchange, tolerances: Tolerances) -> Record:
-    prediction = predicted(record, exchange, tolerances)
+def _judged(record: Record, exchange: Exchange, tolerances: Tolerances,
+            sysctls: Mapping[str, str]) -> Record:
+    transfer = replace(transfer_of(record), restart_after_idle=sysctls.get(
+        "net.ipv4.tcp_slow_start_after_idle", "1") != "0")
+    prediction = predicted(transfer, record, exchange, tolerances)
     again = explain(exchange)
     record = replace(record, **_seen(record.trial, exchange, again))
     if record.trial.congestion_control in model.CONGESTION_CONTROLS:
@@ -124,14 +129,14 @@ def _judged(record: Record, exchange: Exchange, tolerances: Tolerances) -> Recor
     return replace(record, verdict=FAIL if failed else PASS, verdict_reason=_reason(failed))
 
 
-def predicted(record: Record, exchange: Exchange, tolerances: Tolerances) -> Prediction:
-    """The model's word on a record.
+def predicted(transfer: Transfer, record: Record, exchange: Exchange,
+              tolerances: Tolerances) -> Prediction:
+    """The model's word on a record's transfer.
 
     Where the record disagrees the model is asked again with the phase of the
     kernel's clock that the packets tell: it moves only long responses, and
     without it predictions can be shared among repeats.
     """
-    transfer = transfer_of(record)
     prediction = model.predict(transfer)
     agrees = all(check.passed for check in _model_checks(record, exchange, prediction, EXACT))
     if not agrees and tolerances.model_ms is not None:
@@ -151,7 +156,7 @@ def transfer_of(record: Record) -> Transfer:
     """What the model needs to know of a record whose transfer succeeded."""
     trial = record.trial
     header_bytes, request_bytes = record.header_bytes or 0, record.request_bytes or 0
-    earlier = {}
+    earlier: dict[str, Any] = {}
     if trial.earlier_bytes:
         # The same request and headers, but for the sizes that they name.
         digits = len(str(trial.earlier_bytes)) - len(str(trial.response_bytes))

@@ -196,10 +196,12 @@ def test_a_window_sweep_stands_beside_the_published_times() -> None:
     assert [bar.label for bar in sweep.buckets] == ["3", "6", "10", "16", "26", "42"]
     assert [bar.published_ms for bar in sweep.buckets] == [808, 681, 665, 641, 641, 642]
     first, second = sweep.buckets[:2]
-    assert first.absolute_ms == 0 and first.published_absolute_ms is None and first.n == 1
-    assert second.published_absolute_ms == 127
+    assert first.absolute_ms == 0 and first.n == 1
     assert second.absolute_ms == pytest.approx(first.experiment_ms - second.experiment_ms)
     rows = comparison.rows(sweep)
+    assert rows[0].bucket.published_absolute_ms is None
+    assert rows[1].bucket.published_absolute_ms == 127
+    assert rows[1].bucket.published_error_ms == 6
     assert rows[0].word == "" and rows[1].word == REPRODUCED
     assert rows[1].published_percent == pytest.approx((808 / 681 - 1) * 100)
     assert sweep.n == 6
@@ -230,7 +232,8 @@ def test_every_bdp_bucket_has_the_published_share() -> None:
 # The document ------------------------------------------------------------------------
 
 FACTS = {"engine": "uml", "kernel": "7.2.11", "virtual_time": True, "wall_s": 9.5,
-         "emulated_s": 700.25, "finished_at": "2025-03-01T10:00:00+00:00", "state": "complete"}
+         "emulated_s": 700.25, "finished_at": "2025-03-01T10:00:00+00:00", "state": "complete",
+         "project": {"commit": "0123456789abcdef", "changed": True}}
 
 
 def test_the_document_has_every_bar_with_its_word() -> None:
@@ -248,7 +251,8 @@ def test_the_document_has_every_bar_with_its_word() -> None:
         assert f"Run `{scenario.name}/x`, finished 2025-03-01T10:00:00+00:00" in text
     assert "kernel 7.2.11" in text and "700.25 s of emulated time in 9.5 s" in text
     assert "| zhao2019 | not measured: `./run.sh --scenario zhao2019`" in text
-    assert "4 of 5 sentences hold" in text or "5 of 5 sentences hold" in text
+    assert "of what is said in words, 4 of 5 reproduced, 1 direction only" in text
+    assert "commit 0123456789ab with changes" in text
     assert "beyond the lossless network" in text and " exact |" in text
     assert "nan" not in text and "None" not in text
 

@@ -260,7 +260,7 @@ def test_many_trials_are_shown_by_cell_with_their_count(scenario: Scenario,
     shown = report.trials(a_run(scenario, many))
     assert shown.caption == "Every cell" and len(shown.rows) == 128 and shown.left_out == 0
     assert [column.name for column in shown.columns].count("n") == 1
-    assert shown.rows[0][-1] == "5 of 5 pass"
+    assert shown.rows[0][-1] == "5/5 pass"
 
 
 def test_more_rows_than_a_page_holds_are_named(scenario: Scenario,
@@ -281,6 +281,8 @@ def test_a_population_is_shown_by_the_papers_buckets(scenario: Scenario,
         key_bandwidth_kbps=900.0, weight=1.0 + sample))
         for sample in range(300) for record in records[:2]]
     shown = report.trials(a_run(scenario, drawn))
+    assert [column.group for column in shown.columns[:4]] == ["", "filed under", "filed under",
+                                                              "asked"]
     assert {row[:4] for row in shown.rows} == {("web", limit, "≤ 1000", window) for limit in
                                                ("≤ 50", "≤ 100") for window in ("3", "10")}
     n = [column.name for column in shown.columns].index("n")
