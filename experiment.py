@@ -12,15 +12,16 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 from collections.abc import Iterator
 
 from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError, Job, Observation
 from engines.uml import UmlEngine, find_kernel
 from lab import errors, provenance, runs, scenario as scenarios, table
+from lab.command_line import Parser, say
 from lab.errors import CannotError, FirstFlightError
-from lab.progress import Progress, say
+from lab.progress import Progress
 from lab.records import FAIL, Record
 from lab.scenario import Overrides, Scenario
 from lab.trial import Trial
@@ -90,14 +91,6 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
     return value
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        say(f"{self.prog}: {message} (--help shows every flag)")
-        sys.exit(errors.USAGE)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

@@ -27,6 +27,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from lab import analysis, comparison, errors, runs, scenario as scenarios
 from lab.analysis import Bucket, MissingCells, Panel
 from lab.comparison import Recovery
+from lab.command_line import Parser
 from lab.errors import FirstFlightError
 from lab.records import Record, read_records
 from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario
@@ -502,7 +503,7 @@ def formats_of(text: str) -> tuple[str, ...]:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="plot.py", description="Draw the figures of scenarios from their newest results.",
         allow_abbrev=False)
     parser.add_argument("--scenario", nargs="+", metavar="NAME",

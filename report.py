@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import errors, report, scenario as scenarios
+from lab.command_line import Parser
 from lab.errors import FirstFlightError
 from lab.report import ReportError, Run
 
@@ -22,7 +23,7 @@ exit status: 0 built · 1 results are missing or damaged · 2 usage · 130 inter
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="report.py", epilog=EPILOG, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Build report.html, one page that needs nothing else, from the records of a"

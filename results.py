@@ -11,6 +11,7 @@ from typing import Any
 
 from lab import analysis, errors, markdown, runs, scenario as scenarios
 from lab.analysis import MissingCells
+from lab.command_line import Parser
 from lab.errors import FirstFlightError
 from lab.records import Record, RecordsError, read_records
 from lab.scenario import Scenario
@@ -19,7 +20,7 @@ PROJECT = Path(__file__).resolve().parent
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="results.py", allow_abbrev=False,
         description="Write docs/RESULTS.md, every published bar beside ours, from the newest"
                     " whole run of every scenario.")

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from lab.command_line import say
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
@@ -43,8 +45,3 @@ class Progress:
                  traceback: TracebackType | None) -> None:
         if self.bar is not None:
             self.bar.close()
-
-
-def say(message: str) -> None:
-    """One message line to standard error."""
-    print(message, file=sys.stderr, flush=True)
