@@ -299,7 +299,7 @@ def set_bucket_axis(axes: Axes, panel: Panel) -> None:
         if bucket.excluded.total:
             write_at(axes, place, -0.185, f"{bucket.excluded.total} left out", ALARM)
         if bucket.share_percent is not None:
-            write_at(axes, place, 1.025, f"{bucket.share_percent:g} %", INK)
+            write_at(axes, place, 1.025, f"{bucket.share_percent:.2f} %", INK)
     middle = (len(buckets) - 1) / 2
     if any(bucket.share_percent is not None for bucket in buckets):
         write_at(axes, middle, 1.07, "share of the paper's responses", FAINT)
