@@ -266,7 +266,7 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
         raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
                                ) from error
     whole = scenarios.covers(scenario, overrides)
-    print(table.of_scenario(scenario, records) if whole else table.of_cells(records))
+    print(table.of_scenario(scenario, records, deterministic=engine.exact) if whole else table.of_cells(records))
     print(folder / runs.TRIALS_CSV)
     if whole and not arguments.no_figures:
         draw(name, folder, arguments)

@@ -159,7 +159,7 @@ install_packages() {
         check_offered
     fi
     began=$SECONDS
-    say "installing ${#missing[@]} packages: ${missing[*]}"
+    say "installing ${missing[*]}"
     if ! apt install --no-install-recommends "${missing[@]}"; then
         # Most often the lists are old and name files that the mirror no longer has.
         read_lists
@@ -168,7 +168,7 @@ install_packages() {
             die 1 "apt-get install failed ($(grep -m 1 '^E: ' "$log" || echo 'no error message')); its log is $log"
         }
     fi
-    say "installed ${#missing[@]} packages, $(( SECONDS - began )) s"
+    say "installed packages: ${#missing[@]}, $(( SECONDS - began )) s"
 }
 
 install_kernel() {

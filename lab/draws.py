@@ -169,6 +169,8 @@ def trials(made: Population, like: Trial, seed: int) -> list[Trial]:
     sizes = numpy.maximum(curve.quantile(draws[_SIZE]), 1).astype(int)
     earlier = numpy.maximum(curve.quantile(draws[_EARLIER]), 1).astype(int)
     gaps_ms = _gaps_ms(mechanism, draws[_GAP])
+    # Small seeds that are neighbours start alike in the kernel's generator.
+    seeds = generator.integers(1, 2**32, total)
     drawn = []
     for number in range(total):
         client = clients[number // made.responses]
@@ -188,7 +190,7 @@ def trials(made: Population, like: Trial, seed: int) -> list[Trial]:
             gap_ms=round(float(gaps_ms[number]), 3) if staged else 0.0,
             earlier_bytes=0 if column[_FIRST] < mechanism.first_share else int(earlier[number]),
             loss_percent=mechanism.loss_percent if lossy else 0.0,
-            seed=seed * 1_000_003 + number if lossy else 0,
+            seed=int(seeds[number]) if lossy else 0,
             key_rtt_ms=round(client.rtt_ms, 3), key_bandwidth_kbps=round(client.bandwidth_kbps, 3),
             weight=client.weight / made.responses) for initcwnd in made.initcwnd]
     return drawn

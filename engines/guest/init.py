@@ -22,7 +22,9 @@ from pathlib import Path
 _LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC
 _MS_NOSUID_NODEV = 2 | 4
 _PR_SET_TIMERSLACK = 29
-RESULTS = "/mnt"  # the one place that reaches the host
+# The one place that reaches the host. Not where a project may lie: what is
+# mounted there would hide it.
+RESULTS = "/run/first-flight"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,8 +44,8 @@ def prepare() -> None:
     mount("cgroup2", "/sys/fs/cgroup")
     os.makedirs("/dev/pts", exist_ok=True)  # devtmpfs is mounted by the kernel
     mount("devpts", "/dev/pts")
-    for folder in ("/run", "/tmp"):
-        mount("tmpfs", folder, flags=_MS_NOSUID_NODEV)
+    mount("tmpfs", "/run", flags=_MS_NOSUID_NODEV)
+    os.makedirs(RESULTS)
     mount("hostfs", RESULTS, os.environ["FOLDER"], _MS_NOSUID_NODEV)
 
 
@@ -69,6 +71,7 @@ def run(folder: Path, project: Path) -> None:
 
 
 def main() -> None:
+    os.environ["TMPDIR"] = "/run"  # /tmp is the host's, and read-only
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     try:
         prepare()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from engines.guest.init import RESULTS
 from engines.job import EngineError, JobFolder
 from engines.uml import UmlEngine, guest_command
 from lab.records import FAIL, PASS, Record
@@ -69,7 +70,7 @@ def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> Non
     target = Path(__file__).resolve().parent / "written-by-the-guest"
     status = in_guest(kernel, folder, ["touch", str(target)], real_time=False)
     assert status != 0 and not target.exists()
-    assert in_guest(kernel, tmp_path / "again", ["touch", "/mnt/mine"], real_time=False) == 0
+    assert in_guest(kernel, tmp_path / "again", ["touch", f"{RESULTS}/mine"], real_time=False) == 0
     assert (tmp_path / "again" / "mine").exists()
 
 
@@ -78,7 +79,7 @@ def test_the_host_engine_in_real_time(kernel: Path, tmp_path: Path) -> None:
     folder = tmp_path / "guest"
     status = in_guest(kernel, folder, [
         "/usr/bin/python3", "experiment.py", "--engine", "host", "--scenario", "zhao2019",
-        "--rtt", "50", "--bw", "1000", "--results", "/mnt/results"], real_time=True)
+        "--rtt", "50", "--bw", "1000", "--results", f"{RESULTS}/results"], real_time=True)
     said = (folder / "console.log").read_text()
     assert status == 0, said
     (table,) = folder.glob("results/zhao2019/*-host/trials.csv")
@@ -91,7 +92,7 @@ def test_the_host_engine_in_real_time(kernel: Path, tmp_path: Path) -> None:
 
 
 def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool) -> int:
-    """Run a command as root in a guest that may write to `folder` (its /mnt)."""
+    """Run a command as root in a guest that may write to `folder` (its RESULTS)."""
     JobFolder(folder, [], {})
     (folder / "command.json").write_text(json.dumps(command))
     with (folder / "console.log").open("wb") as console:
