@@ -30,6 +30,7 @@ from lab.wire import write_capture
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
+GRID_SCENARIO = "zhao2019"  # the one that takes any network
 DRY_RUN_LISTED = 500
 CAPTURES = "captures"
 CAPTURES_KEPT = 8  # trials or a few more, unless --keep-captures
@@ -99,8 +100,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
     add("--list", action="store_true", help="list the scenarios and what each claims")
-    add("--scenario", nargs="+", metavar="NAME", default=DEFAULT_SCENARIOS,
-        help=f"what to measure (default {' '.join(DEFAULT_SCENARIOS)})")
+    add("--scenario", nargs="+", metavar="NAME",
+        help=f"what to measure (default {' '.join(DEFAULT_SCENARIOS)}; with any of --rtt, --bw,"
+             f" --size, --repeat, --client {GRID_SCENARIO})")
     add("--rtt", type=numbers, metavar="MS,…", help="only these RTTs (default the scenario's)")
     add("--bw", type=numbers, metavar="KBPS,…",
         help="only these bandwidths, kbit/s (default the scenario's)")
@@ -128,7 +130,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="where results go (default results)")
     add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
         help="where figures go (default figures)")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.scenario is None:
+        only = (arguments.rtt, arguments.bw, arguments.size, arguments.repeat, arguments.client)
+        arguments.scenario = DEFAULT_SCENARIOS if only == (None,) * 5 else [GRID_SCENARIO]
+    return arguments
 
 
 def choose_engine(name: str, jobs: int) -> Engine:
