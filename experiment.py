@@ -273,6 +273,9 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
                                ) from error
     whole = scenarios.covers(scenario, overrides)
     print(table.of_scenario(scenario, records, deterministic=engine.exact) if whole else table.of_cells(records))
+    facts = runs.read_facts(folder)
+    print(f"{len(records)} trials: {facts['emulated_s']:.1f} s of network in"
+          f" {facts['wall_s']:.1f} s of wall time")
     print(folder / runs.TRIALS_CSV)
     if whole and not arguments.no_figures:
         draw(name, folder, arguments)
