@@ -8,18 +8,16 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 from pathlib import Path
 from typing import Any, Protocol
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError, Job, Observation
 from engines.uml import UmlEngine, find_kernel
 from lab import errors, provenance, runs, scenario as scenarios, table
-from lab.command_line import Parser, say
+from lab.command_line import Parser, run_main, say
 from lab.errors import CannotError, FirstFlightError
 from lab.progress import Progress
 from lab.records import FAIL, Record
@@ -94,7 +92,7 @@ def positive(text: str) -> int:
     return value
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="run.sh", description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
@@ -304,34 +302,17 @@ def status_of(records: list[Record]) -> int:
     return errors.OK
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        if arguments.list:
-            list_scenarios()
-            return errors.OK
-        # The worst status of several scenarios: a failure before a verdict.
-        statuses = [run_scenario(name, arguments) for name in arguments.scenario]
-        return next((status for status in (errors.FAILED, errors.VERDICT)
-                     if status in statuses), errors.OK)
-    except FirstFlightError as error:
-        say(f"run.sh: {error}")
-        return error.exit_status
-    except KeyboardInterrupt:
-        say("run.sh: interrupted; what is measured is kept, the same command resumes")
-        return errors.INTERRUPTED
-    except OSError as error:
-        say(f"run.sh: {error.filename or 'writing results'}: {error.strerror}; what is measured"
-            " is kept, the same command resumes")
-        return errors.FAILED
-    except Exception as error:  # a mistake of ours: the user gets a line, we the rest
-        crash = Path(tempfile.gettempdir()) / f"first-flight-crash-{os.getpid()}.txt"
-        crash.write_text(traceback.format_exc())
-        say(f"run.sh: internal error, {type(error).__name__}: {error}; please report it with"
-            f" {crash}; what is measured is kept")
-        return errors.FAILED
+    if arguments.list:
+        list_scenarios()
+        return errors.OK
+    # The worst status of several scenarios: a failure before a verdict.
+    statuses = [run_scenario(name, arguments) for name in arguments.scenario]
+    return next((status for status in (errors.FAILED, errors.VERDICT) if status in statuses),
+                errors.OK)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_main("run.sh", main, kept="; what is measured is kept, the same command resumes")

@@ -27,7 +27,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from lab import analysis, comparison, errors, runs, scenario as scenarios
 from lab.analysis import Bucket, MissingCells, Panel
 from lab.comparison import Recovery
-from lab.command_line import Parser
+from lab.command_line import Parser, run_main
 from lab.errors import FirstFlightError
 from lab.records import Record, read_records
 from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario
@@ -539,7 +539,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(errors.INTERRUPTED)
+    run_main("plot.py", main)

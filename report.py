@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import errors, report, scenario as scenarios
-from lab.command_line import Parser
+from lab.command_line import Parser, run_main
 from lab.errors import FirstFlightError
 from lab.report import ReportError, Run
 
@@ -107,12 +107,7 @@ def say(message: str) -> None:
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     status = errors.OK
-    try:
-        folders = chosen_folders(arguments)
-    except FirstFlightError as error:
-        say(str(error))
-        return error.exit_status
-    for folder in folders:
+    for folder in chosen_folders(arguments):
         try:
             print(build(folder, arguments.figures))
         except FirstFlightError as error:
@@ -122,7 +117,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(errors.INTERRUPTED)
+    run_main("report.py", main)

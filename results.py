@@ -11,8 +11,7 @@ from typing import Any
 
 from lab import analysis, errors, markdown, runs, scenario as scenarios
 from lab.analysis import MissingCells
-from lab.command_line import Parser
-from lab.errors import FirstFlightError
+from lab.command_line import Parser, run_main
 from lab.records import Record, RecordsError, read_records
 from lab.scenario import Scenario
 
@@ -59,20 +58,16 @@ def say(message: str) -> None:
 
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    try:
-        measured: list[markdown.Run] = []
-        unmeasured: list[Scenario] = []
-        for name in scenarios.names():
-            scenario = scenarios.load(name)
-            found = newest_whole(scenario, arguments.results)
-            if found is None:
-                unmeasured.append(scenario)
-            else:
-                measured.append((scenario, *found))
-        markdown.write(arguments.output, markdown.results(measured, unmeasured))
-    except FirstFlightError as error:
-        say(str(error))
-        return error.exit_status
+    measured: list[markdown.Run] = []
+    unmeasured: list[Scenario] = []
+    for name in scenarios.names():
+        scenario = scenarios.load(name)
+        found = newest_whole(scenario, arguments.results)
+        if found is None:
+            unmeasured.append(scenario)
+        else:
+            measured.append((scenario, *found))
+    markdown.write(arguments.output, markdown.results(measured, unmeasured))
     for scenario in unmeasured:
         say(f"{scenario.name} has no whole run; measure it with"
             f" {analysis.command(scenario, ())}")
@@ -81,7 +76,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(errors.INTERRUPTED)
+    run_main("results.py", main)

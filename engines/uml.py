@@ -115,6 +115,6 @@ def guest_command(kernel: Path, folder: Path, real_time: bool) -> list[str]:
     """The command that boots a guest which may write to `folder` and nowhere else."""
     return [str(kernel), f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
             "rootflags=/", "ro", f"init={sys.executable}", "con=null", "ssl=null",
-            "con0=null,fd:1", "quiet", "seccomp=on", f"uml_dir={folder}/",
+            "con0=null,fd:1", "quiet", "seccomp=auto", f"uml_dir={folder}/",
             *([] if real_time else ["time-travel=inf-cpu"]),
             f"FOLDER={folder}", f"PROJECT={PROJECT}", "--", "-E", str(INIT)]
