@@ -221,7 +221,9 @@ def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
         return run.folder, run.records
     finally:
         run.close()
+        home = run.folder.parent
         runs.give_to_invoking_user(run.folder)
+        runs.give_to_invoking_user(home.parent, home, home / "latest", within=False)
 
 
 def sample_of(trial_ids: list[str]) -> set[str]:

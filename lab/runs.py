@@ -161,11 +161,15 @@ def _try_lock(folder: Path) -> int | None:
     return descriptor
 
 
-def give_to_invoking_user(*paths: Path) -> None:
-    """After sudo, results belong to whoever called it (SUDO_UID, SUDO_GID)."""
+def give_to_invoking_user(*paths: Path, within: bool = True) -> None:
+    """After sudo, results belong to whoever called it (SUDO_UID, SUDO_GID).
+
+    within: also everything inside the folders among the paths.
+    """
     if os.geteuid() != 0 or "SUDO_UID" not in os.environ:
         return
     owner = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
     for path in paths:
-        for entry in (path, *path.rglob("*")):
-            os.chown(entry, *owner, follow_symlinks=False)
+        for entry in (path, *(path.rglob("*") if within else ())):
+            if os.path.lexists(entry):
+                os.chown(entry, *owner, follow_symlinks=False)
