@@ -11,5 +11,7 @@ for flag in "$@"; do
 done
 
 ./install.sh
+# After sudo, Python's cache would stay behind in the user's folder as root's.
+[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
 # Mininet lives with the system's Python; another one may come first on the PATH.
 exec /usr/bin/python3 experiment.py "$@"
