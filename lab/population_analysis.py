@@ -22,6 +22,7 @@ from lab.errors import UsageError
 from lab.published import PublishedBucket
 from lab.records import Record
 from lab.scenario import IMPROVEMENT, PERCENTILES, WINDOW_SWEEP, Figure, Scenario
+from lab.trial import Trial
 
 Numbers = NDArray[numpy.float64]
 RESAMPLES = 400
@@ -35,7 +36,7 @@ class Paired:
 
     weight, base_ms, experiment_ms, and the quantities of the paper's axes, all
     of shape (n,); client: a number per client, shape (n,), 0 … clients − 1.
-    unpaired: responses that lack a counting record of either window.
+    unpaired: a trial of each response that lacks a counting record of either window.
     """
 
     weight: Numbers
@@ -45,19 +46,32 @@ class Paired:
     bandwidth_kbps: Numbers
     segments: Numbers
     client: NDArray[numpy.intp]
-    unpaired: int
+    unpaired: tuple[Trial, ...]
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
-        """The rows where `inside`, of shape (n,), is true; none of them unpaired."""
+        """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
         return Paired(self.weight[inside], self.base_ms[inside], self.experiment_ms[inside],
                       self.rtt_ms[inside], self.bandwidth_kbps[inside], self.segments[inside],
-                      self.client[inside], 0)
+                      self.client[inside], ())
 
     def quantity(self, by: str) -> Numbers:
         """What an axis of the paper buckets by, shape (n,)."""
         return {"rtt_ms": self.rtt_ms, "bandwidth_kbps": self.bandwidth_kbps,
                 "bdp_bytes": self.rtt_ms * self.bandwidth_kbps / 8,
                 "response_segments": self.segments}[by]
+
+    def unpaired_quantity(self, by: str) -> Numbers:
+        """The same of the responses that are unpaired."""
+        return Paired(numpy.empty(0), numpy.empty(0), numpy.empty(0), *keys(self.unpaired),
+                      numpy.empty(0, numpy.intp), ()).quantity(by)
+
+
+def keys(trials: Sequence[Trial]) -> tuple[Numbers, Numbers, Numbers]:
+    """Key RTT (ms), key bandwidth (kbit/s) and segments of trials, shape (n,) each."""
+    return (numpy.array([float(trial.key_rtt_ms or 0) for trial in trials]),
+            numpy.array([float(trial.key_bandwidth_kbps or 0) for trial in trials]),
+            numpy.ceil(numpy.array([trial.response_bytes for trial in trials])
+                       / PAPER_SEGMENT_BYTES))
 
 
 def pair(records: Iterable[Record], figure: Figure) -> Paired:
@@ -80,17 +94,18 @@ def pair(records: Iterable[Record], figure: Figure) -> Paired:
         raise NothingCounts(f"{figure.name}: no response of '{figure.sweep}' counts under both"
                             f" windows, {base} and {experiment}")
     trials = [first.trial for first, _ in both]
-    keys = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
+    numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
+    paired = {trial.sample for trial in trials}
+    rtt_ms, bandwidth_kbps, segments = keys(trials)
     return Paired(
         weight=numpy.array([trial.weight for trial in trials]),
         base_ms=numpy.array([getattr(first, figure.metric) for first, _ in both]),
         experiment_ms=numpy.array([getattr(second, figure.metric) for _, second in both]),
-        rtt_ms=numpy.array([float(trial.key_rtt_ms or 0) for trial in trials]),
-        bandwidth_kbps=numpy.array([float(trial.key_bandwidth_kbps or 0) for trial in trials]),
-        segments=numpy.ceil(numpy.array([trial.response_bytes for trial in trials])
-                            / PAPER_SEGMENT_BYTES),
-        client=numpy.array([numbers[key] for key in keys]), unpaired=len(chosen) - len(both))
+        rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps, segments=segments,
+        client=numpy.array([numbers[client] for client in clients]),
+        unpaired=tuple(next(iter(rows.values())).trial for sample, rows in sorted(chosen.items())
+                       if sample not in paired))
 
 
 def usable(record: Record, metric: str) -> bool:
@@ -118,6 +133,7 @@ def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     bars = published.buckets(figure.published, figure.panel)
     ends = [float(label) for label in bars if not label.startswith(">")]
     number = numpy.searchsorted(ends, paired.quantity(figure.by), side="left")
+    unpaired = numpy.searchsorted(ends, paired.unpaired_quantity(figure.by), side="left")
     factors = resampling_factors(paired)
     made = []
     for place, (label, bar) in enumerate(bars.items()):
@@ -125,8 +141,10 @@ def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
         if not inside.any():
             raise NothingCounts(f"{figure.name}: no response fell into the bucket '{label}'")
         value = ends[place] if place < len(ends) else ends[-1] * 2
-        made.append(_bucket(bar, value, paired.only(inside), factors,
-                            100 * float(paired.weight[inside].sum() / paired.weight.sum())))
+        made.append(replace(
+            _bucket(bar, value, paired.only(inside), factors,
+                    100 * float(paired.weight[inside].sum() / paired.weight.sum())),
+            excluded=Excluded(unpaired=int((unpaired == place).sum()))))
     return made
 
 
@@ -149,7 +167,7 @@ def _made(bar: PublishedBucket, value: float, paired: Paired, drawn: Numbers,
     cells = len(set(paired.client.tolist()))
     return Bucket(
         label=bar.label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
-        excluded=Excluded(unpaired=paired.unpaired), cells=cells, cells_asked=cells,
+        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
         base_ms=base_ms, experiment_ms=experiment_ms, absolute_ms=base_ms - experiment_ms,
         percent=percent_of(base_ms, experiment_ms), base_median_ms=base_median_ms,
         experiment_median_ms=experiment_median_ms,

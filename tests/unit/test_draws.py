@@ -116,6 +116,7 @@ def test_a_record_that_fails_takes_its_counterpart_along() -> None:
     rows[0] = replace(rows[0], verdict="fail")
     panel = population_analysis.panel(with_populations(FIGURE), FIGURE, rows)
     assert sum(bucket.n for bucket in panel.buckets) == 300 * 2 * 2 - 2
+    assert panel.excluded.unpaired == 1  # and it is told
 
 
 def test_percentiles_and_windows() -> None:
