@@ -107,7 +107,12 @@ def say(message: str) -> None:
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     status = errors.OK
-    for folder in chosen_folders(arguments):
+    try:
+        folders = chosen_folders(arguments)
+    except FirstFlightError as error:
+        say(str(error))
+        return error.exit_status
+    for folder in folders:
         try:
             print(build(folder, arguments.figures))
         except FirstFlightError as error:
