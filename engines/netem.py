@@ -1,8 +1,9 @@
 """Seeds the random numbers of a netem qdisc, so that random loss repeats.
 
-Kernels take a seed (TCA_NETEM_PRNG_SEED, since 6.6), `tc` before iproute2 6.7
-has no word for it: this says it over netlink (include/uapi/linux/pkt_sched.h,
-rtnetlink.h). The rest of the qdisc's settings must be said with it again.
+Newer kernels take a seed (TCA_NETEM_PRNG_SEED), but the `tc` of Debian 12
+(iproute2 6.1) has no word for it: this says it over netlink
+(include/uapi/linux/pkt_sched.h, rtnetlink.h). The rest of the qdisc's settings
+must be said with it again.
 """
 
 from __future__ import annotations

@@ -395,6 +395,8 @@ prepare_tree() {
     # while it is (tcp_skb_still_in_host_queue): a SYN would wait 2 s instead of 1 at an RTT of 3 s. On a real
     # network it has left the machine.
     sed -i 's/skb_orphan_partial(skb)/skb_orphan(skb)/' "$tree/net/sched/sch_netem.c"
+    grep -q 'skb_orphan(skb)' "$tree/net/sched/sch_netem.c" ||
+        say "Linux $version has another netem than is known: at RTTs above 1 s SYNs will be sent again late"
     for module in "$here"/tcp_*.c; do
         [[ -e $module ]] || continue
         name=${module##*/}

@@ -13,22 +13,9 @@ import pytest
 from lab import analysis, published, stats
 from lab.analysis import Excluded, MissingCells, NothingCounts
 from lab.errors import FirstFlightError, UsageError
-from lab.records import Record, read_records
-from lab.scenario import Overrides, Scenario, expand, load
+from lab.records import Record
+from lab.scenario import Overrides, Scenario, expand
 from lab.trial import Trial
-
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"
-
-
-@pytest.fixture(scope="module")
-def scenario() -> Scenario:
-    return load("zhao2019")
-
-
-@pytest.fixture(scope="module")
-def stored() -> list[Record]:
-    """128 fetches as they were measured in the guest."""
-    return read_records(GOLDEN)
 
 
 def fail(record: Record) -> Record:

@@ -23,16 +23,6 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"
 
 
-@pytest.fixture(scope="module")
-def scenario() -> Scenario:
-    return load("zhao2019")
-
-
-@pytest.fixture(scope="module")
-def stored() -> list[Record]:
-    return read_records(GOLDEN)
-
-
 def store(results: Path, stamp: str, records: list[Record], latest: bool = True) -> Path:
     """A finished run in the results folder."""
     folder = results / "zhao2019" / stamp

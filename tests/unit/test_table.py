@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from lab import table
-from lab.records import Record, read_records
-from lab.scenario import Scenario, load
-
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"
-
-
-@pytest.fixture(scope="module")
-def scenario() -> Scenario:
-    return load("zhao2019")
-
-
-@pytest.fixture(scope="module")
-def stored() -> list[Record]:
-    return read_records(GOLDEN)
+from lab.records import Record
+from lab.scenario import Scenario
 
 
 def repeated(records: list[Record]) -> list[Record]:
