@@ -125,7 +125,10 @@ def panel(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Pane
         paired = pair(records, figure)
         rows = (percentile_buckets(paired, figure) if figure.kind == PERCENTILES
                 else buckets(paired, figure))
-    return Panel(figure, tuple(rows), scenario.like.client, scenario.like.congestion_control)
+    made_panel = Panel(figure, tuple(rows), scenario.like.client, scenario.like.congestion_control)
+    if figure.kind == PERCENTILES:  # all of the same records: they count once
+        return replace(made_panel, counted=rows[0].n, left_out=rows[0].excluded)
+    return made_panel
 
 
 def buckets(paired: Paired, figure: Figure) -> list[Bucket]:

@@ -125,6 +125,7 @@ def test_percentiles_and_windows() -> None:
     panel = population_analysis.panel(with_populations(figure), figure, records())
     values = [bucket.base_ms for bucket in panel.buckets[1:]]
     assert values == sorted(values) and panel.buckets[0].percent == pytest.approx(10)
+    assert panel.n == panel.buckets[0].n == 300 * 2 * 2  # not once for every percentile
     figure = replace(FIGURE, kind=WINDOW_SWEEP, by="initcwnd", published="paper_figure2.csv",
                      panel="", experiment_initcwnd=3)
     panel = population_analysis.panel(with_populations(figure), figure, records())
