@@ -16,28 +16,23 @@ from collections.abc import Iterator, Sequence
 from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError, Job, Observation
 from engines.uml import UmlEngine, find_kernel
-from lab import errors, provenance, runs, scenario as scenarios, table
+from lab import errors, provenance, runs, scenario as scenarios
 from lab.command_line import Parser, run_main, say
 from lab.errors import CannotError, FirstFlightError
 from lab.progress import Progress
-from lab.records import FAIL, Record
-from lab.scenario import Overrides, Scenario
-from lab.trial import Trial
-from lab.verify import judge
+from lab.records import FAIL, AnyRecord
+from lab.scenario import Overrides
+from lab.study import Study, claim_of, study_of
 from lab.wire import write_capture
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 GRID_SCENARIO = "zhao2019"  # the one that takes any network
 DRY_RUN_LISTED = 500
-CAPTURES = "captures"
+CAPTURES, FILES = "captures", "files"  # folders of a run
 CAPTURES_KEPT = 8  # trials or a few more, unless --keep-captures
 
-# For --dry-run, from runs on two cores: what a guest costs to start, what a
-# fetch costs in it, and what the host engine spends around a fetch.
-GUEST_START_S = 1.5
-GUEST_FETCH_S = {"curl": 0.05, "wget": 0.04, "libcurl": 0.017}
-HOST_OVERHEAD_S = 0.3
+GUEST_START_S = 1.5  # of wall time, on two cores; for --dry-run
 
 EPILOG = """\
 the three commands that people need:
@@ -147,63 +142,56 @@ def choose_engine(name: str, jobs: int) -> Engine:
 
 def list_scenarios() -> None:
     for name in scenarios.names():
-        print(f"{name:<18} {scenarios.load(name).claim}")
+        print(f"{name:<18} {claim_of(name)}")
 
 
-def dry_run(scenario: Scenario, trials: list[Trial], engine: str, jobs: int) -> None:
+def dry_run(study: Study, engine: str, jobs: int) -> None:
     """Print what a run would do."""
-    from topo import SERVER_IP, Shape, route_commands, shape_commands  # imports Mininet: only here
-    print(f"{scenario.name}: {len(trials)} trials")
-    for trial in trials[:DRY_RUN_LISTED]:
+    from topo import commands_of  # imports Mininet: only here
+    print(f"{study.name}: {len(study.trials)} trials")
+    for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
-    if len(trials) > DRY_RUN_LISTED:
-        print(f"  … and {len(trials) - DRY_RUN_LISTED} more")
-    first = trials[0]
+    if len(study.trials) > DRY_RUN_LISTED:
+        print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
     print("commands of the first trial:")
-    shape = Shape(**first.job()["shape"])
-    for command in (*shape_commands(shape),
-                    *route_commands(first.initcwnd, first.initrwnd, first.congestion_control)):
+    for command in commands_of(study.trials[0].job()):
         print(f"  {command}")
-    for path in first.job()["paths"]:
-        print(f"  {first.client} http://{SERVER_IP}{path}")
-    print(f"expected time: about {expected_s(trials, engine, jobs):.0f} s ({engine} engine)")
+    print(f"expected time: about {expected_s(study, engine, jobs):.0f} s ({engine} engine)")
 
 
-def expected_s(trials: list[Trial], engine: str, jobs: int) -> float:
+def expected_s(study: Study, engine: str, jobs: int) -> float:
     """Wall seconds that a run will take, roughly."""
     if engine == "uml":
-        return GUEST_START_S + (sum(GUEST_FETCH_S[trial.client] for trial in trials)
-                                / min(jobs, len(trials)))
-    # handshake, request, two more round trips, and the FINs
-    return sum(HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
-               + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000) for trial in trials)
+        return GUEST_START_S + (sum(map(study.guest_s, study.trials))
+                                / min(jobs, len(study.trials)))
+    return sum(map(study.network_s, study.trials))
 
 
-def measure(scenario: Scenario, trials: list[Trial], engine: Engine,
-            arguments: argparse.Namespace) -> tuple[Path, list[Record]]:
+def measure(study: Study, engine: Engine,
+            arguments: argparse.Namespace) -> tuple[Path, list[AnyRecord]]:
     """Measure what has no record yet; return the run's folder and all its records."""
     started = time.monotonic()
-    run = runs.open_run(arguments.results, scenario.name, engine.name, trials, arguments.fresh)
+    run = runs.open_run(arguments.results, study.name, engine.name, study.trials,
+                        arguments.fresh, study.record)
     try:
-        missing = run.missing(trials)
+        missing = run.missing(study.trials)
         if run.resumed:
-            say(f"resuming {run.folder}: {len(run.records)} of {len(trials)} trials are there")
+            say(f"resuming {run.folder}: {len(run.records)} of {len(study.trials)} trials are"
+                " there")
         else:
-            run.facts.update(describe(scenario, engine, arguments))
+            run.facts.update(describe(study, engine, arguments))
             run.save()
         by_id = {trial.id: trial for trial in missing}
-        kept = set(by_id) if arguments.keep_captures else sample_of(list(by_id))
+        kept = (set(by_id) if arguments.keep_captures or study.all_captures
+                else sample_of(list(by_id)))
         emulated_s = 0.0
         file = run.open_records()
         try:
-            with Progress(len(trials), len(run.records), scenario.name) as progress:
-                for seen in engine.run([trial.job() for trial in missing], scenario.sysctls,
+            with Progress(len(study.trials), len(run.records), study.name) as progress:
+                for seen in engine.run([trial.job() for trial in missing], study.sysctls,
                                        run.work_folder):
-                    record = judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
-                                   seen.server_pcap, exact=engine.exact,
-                                   sysctls=scenario.sysctls)
-                    if seen.trial_id in kept:
-                        keep_captures(run.folder / CAPTURES, seen)
+                    record = study.judge(by_id[seen.trial_id], seen, engine.exact)
+                    keep(run.folder, seen, seen.trial_id in kept)
                     file.append(record)
                     if not run.records:
                         run.point_latest()
@@ -234,19 +222,23 @@ def sample_of(trial_ids: list[str]) -> set[str]:
             for trial_id in trial_ids[start:start + 2]}
 
 
-def keep_captures(folder: Path, seen: Observation) -> None:
-    """Keep a trial's packets at both ends as files that Wireshark opens."""
-    folder.mkdir(exist_ok=True)
-    for side, packets in (("client", seen.client_pcap), ("server", seen.server_pcap)):
-        write_capture(folder / f"{seen.trial_id}-{side}.pcap", packets)
+def keep(folder: Path, seen: Observation, with_captures: bool) -> None:
+    """Keep what was recorded of a trial: its files, and its packets for Wireshark to open."""
+    captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
+    for side, packets in captures.items():
+        if packets:
+            (folder / CAPTURES).mkdir(exist_ok=True)
+            write_capture(folder / CAPTURES / f"{seen.trial_id}-{side}.pcap", packets)
+    for name, content in seen.files.items():
+        (folder / FILES).mkdir(exist_ok=True)
+        (folder / FILES / f"{seen.trial_id}-{name}").write_bytes(content)
 
 
-def describe(scenario: Scenario, engine: Engine, arguments: argparse.Namespace) -> dict[str, Any]:
+def describe(study: Study, engine: Engine, arguments: argparse.Namespace) -> dict[str, Any]:
     """What run.json says about a run before it starts."""
-    return {"scenario": scenario.name, "scenario_file": scenario.text, "seed": arguments.seed,
+    return {"scenario": study.name, "scenario_file": study.text, "seed": arguments.seed,
             "arguments": sys.argv[1:], "jobs": engine.jobs, "virtual_time": engine.exact,
-            "partial": not scenarios.covers(scenario, overrides_of(arguments)),
-            **provenance.of_this_machine(PROJECT)}
+            "partial": not study.whole, **provenance.of_this_machine(PROJECT)}
 
 
 def overrides_of(arguments: argparse.Namespace) -> Overrides:
@@ -257,27 +249,24 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
 
 def run_scenario(name: str, arguments: argparse.Namespace) -> int:
     """Measure one scenario, print its tables, draw it; return the exit status."""
-    scenario = scenarios.load(name)
-    overrides = overrides_of(arguments)
-    trials = scenarios.expand(scenario, overrides, arguments.seed)
+    study = study_of(name, overrides_of(arguments), arguments.seed)
     engine = choose_engine(arguments.engine, arguments.jobs)
     if arguments.dry_run:
-        dry_run(scenario, trials, engine.name, engine.jobs)
+        dry_run(study, engine.name, engine.jobs)
         return errors.OK
     try:
-        folder, records = measure(scenario, trials, engine, arguments)
+        folder, records = measure(study, engine, arguments)
     except EngineCannot as error:
         raise CannotError(str(error)) from error
     except EngineError as error:
         raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
                                ) from error
-    whole = scenarios.covers(scenario, overrides)
-    print(table.of_scenario(scenario, records, deterministic=engine.exact) if whole else table.of_cells(records))
+    print(study.tables(records, folder, engine.exact))
     facts = runs.read_facts(folder)
     print(f"{len(records)} trials: {facts['emulated_s']:.1f} s of network in"
           f" {facts['wall_s']:.1f} s of wall time")
     print(folder / runs.TRIALS_CSV)
-    if whole and not arguments.no_figures:
+    if study.whole and not arguments.no_figures:
         draw(name, folder, arguments)
     return status_of(records)
 
@@ -296,7 +285,7 @@ def draw(name: str, folder: Path, arguments: argparse.Namespace) -> None:
     runs.give_to_invoking_user(folder, arguments.figures)
 
 
-def status_of(records: list[Record]) -> int:
+def status_of(records: list[AnyRecord]) -> int:
     if not all(record.ok for record in records):
         return errors.FAILED
     if any(record.verdict == FAIL for record in records):

@@ -31,6 +31,7 @@ from lab.command_line import Parser, run_main
 from lab.errors import FirstFlightError
 from lab.records import Record, read_records
 from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario
+from lab.study import FETCHES, kind_of, newest_whole
 
 PROJECT = Path(__file__).resolve().parent
 FORMATS = ("png", "svg", "pdf")
@@ -486,8 +487,26 @@ def kernel_of(folder: Path) -> str:
     return kernel if isinstance(kernel, str) else ""
 
 
+def draw_findings(name: str, folder: Path, figures_dir: Path,
+                  formats: Sequence[str]) -> list[Path]:
+    """Draw what a scenario that is not of fetches found; return the files."""
+    with matplotlib.rc_context(plain_settings()):
+        return [save(drawn, figures_dir, f"{name}_{figure}.{form}", form)
+                for figure, drawn in finding_figures(name, folder).items() for form in formats]
+
+
+def finding_figures(name: str, folder: Path) -> dict[str, Figure]:
+    """By the name of the finding."""
+    raise FirstFlightError(f"{name}: there is nothing to draw of {folder}")
+
+
 def draw_newest(name: str, arguments: argparse.Namespace) -> None:
     """Draw one scenario and print the paths. Raises FirstFlightError."""
+    if kind_of(name) != FETCHES:
+        whole = newest_whole(name, arguments.results)
+        for path in draw_findings(name, whole, arguments.figures, arguments.format):
+            print(path)
+        return
     scenario = scenarios.load(name)
     folder, records = find_run(scenario, arguments.results)
     for path in draw(scenario, records, arguments.figures, arguments.format, kernel_of(folder)):

@@ -7,13 +7,15 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from lab import errors, report, scenario as scenarios
+from lab import errors, findings_page, report, scenario as scenarios
 from lab.command_line import Parser, run_main
 from lab.errors import FirstFlightError
-from lab.report import ReportError, Run
+from lab.report import ReportError
+from lab.study import FETCHES, kind_of
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -49,7 +51,7 @@ def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
         return [arguments.run]
     if arguments.scenario is not None:
         for name in arguments.scenario:
-            scenarios.load(name)  # an unknown name is a slip of the pen, not a lack of results
+            kind_of(name)  # an unknown name is a slip of the pen, not a lack of results
         return [arguments.results / name / "latest" for name in arguments.scenario]
     found = [arguments.results / name / "latest" for name in scenarios.names()
              if (arguments.results / name / "latest").is_dir()]
@@ -62,39 +64,53 @@ def build(folder: Path, figures: Path | None) -> Path:
     """Write the page of one run; return its path. Raises FirstFlightError."""
     if not folder.is_dir():
         raise ReportError(f"{folder}: there is no such run; measure with ./run.sh")
+    name = report.scenario_of(folder)
+    if kind_of(name) != FETCHES:
+        with shown(name, folder, figures, True) as pictures:
+            return findings_page.write(name, folder, pictures)
     run = report.read_run(folder)
+    with shown(name, folder, figures, bool(run.covered[0])) as pictures:
+        return report.write(run, pictures)
+
+
+@contextmanager
+def shown(name: str, folder: Path, figures: Path | None,
+          drawable: bool) -> Iterator[dict[str, bytes]]:
+    """The pictures for a run's page: those in `figures`, or else drawn now where it can be."""
     if figures is not None:
-        return report.write(run, stored(run, figures))
-    with tempfile.TemporaryDirectory(prefix="first-flight-") as scratch:
-        return report.write(run, drawn(run, Path(scratch)))
+        yield stored(name, figures)
+    elif not drawable:
+        yield {}
+    else:
+        with tempfile.TemporaryDirectory(prefix="first-flight-") as scratch:
+            yield drawn(name, folder, Path(scratch))
 
 
-def drawn(run: Run, scratch: Path) -> dict[str, bytes]:
-    """The figures of this very run, drawn by plot.py, by name; {} where it covers none.
+def drawn(name: str, folder: Path, scratch: Path) -> dict[str, bytes]:
+    """The figures of this very run, drawn by plot.py, by name.
 
     plot.py draws the newest run of a results folder, so it is given one that
     has no other.
     """
-    if not run.covered[0]:
-        return {}
-    home = scratch / "results" / run.scenario.name
+    home = scratch / "results" / name
     home.mkdir(parents=True)
-    (home / "latest").symlink_to(run.folder.resolve())
-    command = [sys.executable, str(PROJECT / "plot.py"), "--scenario", run.scenario.name,
+    (home / "latest").symlink_to(folder.resolve())
+    (home / folder.resolve().name).symlink_to(folder.resolve())
+    command = [sys.executable, str(PROJECT / "plot.py"), "--scenario", name,
                "--results", str(scratch / "results"), "--figures", str(scratch / "figures")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        say(f"{run.folder}: not all is drawn, since plot.py failed: {last[0]}")
-    return stored(run, scratch / "figures")
+        say(f"{folder}: not all is drawn, since plot.py failed: {last[0]}")
+    return stored(name, scratch / "figures")
 
 
-def stored(run: Run, figures: Path) -> dict[str, bytes]:
-    """The PNG files of the run's scenario in a folder, by the figure's name."""
-    others = [name for name in scenarios.names() if name.startswith(f"{run.scenario.name}_")]
+def stored(scenario: str, figures: Path) -> dict[str, bytes]:
+    """The PNG files of a scenario in a folder, by the figure's name."""
+    others = [name for name in scenarios.names() if name.startswith(f"{scenario}_")]
     try:
-        return {path.stem.removeprefix(f"{run.scenario.name}_"): path.read_bytes()
-                for path in sorted(figures.glob(f"{run.scenario.name}_*.png"))
+        return {path.stem.removeprefix(f"{scenario}_"): path.read_bytes()
+                for path in sorted(figures.glob(f"{scenario}_*.png"))
                 if not any(path.stem.startswith(f"{name}_") for name in others)}
     except OSError as error:
         raise ReportError(f"{error.filename}: cannot be read: {error.strerror}") from error

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab import analysis, errors, markdown, runs, scenario as scenarios
+from lab import analysis, errors, markdown, runs, scenario as scenarios, study
 from lab.analysis import MissingCells
 from lab.command_line import Parser, run_main
 from lab.records import Record, RecordsError, read_records
+from lab.errors import FirstFlightError
 from lab.scenario import Scenario
+from lab.study import FETCHES, claim_of, findings_of, kind_of
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -52,6 +54,17 @@ def newest_whole(scenario: Scenario,
     return None
 
 
+def other(name: str, results: Path) -> markdown.Other:
+    """What a scenario that is not of fetches found in its newest whole run, if there is one."""
+    try:
+        folder = study.newest_whole(name, results)
+        return markdown.Other(name, claim_of(name), runs.read_facts(folder),
+                              tuple(findings_of(name, folder)))
+    except FirstFlightError as error:
+        say(str(error))
+        return markdown.Other(name, claim_of(name), {}, ())
+
+
 def say(message: str) -> None:
     print(f"results.py: {message}", file=sys.stderr)
 
@@ -60,14 +73,18 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     measured: list[markdown.Run] = []
     unmeasured: list[Scenario] = []
+    others: list[markdown.Other] = []
     for name in scenarios.names():
+        if kind_of(name) != FETCHES:
+            others.append(other(name, arguments.results))
+            continue
         scenario = scenarios.load(name)
         found = newest_whole(scenario, arguments.results)
         if found is None:
             unmeasured.append(scenario)
         else:
             measured.append((scenario, *found))
-    markdown.write(arguments.output, markdown.results(measured, unmeasured))
+    markdown.write(arguments.output, markdown.results(measured, unmeasured, others))
     for scenario in unmeasured:
         say(f"{scenario.name} has no whole run; measure it with"
             f" {analysis.command(scenario, ())}")

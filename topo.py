@@ -358,6 +358,13 @@ def route_commands(initcwnd: int, initrwnd: int, congestion_control: str) -> lis
     return [route.command for route in _routes(initcwnd, initrwnd, congestion_control)]
 
 
+def commands_of(job: dict[str, Any]) -> list[str]:
+    """What a trial installs and fetches, for a reader (lab.trial.Trial.job)."""
+    return [*shape_commands(Shape(**job["shape"])),
+            *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"]),
+            *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
+
+
 def _port_commands(port: str, delay_ms: float, rate_kbps: float,
                    queue_packets: int, loss_percent: float) -> list[str]:
     loss = f" loss random {loss_percent:g}%" if loss_percent else ""

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,15 +29,17 @@ class EngineCannot(EngineError):
 
 @dataclass(frozen=True)
 class Observation:
-    """What came back of one trial: the worker's JSON and the trial's packets.
+    """What came back of one trial: the worker's JSON and what was recorded.
 
     client_pcap, server_pcap: pcap records (without file header) of that trial.
+    files: by name, whatever else its bench kept.
     """
 
     trial_id: str
     content: dict[str, Any]
     client_pcap: bytes = b""
     server_pcap: bytes = b""
+    files: dict[str, bytes] = field(default_factory=dict)
 
 
 class JobFolder:
@@ -63,15 +65,16 @@ class JobFolder:
         return [json.loads(line) for line in whole]
 
     def observation(self, line: dict[str, Any]) -> Observation:
-        """A trial's line together with its packets."""
-        packets = {}
-        for side in SIDES:
-            place = line["captures"][side]
+        """A trial's line together with its packets and files."""
+        packets = {side: b"" for side in SIDES}
+        for side, place in line.get("captures", {}).items():
             if side not in self.captures:
                 self.captures[side] = (self.path / f"{side}.pcap").open("rb")
             self.captures[side].seek(place["offset"])
             packets[side] = self.captures[side].read(place["bytes"])
-        return Observation(line["trial"], line, packets["client"], packets["server"])
+        files = {name: (self.path / place).read_bytes()
+                 for name, place in line.get("files", {}).items()}
+        return Observation(line["trial"], line, packets["client"], packets["server"], files)
 
     def remove(self) -> None:
         for file in (self.lines, *self.captures.values()):

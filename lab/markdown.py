@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import analysis, comparison, published, table
+from lab import analysis, comparison, findings, published, table
 from lab.analysis import MissingCells, NothingCounts, Panel
 from lab.comparison import Recovery, Row
 from lab.errors import FirstFlightError
+from lab.findings import Finding
 from lab.records import Record
 from lab.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure, Scenario
 from lab.table import UNKNOWN, ends, number
 
 Run = tuple[Scenario, Sequence[Record], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Other:
+    """A scenario that is not of fetches: what its run.json says, {} without a run, and findings."""
+
+    name: str
+    claim: str
+    facts: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
 
 HEAD = f"""\
 # Results: measured beside published
@@ -39,16 +52,23 @@ n counts fetches.
 """
 
 
-def results(scenarios_with_records: Sequence[Run], unmeasured: Sequence[Scenario] = ()) -> str:
-    """The whole document. unmeasured: scenarios of which there is no whole run."""
+def results(scenarios_with_records: Sequence[Run], unmeasured: Sequence[Scenario] = (),
+            others: Sequence[Other] = ()) -> str:
+    """The whole document. unmeasured: scenarios of fetches of which there is no whole run."""
     described = [(scenario, facts, *_sections(scenario, records, facts))
                  for scenario, records, facts in scenarios_with_records]
     rows = [f"| [{scenario.name}](#{scenario.name}) | {_run(facts)} | {words} |"
             for scenario, facts, words, _ in described]
     rows += [f"| {scenario.name} | not measured: `{analysis.command(scenario, ())}` | |"
              for scenario in unmeasured]
+    rows += [f"| [{each.name}](#{each.name}) | {_run(each.facts)} | {findings.words(each.findings)} |"
+             if each.facts else
+             f"| {each.name} | not measured: `./run.sh --scenario {each.name}` | |"
+             for each in others]
     parts = [HEAD, "| scenario | measured | bars |\n|---|---|---|\n" + "\n".join(rows) + "\n"]
     parts += [text for _, _, _, text in described]
+    parts += [f"## {each.name}\n\n{each.claim}\n\n{findings.as_markdown(each.findings)}"
+              for each in others if each.facts]
     return "\n".join(parts)
 
 

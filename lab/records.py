@@ -3,6 +3,9 @@
 A row states what was asked (the trial's own columns), what was measured, what
 was seen on the wire, what the model predicts, and the verdict. An empty field
 means that the value could not be had.
+
+A record is a frozen dataclass with its trial, another one, first: Record for
+a fetch, and one for each other kind of scenario (AnyRecord).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 import time
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, TypeVar, get_type_hints, overload
 
 from lab.errors import FirstFlightError
 from lab.trial import Trial
@@ -78,9 +81,53 @@ class Record:
         return self.ok and self.verdict == PASS
 
 
-TRIAL_COLUMNS = tuple(column.name for column in fields(Trial))
-MEASURED_COLUMNS = tuple(column.name for column in fields(Record) if column.name != "trial")
-COLUMNS = TRIAL_COLUMNS + MEASURED_COLUMNS
+class AnyTrial(Protocol):
+    """What is asked, of whatever kind; `job` is how a worker reads it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def scenario(self) -> str: ...
+
+    def job(self) -> dict[str, Any]: ...
+
+
+class AnyRecord(Protocol):
+    """What is measured, of whatever kind."""
+
+    @property
+    def trial(self) -> Any: ...
+
+    @property
+    def ok(self) -> bool: ...
+
+    @property
+    def error(self) -> str: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def verdict_reason(self) -> str: ...
+
+
+R = TypeVar("R", bound=AnyRecord)
+
+
+def trial_class(record: type[Any]) -> type[Any]:
+    """The dataclass of the trials that a kind of record is of."""
+    kind: type[Any] = get_type_hints(record)["trial"]
+    return kind
+
+
+def columns_of(record: type[Any]) -> tuple[str, ...]:
+    """The columns of trials.csv for a kind of record: the trial's, then its own."""
+    return (tuple(column.name for column in fields(trial_class(record)))
+            + tuple(column.name for column in fields(record) if column.name != "trial"))
+
+
+COLUMNS = columns_of(Record)
 
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
@@ -94,20 +141,21 @@ class RecordFile:
     and that of the machine within SYNC_INTERVAL_S of the next one.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, record: type[Any] = Record) -> None:
         """Open or create it. A row cut short by a crash is cut away first."""
         self.path = path
+        self.columns = columns_of(record)
         complete = complete_bytes(path)
         self.synced = 0.0
         self.file: TextIO = path.open("a", newline="", encoding="utf-8")
         if complete == 0:
             self.file.truncate(0)
-            self._write(COLUMNS)
+            self._write(self.columns)
         else:
             self.file.truncate(complete)
 
-    def append(self, record: Record) -> None:
-        self._write([to_text(record_value(record, column)) for column in COLUMNS])
+    def append(self, record: AnyRecord) -> None:
+        self._write([to_text(record_value(record, column)) for column in self.columns])
 
     def close(self) -> None:
         self._sync()
@@ -126,9 +174,9 @@ class RecordFile:
         self.synced = time.monotonic()
 
 
-def record_value(record: Record, column: str) -> Any:
+def record_value(record: AnyRecord, column: str) -> Any:
     """The value of one column of trials.csv."""
-    return getattr(record.trial if column in TRIAL_COLUMNS else record, column)
+    return getattr(record.trial if hasattr(record.trial, column) else record, column)
 
 
 def complete_bytes(path: Path) -> int:
@@ -140,7 +188,15 @@ def complete_bytes(path: Path) -> int:
     return data.rfind(b"\n") + 1
 
 
-def read_records(path: Path) -> list[Record]:
+@overload
+def read_records(path: Path) -> list[Record]: ...
+
+
+@overload
+def read_records(path: Path, record: type[R]) -> list[R]: ...
+
+
+def read_records(path: Path, record: type[Any] = Record) -> list[Any]:
     """All whole rows of a trials.csv; a torn last line is dropped.
 
     Raises RecordsError where the file is missing, of another version (its
@@ -153,28 +209,30 @@ def read_records(path: Path) -> list[Record]:
     text = data[:data.rfind(b"\n") + 1].decode("utf-8", errors="replace")
     rows = csv.reader(io.StringIO(text))
     header = tuple(next(rows, ()))
-    if header != COLUMNS:
+    if header != columns_of(record):
         raise RecordsError(f"{path}: its columns are not this version's; measure again with"
                            " --fresh, or read it with the version that wrote it")
     records = []
+    trial = trial_class(record)
     for number, row in enumerate(rows, start=2):
         try:
-            records.append(parse_row(row))
+            records.append(parse_row(row, record, trial))
         except (ValueError, KeyError) as error:
             raise RecordsError(f"{path}, line {number}: {error}; delete that line to measure"
                                " its trial again") from error
     return records
 
 
-def parse_row(row: list[str]) -> Record:
+def parse_row(row: list[str], record: type[Any] = Record, trial: type[Any] = Trial) -> Any:
     """A record from the fields of one row. Raises ValueError."""
-    if len(row) != len(COLUMNS):
-        raise ValueError(f"{len(row)} fields, expected {len(COLUMNS)}")
-    named = dict(zip(COLUMNS, row))
-    trial = Trial(**{column.name: from_text(named[column.name], str(column.type))
-                     for column in fields(Trial)})
-    return Record(trial=trial, **{column.name: from_text(named[column.name], str(column.type))
-                                  for column in fields(Record) if column.name != "trial"})
+    columns = [column for kind in (trial, record) for column in fields(kind)
+               if column.name != "trial"]
+    if len(row) != len(columns):
+        raise ValueError(f"{len(row)} fields, expected {len(columns)}")
+    values = {column.name: from_text(text, str(column.type))
+              for column, text in zip(columns, row)}
+    asked = {column.name: values.pop(column.name) for column in fields(trial)}
+    return record(trial=trial(**asked), **values)
 
 
 def to_text(value: Any) -> str:

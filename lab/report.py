@@ -12,7 +12,6 @@ import base64
 import json
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from typing import Any
 
 import jinja2
 
-from lab import (analysis, comparison, model, population_analysis, published, runs,
+from lab import (analysis, comparison, model, population_analysis, published, report_facts, runs,
                  scenario as scenarios, stats, table, wire)
 from lab.analysis import Bucket, Panel
 from lab.comparison import REPRODUCED, Row
@@ -147,12 +146,6 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Fact:
-    name: str
-    value: str
-
-
-@dataclass(frozen=True)
 class Run:
     """One run folder as it was read."""
 
@@ -192,13 +185,18 @@ class Run:
 
 # Reading a run -------------------------------------------------------------------
 
-def read_run(folder: Path) -> Run:
-    """Read run.json and trials.csv. Raises FirstFlightError where they are not whole."""
-    facts = _read_facts(folder / runs.RUN_JSON)
-    name = facts.get("scenario")
+def scenario_of(folder: Path) -> str:
+    """The name of a run's scenario. Raises ReportError where run.json does not say."""
+    name = _read_facts(folder / runs.RUN_JSON).get("scenario")
     if not isinstance(name, str):
         raise ReportError(f"{folder / runs.RUN_JSON}: names no scenario; it is not a run of ours,"
                           " or it was stopped before it began")
+    return name
+
+
+def read_run(folder: Path) -> Run:
+    """Read run.json and trials.csv. Raises FirstFlightError where they are not whole."""
+    name, facts = scenario_of(folder), _read_facts(folder / runs.RUN_JSON)
     scenario = scenarios.load(name)
     records = read_records(folder / runs.TRIALS_CSV)
     if not records:
@@ -245,7 +243,8 @@ def page(run: Run, drawings: Mapping[str, bytes]) -> str:
         statements=statements(run, panels.values()),
         changes=changes(run) if not panels else None, trials=trials(run),
         checks=checks(run), failures=failures(run), causes=causes(run),
-        charts=charts(run), facts=provenance(run), sysctls=sysctls(run))
+        charts=charts(run), facts=report_facts.provenance(run.facts, run.scenario.name, run.path,
+                                       run.scenario.text), sysctls=sysctls(run))
 
 
 def write(run: Run, drawings: Mapping[str, bytes]) -> Path:
@@ -1076,74 +1075,17 @@ def _plain_tick(value: float) -> str:
 
 # Provenance ----------------------------------------------------------------------
 
-def provenance(run: Run) -> list[Fact]:
-    """What run.json says, in a reader's order; what it does not say is left out."""
-    facts = run.facts
-    machine, tools, project = (_mapping(facts.get(key)) for key in
-                               ("machine", "tools", "project"))
-    engine = {"uml": "User-Mode Linux guest", "host": "this machine's kernel"}.get(
-        str(facts.get("engine")), _text(facts.get("engine")))
-    virtual = {True: ", virtual time", False: ", real time"}.get(facts.get("virtual_time") is True)
-    rows = [
-        ("command", command(run)), ("run", run.path),
-        ("state", facts.get("state")),
-        ("kernel under test", facts.get("kernel") or machine.get("kernel")),
-        ("engine", f"{engine}{virtual or ''}" if engine else ""),
-        ("network time", _seconds(facts.get("emulated_s"))),
-        ("wall time", _seconds(facts.get("wall_s"))), ("started", facts.get("started_at")),
-        ("finished", facts.get("finished_at")), ("seed", facts.get("seed")),
-        ("jobs", facts.get("jobs")), ("machine", machine.get("system")),
-        ("machine's kernel", machine.get("kernel")),
-        ("processor", _joined(machine.get("processor"),
-                                   f"{machine['cpus']} cores" if machine.get("cpus") else "")),
-        *((name, value) for name, value in sorted(tools.items())),
-        ("commit", _joined(project.get("commit"), "with local changes"
-                           if project.get("changed") else "")),
-        ("scenario file", f"scenarios/{run.scenario.name}.toml"
-         + ("" if facts.get("scenario_file", run.scenario.text) == run.scenario.text
-            else ", changed since the run")),
-    ]
-    return [Fact(name, _text(value)) for name, value in rows if _text(value)]
-
-
-def command(run: Run) -> str:
-    """The command line that measures this again; where its files went is left out."""
-    arguments = [str(word) for word in run.facts.get("arguments") or []]
-    kept = [word for place, word in enumerate(arguments)
-            if not word.startswith(("--results", "--figures"))
-            and not (place and arguments[place - 1] in ("--results", "--figures"))]
-    if not any(word.startswith("--scenario") for word in kept):
-        kept = ["--scenario", run.scenario.name, *kept]
-    return f"./run.sh {shlex.join(kept)}"
-
-
 def sysctls(run: Run) -> Table | None:
     """The TCP settings of both hosts; None where run.json has none."""
-    hosts = {str(host): _mapping(values) for host, values in
-             sorted(_mapping(run.facts.get("sysctls")).items())}
+    hosts = {str(host): report_facts.mapping(values) for host, values in
+             sorted(report_facts.mapping(run.facts.get("sysctls")).items())}
     names = sorted({name for values in hosts.values() for name in values})
     if not names:
         return None
     return Table("TCP settings", (Column("sysctl", is_text=True),
                                   *(Column(host, is_text=True) for host in hosts)),
-                 tuple((name, *(_text(values.get(name)) for values in hosts.values()))
+                 tuple((name, *(report_facts.text(values.get(name)) for values in hosts.values()))
                        for name in names))
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _joined(*parts: Any) -> str:
-    return ", ".join(_text(part) for part in parts if part)
-
-
-def _seconds(value: Any) -> str:
-    return f"{value:g} s" if isinstance(value, (int, float)) else ""
 
 
 # Numbers as text -----------------------------------------------------------------

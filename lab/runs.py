@@ -11,15 +11,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from lab.errors import FirstFlightError
-from lab.records import COLUMNS, Record, RecordFile, RecordsError, read_records
-from lab.trial import Trial
+from lab.records import (AnyRecord, AnyTrial, Record, RecordFile, RecordsError, columns_of,
+                         read_records)
 
 RUN_JSON = "run.json"
 TRIALS_CSV = "trials.csv"
@@ -30,12 +30,14 @@ RUNNING, COMPLETE = "running", "complete"
 class Run:
     """One run folder, locked by the process that measures into it.
 
-    facts: the content of run.json. records: what it holds already.
+    facts: the content of run.json. records: what it holds already, all of
+    one kind.
     """
 
     folder: Path
     facts: dict[str, Any]
-    records: list[Record]
+    kind: type[Any]
+    records: list[AnyRecord]
     resumed: bool
     _lock: int
 
@@ -44,13 +46,13 @@ class Run:
         """Where engines put what is theirs; gone when the run is closed."""
         return self.folder / "work"
 
-    def missing(self, trials: Iterable[Trial]) -> list[Trial]:
+    def missing(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
         """The trials that have no record yet, in the order given."""
         measured = {record.trial for record in self.records}
         return [trial for trial in trials if trial not in measured]
 
     def open_records(self) -> RecordFile:
-        return RecordFile(self.folder / TRIALS_CSV)
+        return RecordFile(self.folder / TRIALS_CSV, self.kind)
 
     def point_latest(self) -> None:
         """Let `latest` name this run: not before it holds something."""
@@ -75,23 +77,23 @@ class Run:
         os.close(self._lock)
 
 
-def open_run(results: Path, scenario: str, engine: str, trials: list[Trial],
-             fresh: bool) -> Run:
+def open_run(results: Path, scenario: str, engine: str, trials: Sequence[AnyTrial],
+             fresh: bool, kind: type[Any] = Record) -> Run:
     """The newest unfinished run of exactly these trials, or a new one.
 
-    A run that another process is still measuring is left alone. Raises
+    kind: of their records. A run that another process is still measuring is left alone. Raises
     FirstFlightError where the folder cannot be written.
     """
     home = results / scenario
-    identity = selection_hash(trials)
+    identity = selection_hash(trials, kind)
     try:
         home.mkdir(parents=True, exist_ok=True)
         if not fresh:
             for folder in newest_first(home):
-                run = _resume(folder, engine, identity)
+                run = _resume(folder, engine, identity, kind)
                 if run is not None:
                     return run
-        return _create(home, engine, identity)
+        return _create(home, engine, identity, kind)
     except OSError as error:
         raise FirstFlightError(f"{error.filename or home}: {error.strerror}: results cannot be"
                                " written there") from error
@@ -103,9 +105,9 @@ def newest_first(home: Path) -> list[Path]:
                    and not folder.is_symlink()), reverse=True)
 
 
-def selection_hash(trials: list[Trial]) -> str:
+def selection_hash(trials: Sequence[AnyTrial], kind: type[Any] = Record) -> str:
     """Names a set of trials and the columns they are recorded in."""
-    text = "\n".join([*COLUMNS, *sorted(trial.id for trial in trials)])
+    text = "\n".join([*columns_of(kind), *sorted(trial.id for trial in trials)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -122,7 +124,7 @@ def now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _resume(folder: Path, engine: str, identity: str) -> Run | None:
+def _resume(folder: Path, engine: str, identity: str, kind: type[Any]) -> Run | None:
     facts = read_facts(folder)
     if (facts.get("state"), facts.get("engine"), facts.get("selection")) \
             != (RUNNING, engine, identity):
@@ -131,22 +133,22 @@ def _resume(folder: Path, engine: str, identity: str) -> Run | None:
     if lock is None:
         return None
     try:
-        records = read_records(folder / TRIALS_CSV)
+        records = read_records(folder / TRIALS_CSV, kind)
     except RecordsError:
         os.close(lock)
         return None  # its header was never written, or it is damaged: leave it, begin anew
     shutil.rmtree(folder / "work", ignore_errors=True)
-    return Run(folder, facts, records, True, lock)
+    return Run(folder, facts, kind, records, True, lock)
 
 
-def _create(home: Path, engine: str, identity: str) -> Run:
+def _create(home: Path, engine: str, identity: str, kind: type[Any]) -> Run:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
     folder = home / f"{stamp}-{engine}"
     folder.mkdir()
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
     facts = {"state": RUNNING, "engine": engine, "selection": identity, "started_at": now_text()}
-    run = Run(folder, facts, [], False, lock)
+    run = Run(folder, facts, kind, [], False, lock)
     run.save()
     return run
 

@@ -26,7 +26,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-SCENARIO_KEYS = ("title", "source", "sysctls", "defaults", "sweep", "axis", "figure",
+SCENARIO_KEYS = ("kind", "title", "source", "sysctls", "defaults", "sweep", "axis", "figure",
                  "claim", "raw", "population")
 DEFAULT_KEYS = ("response_bytes", "initcwnd", "initrwnd", "congestion_control", "client",
                 "repeat", "repeat_with_loss", "queue_packets", "loss_percent", "uplink")

@@ -78,7 +78,7 @@ class Trial:
 
     def job(self) -> dict[str, Any]:
         """The trial as the worker reads it."""
-        return {"id": self.id, "initcwnd": self.initcwnd, "initrwnd": self.initrwnd,
+        return {"kind": "fetch", "id": self.id, "initcwnd": self.initcwnd, "initrwnd": self.initrwnd,
                 "congestion_control": self.congestion_control, "client": self.client,
                 "paths": self._paths(), "deadline_s": self.deadline_s,
                 "shape": {"rtt_ms": self.rtt_ms, "bandwidth_kbps": self.bandwidth_kbps,

@@ -10,7 +10,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parent.parent.parent
 OWN = {"engines", "lab", "topo", "server", "client", "experiment", "plot", "plot_population",
        "report", "results", "benchmarks"}
-FILES = [path for pattern in ("*.py", "engines/**/*.py", "lab/*.py")
+FILES = [path for pattern in ("*.py", "engines/**/*.py", "lab/**/*.py")
          for path in sorted(PROJECT.glob(pattern))]
 
 
@@ -35,7 +35,7 @@ def test_imports_go_one_way(path: Path) -> None:
     if place.parts[0] == "engines":
         assert not names & (OWN - {"engines", "topo"}), "engines know no results and no verdicts"
     if "mininet" in names:
-        assert place.name in ("topo.py", "worker.py"), "Mininet stays in topo and the worker"
+        assert place.name in ("topo.py", "bench.py"), "Mininet stays in topo and the bench"
     if "matplotlib" in names:
         assert place.name in ("plot.py", "plot_population.py"), "drawing stays in plot"
     assert not names & {"experiment"}, "nothing imports experiment"

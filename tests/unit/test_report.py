@@ -397,7 +397,7 @@ def test_a_run_is_drawn_from_its_own_records(scenario: Scenario, records: list[R
     pytest.importorskip("matplotlib")
     older = save(a_run(scenario, records), tmp_path / "zhao2019" / "20260101-uml")
     (tmp_path / "scratch").mkdir()
-    drawings = report_command.drawn(report.read_run(older), tmp_path / "scratch")
+    drawings = report_command.drawn("zhao2019", older, tmp_path / "scratch")
     assert sorted(drawings) == sorted(figure.name for figure in scenario.figures)
     assert all(drawing.startswith(b"\x89PNG\r\n") for drawing in drawings.values())
 

@@ -1,0 +1,96 @@
+"""What every bench shares. A bench is one network with its programs, on which trials run.
+
+The worker drives it: `prepare`, `measure` and `kept` for each trial, `close`
+at the end. There is a bench for each kind of trial; `kind` in its job names
+it (engines/worker.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from mininet.node import Node
+
+# What the tools may need on top of what the network takes.
+TOOL_DEADLINE_S = 30.0
+
+
+class WorkerError(Exception):
+    """A tool of the worker's did not do its part."""
+
+
+class Bench(Protocol):
+    """One network with its programs. Built from (folder, project, sysctls, alive).
+
+    folder: where files for the engine go. alive: to be called now and then in
+    a trial that takes long, so that the engine knows that nothing hangs.
+    sysctls: by host, what its kernel has.
+    """
+
+    sysctls: dict[str, dict[str, str]]
+
+    def prepare(self, trial: dict[str, Any]) -> None:
+        """Shape the network for a trial. Raises NetworkError, WorkerError."""
+
+    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+        """Run the trial; what is seen goes into `observation`, also when it raises."""
+
+    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+        """Places of what was recorded: "captures" by side, "files" by name (engines/job.py)."""
+
+    def close(self) -> None:
+        """End the programs and the network."""
+
+
+BenchMaker = Callable[[Path, Path, dict[str, str], Callable[[], None]], Bench]
+
+
+class LineProcess:
+    """A process that answers in JSON lines."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        self.name = name
+        self.process = process
+        self.buffer = b""
+
+    @classmethod
+    def python(cls, node: Node, program: Path, *arguments: str) -> LineProcess:
+        """Start one of the project's programs on a host.
+
+        -S -E: nothing but the standard library is needed, and starting is quicker.
+        """
+        return cls(program.name, node.popen(
+            [sys.executable, "-S", "-E", str(program), *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None))
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError as error:
+            raise WorkerError(f"{self.name} has ended: {error}") from error
+
+    def receive(self, deadline_s: float, awaited: str) -> dict[str, Any]:
+        """The next line. Raises WorkerError naming what was awaited."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + deadline_s
+        while b"\n" not in self.buffer:
+            wait_s = max(0.0, deadline - time.monotonic())
+            if not select.select([self.process.stdout], [], [], wait_s)[0]:
+                raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")
+            chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise WorkerError(f"{self.name} ended while {awaited} was awaited")
+            self.buffer += chunk
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -1,0 +1,80 @@
+"""The bench of single fetches: the star, one client, one server, a tap at either end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engines.bench import TOOL_DEADLINE_S, LineProcess
+from engines.tap import Tap, open_capture
+from topo import SERVER_IP, Shape, Star
+
+# After the last byte: FINs and ACKs, up to a late SYN's answer.
+DRAIN_DEADLINE_S = 300.0
+
+
+class FetchBench:
+    """Fetches, one at a time, with every packet of theirs. See engines.bench.Bench."""
+
+    def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
+                 alive: Callable[[], None]) -> None:
+        self.star = Star(sysctls)
+        self.sysctls = self.star.sysctls
+        self.server = LineProcess.python(self.star.server, project / "server.py")
+        self.client = LineProcess.python(self.star.client, project / "client.py")
+        self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
+                     "server": Tap(self.star.server.pid, "server-eth0")}
+        self.server.receive(TOOL_DEADLINE_S, "listening socket")
+        self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
+
+    def prepare(self, trial: dict[str, Any]) -> None:
+        self.star.shape(Shape(**trial["shape"]))
+        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
+
+    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+        for tap in self.taps.values():
+            tap.discard()
+        observation["fetch"] = self._fetch(trial)
+        observation["server"] = self._server_lines(trial, observation["fetch"])
+        self.star.drain(DRAIN_DEADLINE_S)
+
+    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+        return {"captures": {side: self._save(side) for side in self.taps}}
+
+    def close(self) -> None:
+        for capture in self.captures.values():
+            capture.close()
+        for program in (self.server, self.client):
+            program.process.kill()
+        self.star.stop()
+
+    def _fetch(self, trial: dict[str, Any]) -> dict[str, Any]:
+        deadline_s = trial["deadline_s"]
+        self.client.send({"program": trial["client"], "deadline_s": deadline_s,
+                          "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
+        answer = self.client.receive(deadline_s + TOOL_DEADLINE_S, "end of the fetch")
+        fetch: dict[str, Any] = answer["fetches"][-1]
+        return fetch
+
+    def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
+        """The server's report on the response, once it saw the connection's end."""
+        said: dict[str, Any] = {}
+        if not fetch["ok"] and not fetch.get("port"):
+            return said  # never connected: the server has nothing to say
+        while True:
+            line = self.server.receive(trial["deadline_s"] + TOOL_DEADLINE_S,
+                                       "end of the connection")
+            if line["event"] == "response":
+                said = line
+            elif line["event"] == "closed":
+                if line["error"]:
+                    said["error"] = line["error"]
+                return said
+
+    def _save(self, side: str) -> dict[str, int]:
+        capture = self.captures[side]
+        offset = capture.tell()
+        packets = self.taps[side].save(capture)
+        capture.flush()
+        return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}

@@ -1,0 +1,171 @@
+"""Studies: scenarios of any kind made ready to be measured and analysed.
+
+There are three kinds, named by `kind` in the scenario's file:
+
+    "fetches" (the default)  one transfer at a time on the star (lab.scenario)
+    "load"                   many connections on a shared link (lab.load)
+    "trace"                  one connection's window over time (lab.trace)
+
+experiment.py measures a Study and need not know its kind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lab import runs, scenario as scenarios
+from lab.errors import FirstFlightError, UsageError
+from lab.findings import Finding
+from lab.records import AnyRecord, AnyTrial, Record
+from lab.scenario import SCENARIOS, Overrides, Scenario
+from lab.toml_file import nearest, toml_fault
+from lab.trial import Trial
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FETCHES, LOAD, TRACE = "fetches", "load", "trace"
+KINDS = (FETCHES, LOAD, TRACE)
+
+# For --dry-run, from runs on two cores: what a fetch costs in a guest, what
+# the host engine spends around it.
+GUEST_FETCH_S = {"curl": 0.05, "wget": 0.04, "libcurl": 0.017}
+HOST_OVERHEAD_S = 0.3
+
+
+class Seen(Protocol):
+    """What an engine brings back of a trial (engines.job.Observation)."""
+
+    @property
+    def trial_id(self) -> str: ...
+
+    @property
+    def content(self) -> dict[str, Any]: ...
+
+    @property
+    def client_pcap(self) -> bytes: ...
+
+    @property
+    def server_pcap(self) -> bytes: ...
+
+    @property
+    def files(self) -> dict[str, bytes]: ...
+
+
+@dataclass(frozen=True)
+class Study:
+    """One scenario, what to measure of it, and how that is judged and told.
+
+    source: who published it; text: the scenario's file. trials, record: what is measured, and the class
+    of its records. whole: whether these trials are all that the figures need.
+    judge: (trial, what was seen, whether in virtual time) → record.
+    tables: (records, run folder, whether in virtual time) → text.
+    guest_s, network_s: wall seconds of a trial in a guest, and on a network
+    in real time, roughly. all_captures: every trial's packets are kept.
+    """
+
+    name: str
+    kind: str
+    title: str
+    claim: str
+    source: str
+    text: str
+    sysctls: dict[str, str]
+    trials: Sequence[AnyTrial]
+    record: type[Any]
+    whole: bool
+    judge: Callable[[Any, Seen, bool], AnyRecord]
+    tables: Callable[[Sequence[Any], Path, bool], str]
+    guest_s: Callable[[Any], float]
+    network_s: Callable[[Any], float]
+    all_captures: bool = False
+
+
+def kind_of(name: str) -> str:
+    """The kind of a scenario. Raises UsageError where there is no such scenario."""
+    known = scenarios.names()
+    if name not in known:
+        raise UsageError(f"unknown scenario {name!r}{nearest(name, known)}; known:"
+                         f" {', '.join(known) or 'none'}")
+    path = SCENARIOS / f"{name}.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+        kind = tomllib.loads(text).get("kind", FETCHES)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"scenarios/{path.name}: cannot be read: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"scenarios/{path.name}: {toml_fault(error, text)}") from error
+    if kind not in KINDS:
+        raise UsageError(f"scenarios/{path.name}: kind: unknown {kind!r}"
+                         f"{nearest(str(kind), KINDS)}; known: {', '.join(KINDS)}")
+    return str(kind)
+
+
+def claim_of(name: str) -> str:
+    """The first line of a scenario's file: its claim in one sentence."""
+    if kind_of(name) == FETCHES:
+        return scenarios.load(name).claim
+    return study_of(name).claim
+
+
+def study_of(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> Study:
+    """A scenario with what the command line says in place of it. Raises UsageError."""
+    kind = kind_of(name)
+    if kind == FETCHES:
+        return _of_fetches(name, overrides, seed)
+    raise UsageError(f"{name}: scenarios of kind {kind!r} cannot be measured yet")
+
+
+def findings_of(name: str, folder: Path) -> list[Finding]:
+    """What a whole run of a scenario found; not for fetches, whose panels are their own."""
+    raise UsageError(f"{name}: has no findings")
+
+
+def newest_whole(name: str, results: Path) -> Path:
+    """The newest complete run of a scenario that is not of fetches and not of a part of it.
+
+    Raises FirstFlightError that names the command where there is none.
+    """
+    for folder in runs.newest_first(results / name):
+        facts = runs.read_facts(folder)
+        if facts.get("state") == runs.COMPLETE and not facts.get("partial"):
+            return folder
+    raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
+                           f" ./run.sh --scenario {name}")
+
+
+def _of_fetches(name: str, overrides: Overrides, seed: int) -> Study:
+    scenario = scenarios.load(name)
+    whole = scenarios.covers(scenario, overrides)
+    return Study(
+        name=name, kind=FETCHES, title=scenario.title, claim=scenario.claim,
+        source=scenario.source, text=scenario.text, sysctls=scenario.sysctls, trials=scenarios.expand(scenario, overrides, seed),
+        record=Record, whole=whole,
+        judge=lambda trial, seen, exact: _judge_fetch(trial, seen, exact, scenario.sysctls),
+        tables=lambda records, _, exact: _fetch_tables(scenario, records, whole, exact),
+        guest_s=lambda trial: GUEST_FETCH_S[trial.client], network_s=_fetch_s)
+
+
+def _judge_fetch(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str]) -> Record:
+    from lab.verify import judge
+    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
+                 sysctls=sysctls)
+
+
+def _fetch_tables(scenario: Scenario, records: Sequence[Record], whole: bool,
+                  exact: bool) -> str:
+    from lab import table
+    return (table.of_scenario(scenario, records, deterministic=exact) if whole
+            else table.of_cells(records))
+
+
+def _fetch_s(trial: Trial) -> float:
+    """Handshake, request, two more round trips, and the FINs."""
+    return (HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
+            + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
