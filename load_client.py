@@ -28,7 +28,6 @@ import csv
 import errno
 import itertools
 import json
-import math
 import os
 import random
 import select
@@ -195,14 +194,14 @@ def response_bytes(head: bytes) -> int:
 
 
 def size_at(points: list[list[float]], share: float) -> int:
-    """The response size at a share of the distribution: between points, log-linear in bytes."""
+    """The response size at a share of the distribution: straight lines between its points."""
     below_share, below_bytes = 0.0, points[0][1]
     for at_share, at_bytes in points:
-        if share <= at_share:
+        if share < at_share:
             part = (share - below_share) / (at_share - below_share)
-            return max(1, round(below_bytes * math.exp(part * math.log(at_bytes / below_bytes))))
+            return max(1, round(below_bytes + part * (at_bytes - below_bytes)))
         below_share, below_bytes = at_share, at_bytes
-    return round(below_bytes)
+    return max(1, round(below_bytes))
 
 
 def lines() -> Iterator[str]:

@@ -464,16 +464,14 @@ class Dumbbell:
                    via=f"{CLIENT_SIDE}.254").install(tool)
             tool.close()
 
-    def set_pacing(self, paced: bool) -> None:
-        """The fq qdisc on every server's interface, which paces what TCP sends; or none."""
+    def set_pacing(self) -> None:
+        """The fq qdisc on every server's interface, which paces what TCP sends."""
         for server in self.servers:
             interface = f"{server.name}-eth0"
-            verb = f"replace dev {interface} root fq" if paced else f"del dev {interface} root"
-            server.cmd(f"tc qdisc {verb}")
-            shown = server.cmd(f"tc qdisc show dev {interface}")
-            if paced != (" fq " in f" {shown} "):
-                raise NetworkError(f"{interface} has the queue {shown.strip()}, asked"
-                                   f" {'fq' if paced else 'none'}")
+            shown = server.cmd(f"tc qdisc replace dev {interface} root fq;"
+                               f" tc qdisc show dev {interface}")
+            if "qdisc fq " not in shown:
+                raise NetworkError(f"{interface} has the queue {shown.strip()}, asked fq")
 
     def bottleneck(self) -> dict[str, int]:
         """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
@@ -561,10 +559,24 @@ def route_commands(initcwnd: int, initrwnd: int, congestion_control: str) -> lis
 
 
 def commands_of(job: dict[str, Any]) -> list[str]:
-    """What a trial installs and fetches, for a reader (lab.trial.Trial.job)."""
+    """What a trial installs and fetches, for a reader of its job (engines/worker.py)."""
+    if job["kind"] == "load":
+        return dumbbell_commands_of(job)
     return [*shape_commands(Shape(**job["shape"])),
             *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"]),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
+
+
+def dumbbell_commands_of(job: dict[str, Any]) -> list[str]:
+    """What a load run installs and generates."""
+    routes = [_Route(f"{CLIENT_SIDE}.{number}", "server1-eth0",
+                     {"initcwnd": window, "congestion": job["congestion_control"]},
+                     via=f"{SERVER_SIDE}.254").command
+              for number, window in enumerate(job["initcwnd"], start=1)]
+    traffic = [f"load_client.py on client{number}: {each['arrivals_per_s']:.2f} arrivals a second,"
+               f" {each['connections']} connections each"
+               for number, each in enumerate(job["traffic"], start=1)]
+    return [*dumbbell_commands(DumbbellShape(**job["shape"])), *routes, *traffic]
 
 
 def _port_commands(port: str, delay_ms: float, rate_kbps: float,

@@ -33,6 +33,9 @@ def bench_of(kind: str) -> BenchMaker:
     if kind == "fetch":
         from engines.fetch_bench import FetchBench
         return FetchBench
+    if kind == "load":
+        from engines.load_bench import LoadBench
+        return LoadBench
     raise WorkerError(f"there is no bench for trials of kind {kind!r}")
 
 

@@ -67,7 +67,8 @@ class Study:
     judge: (trial, what was seen, whether in virtual time) → record.
     tables: (records, run folder, whether in virtual time) → text.
     guest_s, network_s: wall seconds of a trial in a guest, and on a network
-    in real time, roughly. all_captures: every trial's packets are kept.
+    in real time, roughly. all_captures: every trial's packets are kept;
+    kept_files: what is kept of what a trial's bench left.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Study:
     guest_s: Callable[[Any], float]
     network_s: Callable[[Any], float]
     all_captures: bool = False
+    kept_files: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict
 
 
 def kind_of(name: str) -> str:
@@ -119,11 +121,17 @@ def study_of(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> St
     kind = kind_of(name)
     if kind == FETCHES:
         return _of_fetches(name, overrides, seed)
+    if kind == LOAD:
+        from lab.load.study import study
+        return study(name, overrides, seed)
     raise UsageError(f"{name}: scenarios of kind {kind!r} cannot be measured yet")
 
 
 def findings_of(name: str, folder: Path) -> list[Finding]:
     """What a whole run of a scenario found; not for fetches, whose panels are their own."""
+    if kind_of(name) == LOAD:
+        from lab.load.study import findings_of as of_load
+        return of_load(name, folder)
     raise UsageError(f"{name}: has no findings")
 
 
