@@ -45,6 +45,7 @@ COLUMNS = ("id", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_byte
            "error")
 OK, FAILED, OPEN = "ok", "failed", "open"
 READ_BYTES = 1 << 20
+FIRST_PORT = 1024
 EARLY = 0.998  # of a timeout, see ExactSelector
 _NO_LINGER = struct.pack("=ii", 1, 0)
 
@@ -111,6 +112,9 @@ class Generator:
         self.rows: list[tuple[object, ...]] = []
         self.open: set[Connection] = set()
         self.buffer = bytearray(READ_BYTES)
+        # Chosen here, since the kernel draws them at random: what hashes ports
+        # (fair queues, samples of packets) is then the same in every run.
+        self.ports = itertools.cycle(range(FIRST_PORT, 1 << 16))
 
     async def run(self) -> None:
         """Generate until the end; what is open then is recorded as open and reset."""
@@ -134,11 +138,23 @@ class Generator:
         self.open.add(connection)
         # Woken when all is here, not for every segment.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+        self._bind(opened)
         code = opened.connect_ex((next(self.servers), self.task.port))
         if code == errno.EINPROGRESS:
             self.loop.add_writer(opened, self._connected, connection)
         else:
             self._end(connection, FAILED, os.strerror(code))
+
+    def _bind(self, opened: socket.socket) -> None:
+        """Give a socket the next port that is not still in use."""
+        for port in itertools.islice(self.ports, (1 << 16) - FIRST_PORT):
+            try:
+                opened.bind(("0.0.0.0", port))
+                return
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+        raise OSError(errno.EADDRNOTAVAIL, "every port is in use")
 
     def _connected(self, connection: Connection) -> None:
         self.loop.remove_writer(connection.socket)
