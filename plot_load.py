@@ -227,7 +227,8 @@ def hit_figure(scenario: LoadScenario, runs: Runs) -> Figure:
         plain(axes, AXIS_NAMES[runs.figure.by], "mean completion time (ms)")
         axes.set_title(title, fontsize=10, color=INK)
         axes.set_xticks(range(len(labels)), labels, fontsize=8)
-        axes.legend(fontsize=8, frameon=False, loc="upper left")
+        axes.set_ylim(top=axes.get_ylim()[1] * 1.12)  # room for the legend
+        axes.legend(fontsize=8, frameon=False, loc="upper left", ncols=2)
     return drawn
 
 

@@ -31,7 +31,7 @@ def findings(scenario: LoadScenario, records: Sequence[LoadRecord], folder: Path
         claims = [claim for claim in scenario.claims if claim.figure == figure.name]
         try:
             runs = Runs.of(figure, records, folder)
-            answers = mix_answers(runs) if figure.kind == MIX else ()
+            answers = ANSWERS[figure.kind](runs) if figure.kind in ANSWERS else ()
             found.append(Finding(figure.name, figure.title, tables(runs), (
                 *(statement(runs, claim) for claim in claims), *answers)))
         except MissingRuns as error:
@@ -226,6 +226,19 @@ def mix_answers(runs: Runs) -> tuple[Statement, ...]:
                     f"{estimated(within.percent, 1)} % by a comparison within the mix,"
                     f" {estimated(apart.percent, 1)} % between runs where everybody has it."))
     return tuple(answers)
+
+
+def hit_answers(runs: Runs) -> tuple[Statement, ...]:
+    """What the same arrivals took, those that either window hit."""
+    base, experiment = runs.figure.windows[:2]
+    parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
+             for hit in analysis.hits(runs) if hit.same is not None]
+    return (Statement(
+        f"But a larger window hits other transfers, too. Of the same arrivals, hit under either"
+        f" window, IW {experiment} saves against IW {base}:", ", ".join(parts) + "."),)
+
+
+ANSWERS = {MIX: mix_answers, HIT: hit_answers}
 
 
 def _unsigned(found: Estimate) -> str:
