@@ -11,7 +11,8 @@ The URLs of one request are fetched in order on one connection. Times are
 curl's: connect_ms to the end of the handshake, first_byte_ms to the first byte
 of the response, total_ms to its last. The program "libcurl" is curl's library
 inside this process (pycurl): the same transfer without the process, for many
-thousands of them. wget tells no times: its total_ms is how long the process
+thousands of them; with "think_s", a number for each URL, it waits that long
+before each. wget tells no times: its total_ms is how long the process
 ran, for all the URLs together.
 """
 
@@ -25,11 +26,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "HOME": "/nonexistent"}
+
+
+# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN, default 118 s).
+KEPT_S = 24 * 3600
 
 
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
@@ -69,8 +75,12 @@ def judged(answer: dict[str, Any], reason: str) -> dict[str, Any]:
     return {**answer, "ok": True, "error": ""}
 
 
-def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
-    """Fetch with libcurl in this process; one answer per URL, in order."""
+def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
+                       think_s: Sequence[float] = ()) -> list[dict[str, Any]]:
+    """Fetch with libcurl in this process; one answer per URL, in order.
+
+    think_s: how long to wait before each of them; deadline_s is for each.
+    """
     import site
     site.main()  # started with -S, for speed: only this needs Debian's packages
     import pycurl
@@ -79,10 +89,16 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path) -> list
     handle.setopt(pycurl.TIMEOUT_MS, int(deadline_s * 1000))
     handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
     handle.setopt(pycurl.PROXY, "")
+    handle.setopt(pycurl.MAXAGE_CONN, KEPT_S)
     if len(urls) == 1:
         handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
     try:
-        return [libcurl_answer(handle, url) for url in urls]
+        answers = []
+        for number, url in enumerate(urls):
+            if number < len(think_s):
+                time.sleep(think_s[number])
+            answers.append(libcurl_answer(handle, url))
+        return answers
     finally:
         handle.close()
 
@@ -160,8 +176,12 @@ def milliseconds(seconds: float) -> float:
 
 def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     program = request["program"]
+    urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
-        fetches = PROGRAMS[program](request["urls"], float(request["deadline_s"]), folder)
+        if "think_s" in request:
+            fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"])
+        else:
+            fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):
         fetches = [failure(f"{program} is not installed") for _ in request["urls"]]
     return {"fetches": fetches}

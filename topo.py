@@ -106,6 +106,20 @@ class Shape:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class RouteOptions:
+    """What else a trial may ask of the two routes; nothing by default.
+
+    rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
+    window_bytes: the most that the client advertises, 0 for what its buffers allow.
+    quickack: the client acknowledges every segment at once.
+    """
+
+    rto_min_ms: int = 0
+    window_bytes: int = 0
+    quickack: bool = False
+
+
 class BatchTool:
     """A `tc` or `ip` that stays open and answers command after command.
 
@@ -227,7 +241,7 @@ class Star:
         self.client_ip = BatchTool(self.client, "ip")
         self.server_ip = BatchTool(self.server, "ip")
         self.shaped: Shape | None = None
-        self.routed: tuple[int, int, str] | None = None
+        self.routed: tuple[int, int, str, RouteOptions] | None = None
 
     def shape(self, shape: Shape) -> None:
         """Install the shape on both ports of the switch.
@@ -253,20 +267,35 @@ class Star:
                       shape.queue_packets, 0.0)
         self.shaped = shape
 
-    def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str) -> None:
+    def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
+                   options: RouteOptions = RouteOptions()) -> None:
         """Set initcwnd and congestion control on the server's route, initrwnd on the client's.
 
         The kernel reads them when a connection is established (tcp_init_cwnd,
         tcp_ca_openreq_child, tcp_select_initial_window): they hold for new
         connections only. Windows in segments.
         """
-        asked = (initcwnd, initrwnd, congestion_control)
+        asked = (initcwnd, initrwnd, congestion_control, options)
         if asked == self.routed:
             return
         self.routed = None
         for tool, route in zip((self.server_ip, self.client_ip), _routes(*asked)):
             route.install(tool)
         self.routed = asked
+
+    def lose_all(self, lose: bool) -> None:
+        """Drop every packet towards the client before the bottleneck, or none again."""
+        assert self.shaped is not None
+        outer = _port_commands(CLIENT_PORT, self.shaped.rtt_ms / 2, self.shaped.bandwidth_kbps,
+                               self.shaped.queue_packets, 100.0 if lose else 0.0)[0]
+        self.tc.ask([outer], f"qdisc show dev {CLIENT_PORT}")
+
+    def set_server_sysctls(self, asked: dict[str, str]) -> None:
+        """Set sysctls at the server until they are set anew. Raises NetworkError."""
+        seen = pin_sysctls(self.server, {**self.sysctls["server"], **asked})
+        lacking = sorted(set(asked) - set(seen))
+        if lacking:
+            raise NetworkError(f"this kernel has no sysctl {', '.join(lacking)}")
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
@@ -403,8 +432,9 @@ class _Route:
 
     @property
     def command(self) -> str:
-        # The one metric that ip prints by another name than it takes.
-        metrics = " ".join(f"{'congctl' if name == 'congestion' else name} {value}"
+        # The metrics that ip prints by another name or in another unit than it takes.
+        metrics = " ".join(f"congctl {value}" if name == "congestion" else
+                           f"rto_min {value}ms" if name == "rto_min" else f"{name} {value}"
                            for name, value in self.metrics.items())
         return f"route replace {self.to} dev {self.interface} {metrics}"
 
@@ -416,10 +446,17 @@ class _Route:
             raise NetworkError(f"the route to {self.to} has {seen}, asked {self.metrics}")
 
 
-def _routes(initcwnd: int, initrwnd: int, congestion_control: str) -> tuple[_Route, _Route]:
-    return (_Route(CLIENT_IP, "server-eth0",
-                   {"initcwnd": initcwnd, "congestion": congestion_control}),
-            _Route(SERVER_IP, "client-eth0", {"initrwnd": initrwnd}))
+def _routes(initcwnd: int, initrwnd: int, congestion_control: str,
+            options: RouteOptions = RouteOptions()) -> tuple[_Route, _Route]:
+    server: dict[str, Any] = {"initcwnd": initcwnd, "congestion": congestion_control}
+    client: dict[str, Any] = {"initrwnd": initrwnd}
+    if options.rto_min_ms:
+        server["rto_min"] = options.rto_min_ms
+    if options.window_bytes:
+        client["window"] = options.window_bytes
+    if options.quickack:
+        client["quickack"] = 1
+    return _Route(CLIENT_IP, "server-eth0", server), _Route(SERVER_IP, "client-eth0", client)
 
 
 def _read(path: str) -> str:

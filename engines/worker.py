@@ -33,6 +33,9 @@ def bench_of(kind: str) -> BenchMaker:
     if kind == "fetch":
         from engines.fetch_bench import FetchBench
         return FetchBench
+    if kind == "trace":
+        from engines.trace_bench import TraceBench
+        return TraceBench
     raise WorkerError(f"there is no bench for trials of kind {kind!r}")
 
 
