@@ -11,8 +11,8 @@ The URLs of one request are fetched in order on one connection. Times are
 curl's: connect_ms to the end of the handshake, first_byte_ms to the first byte
 of the response, total_ms to its last. The program "libcurl" is curl's library
 inside this process (pycurl): the same transfer without the process, for many
-thousands of them; with "think_s", a number for each URL, it waits that long
-before each. wget tells no times: its total_ms is how long the process
+thousands of them. With "think_s", a number for each URL, it waits that long
+before each, and with "window_bytes" its receive window is no larger. wget tells no times: its total_ms is how long the process
 ran, for all the URLs together.
 """
 
@@ -22,11 +22,12 @@ import hashlib
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,12 @@ def judged(answer: dict[str, Any], reason: str) -> dict[str, Any]:
 
 
 def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
-                       think_s: Sequence[float] = ()) -> list[dict[str, Any]]:
+                       think_s: Sequence[float] = (), window_bytes: int = 0
+                       ) -> list[dict[str, Any]]:
     """Fetch with libcurl in this process; one answer per URL, in order.
 
     think_s: how long to wait before each of them; deadline_s is for each.
+    window_bytes: the most that the connection advertises, 0 for no limit.
     """
     import site
     site.main()  # started with -S, for speed: only this needs Debian's packages
@@ -90,6 +93,7 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
     handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
     handle.setopt(pycurl.PROXY, "")
     handle.setopt(pycurl.MAXAGE_CONN, KEPT_S)
+    body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
     if len(urls) == 1:
         handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
     try:
@@ -97,18 +101,57 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
         for number, url in enumerate(urls):
             if number < len(think_s):
                 time.sleep(think_s[number])
-            answers.append(libcurl_answer(handle, url))
+            answers.append(libcurl_answer(handle, url, body))
         return answers
     finally:
         handle.close()
 
 
-def libcurl_answer(handle: Any, url: str) -> dict[str, Any]:
+class Body:
+    """What a transfer brings."""
+
+    def __init__(self, handle: Any) -> None:
+        import pycurl
+        self.file = io.BytesIO()
+        handle.setopt(pycurl.WRITEFUNCTION, self.write)
+
+    def write(self, data: bytes) -> int:
+        return self.file.write(data)
+
+    def take(self) -> bytes:
+        data, self.file = self.file.getvalue(), io.BytesIO()
+        return data
+
+
+class NarrowBody(Body):
+    """The same on a connection that never advertises more than so many bytes.
+
+    The window is clamped (TCP_WINDOW_CLAMP) with all that arrives: before the
+    first full segment the kernel forgets it again, since it sets the clamp
+    anew when it learns how large segments are (tcp_measure_rcv_mss).
+    """
+
+    def __init__(self, handle: Any, window_bytes: int) -> None:
+        import pycurl
+        super().__init__(handle)
+        self.window_bytes = window_bytes
+        self.socket: socket.socket | None = None
+        handle.setopt(pycurl.OPENSOCKETFUNCTION, self.open)
+
+    def open(self, _purpose: int, address: Any) -> socket.socket:
+        self.socket = socket.socket(address.family, address.socktype, address.protocol)
+        return self.socket
+
+    def write(self, data: bytes) -> int:
+        if self.socket is not None:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
+        return super().write(data)
+
+
+def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:
     """Perform one transfer; what curl's --write-out '%{json}' would say of it."""
     import pycurl
-    body = io.BytesIO()
     handle.setopt(pycurl.URL, url)
-    handle.setopt(pycurl.WRITEDATA, body)
     status, reason = 0, ""
     try:
         handle.perform()
@@ -119,7 +162,7 @@ def libcurl_answer(handle: Any, url: str) -> dict[str, Any]:
         "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
         "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
         "port": handle.getinfo(pycurl.LOCAL_PORT), "exit_status": status,
-        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.getvalue())}, reason)
+        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.take())}, reason)
 
 
 def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
@@ -146,7 +189,8 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[di
 WGET_ERRORS = {1: "generic error", 2: "parse error", 3: "file I/O error", 4: "network failure",
                6: "authentication failure", 7: "protocol error", 8: "server error response"}
 
-PROGRAMS = {"curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
+PROGRAMS: dict[str, Callable[[list[str], float, Path], list[dict[str, Any]]]] = {
+    "curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
 
 
 def failure(reason: str) -> dict[str, Any]:
@@ -179,7 +223,8 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
         if "think_s" in request:
-            fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"])
+            fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"],
+                                         request.get("window_bytes", 0))
         else:
             fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):

@@ -111,13 +111,13 @@ class RouteOptions:
     """What else a trial may ask of the two routes; nothing by default.
 
     rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
-    window_bytes: the most that the client advertises, 0 for what its buffers allow.
     quickack: the client acknowledges every segment at once.
+    advertised_mss: that the client tells the server, 0 for the device's.
     """
 
     rto_min_ms: int = 0
-    window_bytes: int = 0
     quickack: bool = False
+    advertised_mss: int = 0
 
 
 class BatchTool:
@@ -452,10 +452,10 @@ def _routes(initcwnd: int, initrwnd: int, congestion_control: str,
     client: dict[str, Any] = {"initrwnd": initrwnd}
     if options.rto_min_ms:
         server["rto_min"] = options.rto_min_ms
-    if options.window_bytes:
-        client["window"] = options.window_bytes
     if options.quickack:
         client["quickack"] = 1
+    if options.advertised_mss:
+        client["advmss"] = options.advertised_mss
     return _Route(CLIENT_IP, "server-eth0", server), _Route(SERVER_IP, "client-eth0", client)
 
 

@@ -44,7 +44,7 @@ class TraceBench(FetchBench):
             tap.discard()
         deadline_s = trial["deadline_s"]
         self.client.send({"think_s": trial["think_s"], "deadline_s": deadline_s,
-                          "program": "libcurl",
+                          "program": "libcurl", "window_bytes": trial["window_bytes"],
                           "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
         if trial["outage_ms"]:
             self._cut(*trial["outage_ms"])

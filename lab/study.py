@@ -119,11 +119,15 @@ def study_of(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> St
     kind = kind_of(name)
     if kind == FETCHES:
         return _of_fetches(name, overrides, seed)
+    if kind == TRACE:
+        return _of_traces(name, overrides)
     raise UsageError(f"{name}: scenarios of kind {kind!r} cannot be measured yet")
 
 
 def findings_of(name: str, folder: Path) -> list[Finding]:
     """What a whole run of a scenario found; not for fetches, whose panels are their own."""
+    if kind_of(name) == TRACE:
+        return _trace_findings(name, folder)
     raise UsageError(f"{name}: has no findings")
 
 
@@ -169,3 +173,49 @@ def _fetch_s(trial: Trial) -> float:
     """Handshake, request, two more round trips, and the FINs."""
     return (HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
             + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
+
+
+# Traces --------------------------------------------------------------------------
+
+GUEST_SAMPLE_S = 0.0003  # of wall time, for a sample of the window with its packets
+GUEST_TRACE_S = 0.15
+
+
+def _of_traces(name: str, overrides: Overrides) -> Study:
+    from lab import trace_file
+    from lab.trace_records import TraceRecord
+    scenario = trace_file.load(name)
+    asked = trace_file.overridden(scenario, overrides)
+    whole = asked == scenario
+    return Study(
+        name=name, kind=TRACE, title=scenario.title, claim=scenario.claim,
+        source=scenario.source, text=scenario.text, sysctls=scenario.sysctls,
+        trials=asked.trials(), record=TraceRecord, whole=whole, judge=_judge_trace,
+        tables=lambda records, folder, _: _trace_tables(name, records, folder, whole),
+        guest_s=lambda trial: GUEST_TRACE_S + GUEST_SAMPLE_S * trial.size_bytes / trial.mss,
+        network_s=lambda trial: (HOST_OVERHEAD_S + trial.schedule_s + sum(trial.thinks_s)
+                                 + trial.size_bytes * 8 / (trial.bandwidth_kbps * 1000)),
+        all_captures=True)
+
+
+def _judge_trace(trial: Any, seen: Seen, exact: bool) -> AnyRecord:
+    from lab.trace_verify import judge
+    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, seen.files, exact)
+
+
+def _trace_tables(name: str, records: Sequence[Any], folder: Path, whole: bool) -> str:
+    from lab import trace_file, trace_table
+    text = trace_table.of_records(records)
+    if whole:
+        from lab import findings, trace_findings
+        found = trace_findings.findings(trace_file.load(name), records, folder)
+        text += "\n" + findings.as_text(found)
+    return text
+
+
+def _trace_findings(name: str, folder: Path) -> list[Finding]:
+    from lab import trace_file, trace_findings
+    from lab.records import read_records
+    from lab.trace_records import TraceRecord
+    return trace_findings.findings(trace_file.load(name), read_records(
+        folder / runs.TRIALS_CSV, TraceRecord), folder)
