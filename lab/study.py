@@ -23,6 +23,7 @@ from lab.findings import Finding
 from lab.records import AnyRecord, AnyTrial, Record
 from lab.scenario import SCENARIOS, Overrides, Scenario
 from lab.toml_file import nearest, toml_fault
+from lab.trace import TraceTrial
 from lab.trial import Trial
 
 if sys.version_info >= (3, 11):
@@ -192,10 +193,17 @@ def _of_traces(name: str, overrides: Overrides) -> Study:
         source=scenario.source, text=scenario.text, sysctls=scenario.sysctls,
         trials=asked.trials(), record=TraceRecord, whole=whole, judge=_judge_trace,
         tables=lambda records, folder, _: _trace_tables(name, records, folder, whole),
-        guest_s=lambda trial: GUEST_TRACE_S + GUEST_SAMPLE_S * trial.size_bytes / trial.mss,
-        network_s=lambda trial: (HOST_OVERHEAD_S + trial.schedule_s + sum(trial.thinks_s)
-                                 + trial.size_bytes * 8 / (trial.bandwidth_kbps * 1000)),
+        guest_s=_trace_guest_s, network_s=_trace_s,
         all_captures=True)
+
+
+def _trace_guest_s(trial: TraceTrial) -> float:
+    return GUEST_TRACE_S + GUEST_SAMPLE_S * trial.size_bytes / trial.mss
+
+
+def _trace_s(trial: TraceTrial) -> float:
+    return (HOST_OVERHEAD_S + trial.schedule_s + sum(trial.thinks_s)
+            + trial.size_bytes * 8 / (trial.bandwidth_kbps * 1000))
 
 
 def _judge_trace(trial: Any, seen: Seen, exact: bool) -> AnyRecord:
