@@ -103,6 +103,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="only these initial windows, segments (default the scenario's)")
     add("--size", type=whole_numbers, metavar="BYTES,…",
         help="only these response sizes (default the scenario's)")
+    add("--load", type=numbers, metavar="PART,…",
+        help="only these offered loads, parts of the bottleneck like 0.5,0.95 (load scenarios)")
     add("--repeat", type=positive, metavar="N",
         help="measure every setting N times (default the scenario's)")
     add("--client", choices=("curl", "wget"), help="the fetching program (default the scenario's)")
@@ -191,7 +193,7 @@ def measure(study: Study, engine: Engine,
                 for seen in engine.run([trial.job() for trial in missing], study.sysctls,
                                        run.work_folder):
                     record = study.judge(by_id[seen.trial_id], seen, engine.exact)
-                    keep(run.folder, seen, seen.trial_id in kept)
+                    keep(run.folder, seen, study, seen.trial_id in kept)
                     file.append(record)
                     if not run.records:
                         run.point_latest()
@@ -222,14 +224,14 @@ def sample_of(trial_ids: list[str]) -> set[str]:
             for trial_id in trial_ids[start:start + 2]}
 
 
-def keep(folder: Path, seen: Observation, with_captures: bool) -> None:
+def keep(folder: Path, seen: Observation, study: Study, with_captures: bool) -> None:
     """Keep what was recorded of a trial: its files, and its packets for Wireshark to open."""
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
     for side, packets in captures.items():
         if packets:
             (folder / CAPTURES).mkdir(exist_ok=True)
             write_capture(folder / CAPTURES / f"{seen.trial_id}-{side}.pcap", packets)
-    for name, content in seen.files.items():
+    for name, content in study.kept_files(seen.files).items():
         (folder / FILES).mkdir(exist_ok=True)
         (folder / FILES / f"{seen.trial_id}-{name}").write_bytes(content)
 
@@ -244,7 +246,7 @@ def describe(study: Study, engine: Engine, arguments: argparse.Namespace) -> dic
 def overrides_of(arguments: argparse.Namespace) -> Overrides:
     return Overrides(rtt_ms=arguments.rtt, bandwidth_kbps=arguments.bw, initcwnd=arguments.iw,
                      response_bytes=arguments.size, repeat=arguments.repeat,
-                     client=arguments.client)
+                     client=arguments.client, load=arguments.load)
 
 
 def run_scenario(name: str, arguments: argparse.Namespace) -> int:

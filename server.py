@@ -92,7 +92,7 @@ class TcpInfo:
                    mss=words[2], peer_mss=words[3])
 
 
-# What a sample holds, in this order; lab.window_trace reads it. Times in
+# What a sample holds, in this order; lab.trace.window reads it. Times in
 # microseconds but for the first; windows and counts in segments.
 SAMPLE_FIELDS = ("time_ns", "state", "cwnd", "ssthresh", "unacked", "sacked", "lost", "retransmitted",
                  "rtt_us", "rto_us", "total_retransmissions", "app_limited", "notsent_bytes",

@@ -15,6 +15,17 @@ The outer qdisc hands a packet to the inner one when its delay has passed, so
 a packet first propagates and then queues at the bottleneck. Frames are
 counted with their 14 bytes of Ethernet header, as netem counts them.
 
+The dumbbell is the network of every load experiment::
+
+    client 1 ─┐                                   ┌─ server 1
+        …     switch ── router ── switch       …
+    client N ─┘                                   └─ server M
+
+The router's port to the clients is the bottleneck, a rate and a queue and
+nothing else; half of the RTT lies on each client's port of the switch, for
+the responses, and half on the router's port to the servers, for requests and
+acknowledgements. So a response queues first and then propagates.
+
 Whatever is installed is read back from the kernel and compared with what was
 asked; a difference is an error, never a warning.
 """
@@ -40,6 +51,9 @@ CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
 CLIENT_PORT = "s1-eth1"  # the switch's port to the client: the bottleneck
 SERVER_PORT = "s1-eth2"  # the switch's port to the server: the way back
+# The dumbbell's two networks, and its router's ports to them.
+CLIENT_SIDE, SERVER_SIDE = "10.0.1", "10.0.2"
+BOTTLENECK, WAY_BACK = "router-eth0", "router-eth1"
 
 # netem counts the packets that it delays against its limit, so the limit of
 # the delay stage has to exceed any bandwidth-delay product ever asked for.
@@ -204,6 +218,23 @@ class Switch(LinuxBridge):
                   for port in self.intfNames() if port != "lo"]
         return all(state == "3" for state in states)
 
+    def wait_until_forwarding(self) -> None:
+        deadline = time.monotonic() + TOOL_DEADLINE_S
+        while not self.forwarding():
+            if time.monotonic() > deadline:
+                raise NetworkError(f"{self.name} does not forward after {TOOL_DEADLINE_S:g} s")
+            time.sleep(0.01)
+
+
+class Router(Node):
+    """A host that forwards between its interfaces."""
+
+    def config(self, **params: Any) -> dict[str, Any]:
+        result: dict[str, Any] = super().config(**params)
+        # Redirects would teach hosts routes behind our back.
+        self.cmd("sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.all.send_redirects=0")
+        return result
+
 
 class StarTopo(Topo):
     """client – switch – server, plain links; all shaping comes afterwards."""
@@ -214,24 +245,53 @@ class StarTopo(Topo):
         self.addLink(self.addHost("server", ip=f"{SERVER_IP}/24"), switch)
 
 
+def start_network(topo: Topo, static_arp: bool) -> Mininet:
+    """Start a network: its switches forward, and no interface of it joins or splits segments.
+
+    Raises NetworkError.
+    """
+    # Mininet's own fixLimits() raises the file limit to 16384, and mnexec
+    # then closes each possible descriptor, one system call apiece, for
+    # every node it starts: two seconds a network. Its buffer sizes are
+    # not wanted either, TCP_SYSCTLS pins ours.
+    Mininet.inited = True
+    net = Mininet(topo=topo, controller=None, switch=Switch, autoStaticArp=static_arp,
+                  build=False, waitConnected=False)
+    net.build()
+    net.start()
+    for switch in net.switches:
+        switch.wait_until_forwarding()
+    for node in (*net.hosts, *net.switches):
+        _switch_offloads_off(node)
+    return net
+
+
+def _switch_offloads_off(node: Node) -> None:
+    """Switch TSO, GSO and GRO off on every interface, and look whether they are.
+
+    With them on, veth carries skbs of several segments: netem's limit,
+    loss and rate would act on those, and one ACK would answer many.
+    """
+    for interface in node.intfNames():
+        if interface == "lo":
+            continue
+        shown = node.cmd(f"ethtool -K {interface} tso off gso off gro off;"
+                         f" ethtool -k {interface}")
+        on = [name for name in ("tcp-segmentation-offload", "generic-segmentation-offload",
+                                "generic-receive-offload")
+              if f"{name}: off" not in shown]
+        if on:
+            raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")
+
+
 class Star:
     """The running star: built once, then re-shaped trial by trial."""
 
     def __init__(self, sysctls: dict[str, str] | None = None) -> None:
-        # Mininet's own fixLimits() raises the file limit to 16384, and mnexec
-        # then closes each possible descriptor, one system call apiece, for
-        # every node it starts: two seconds a network. Its buffer sizes are
-        # not wanted either, TCP_SYSCTLS pins ours.
-        Mininet.inited = True
-        self.net = Mininet(topo=StarTopo(), controller=None, switch=Switch,
-                           autoStaticArp=True, build=False, waitConnected=False)
-        self.net.build()
-        self.net.start()
+        self.net = start_network(StarTopo(), static_arp=True)
         self.client: Node = self.net["client"]
         self.server: Node = self.net["server"]
         self.switch: Switch = self.net["s1"]
-        self._wait_until_forwarding()
-        self._switch_offloads_off()
         self.tc = BatchTool(self.switch, "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
         self.tc.ask(_port_commands(CLIENT_PORT, 1.0, 1000.0, 1000, 0.0),
@@ -322,31 +382,137 @@ class Star:
             tool.close()
         self.net.stop()
 
-    def _wait_until_forwarding(self) -> None:
-        deadline = time.monotonic() + TOOL_DEADLINE_S
-        while not self.switch.forwarding():
-            if time.monotonic() > deadline:
-                raise NetworkError(f"the switch does not forward after {TOOL_DEADLINE_S:g} s")
-            time.sleep(0.01)
 
-    def _switch_offloads_off(self) -> None:
-        """Switch TSO, GSO and GRO off on every interface, and look whether they are.
+@dataclass(frozen=True)
+class DumbbellShape:
+    """One setting of the dumbbell.
 
-        With them on, veth carries skbs of several segments: netem's limit,
-        loss and rate would act on those, and one ACK would answer many.
-        """
-        for node in (self.client, self.server, self.switch):
-            for interface in node.intfNames():
-                if interface == "lo":
-                    continue
-                shown = node.cmd(f"ethtool -K {interface} tso off gso off gro off;"
-                                 f" ethtool -k {interface}")
-                on = [name for name in ("tcp-segmentation-offload",
-                                        "generic-segmentation-offload",
-                                        "generic-receive-offload")
-                      if f"{name}: off" not in shown]
-                if on:
-                    raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")
+    bandwidth_kbps, queue_packets: the bottleneck and its drop-tail limit.
+    queue: "droptail", or "fq_codel" or "cake" in its place, with their own
+        defaults for the target and queue_packets as the limit.
+    client_rtt_ms: by client, propagation both ways together; halves may
+        differ: the way to the servers is the same for all.
+    client_kbps: by client, the rate of its own port, 0 for as fast as can be.
+    """
+
+    bandwidth_kbps: float
+    queue_packets: int
+    queue: str
+    client_rtt_ms: tuple[float, ...]
+    client_kbps: tuple[float, ...]
+
+    @property
+    def back_ms(self) -> float:
+        """Delay of what goes to the servers: half of the smallest RTT."""
+        return min(self.client_rtt_ms) / 2
+
+
+class DumbbellTopo(Topo):
+    """clients – switch – router – switch – servers, plain links."""
+
+    def build(self, clients: int = 1, servers: int = 1) -> None:
+        near, far = self.addSwitch("s1", cls=Switch), self.addSwitch("s2", cls=Switch)
+        router = self.addHost("router", cls=Router, ip=f"{CLIENT_SIDE}.254/24")
+        # Each switch's first port, and each side's order, names its interfaces.
+        self.addLink(router, near)
+        self.addLink(router, far, params1={"ip": f"{SERVER_SIDE}.254/24"})
+        for number in range(1, clients + 1):
+            self.addLink(self.addHost(f"client{number}", ip=f"{CLIENT_SIDE}.{number}/24"), near)
+        for number in range(1, servers + 1):
+            self.addLink(self.addHost(f"server{number}", ip=f"{SERVER_SIDE}.{number}/24"), far)
+
+
+class Dumbbell:
+    """The running dumbbell: built once, then re-shaped run by run."""
+
+    def __init__(self, clients: int, servers: int,
+                 sysctls: dict[str, str] | None = None) -> None:
+        self.net = start_network(DumbbellTopo(clients=clients, servers=servers),
+                                 static_arp=False)
+        self.router: Node = self.net["router"]
+        self.clients: list[Node] = [self.net[f"client{number + 1}"] for number in range(clients)]
+        self.servers: list[Node] = [self.net[f"server{number + 1}"] for number in range(servers)]
+        self.router_tc = BatchTool(self.router, "tc")
+        self.switch_tc = BatchTool(self.net["s1"], "tc")
+        self.server_ip = [BatchTool(server, "ip") for server in self.servers]
+        self._know_each_other()
+        self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
+                        for host in (*self.clients, *self.servers)}
+
+    def _know_each_other(self) -> None:
+        """Default routes and permanent neighbours: no ARP waits behind the bottleneck's queue."""
+        tool = BatchTool(self.router, "ip")
+        for side, hosts, port in ((CLIENT_SIDE, self.clients, BOTTLENECK),
+                                  (SERVER_SIDE, self.servers, WAY_BACK)):
+            gateway = self.router.MAC(port)
+            for host in hosts:
+                interface = f"{host.name}-eth0"
+                host.cmd(f"ip neigh replace {side}.254 lladdr {gateway} dev {interface};"
+                         f" ip route replace default via {side}.254 dev {interface}")
+                tool.ask([f"neigh replace {host.IP()} lladdr {host.MAC()} dev {port}"],
+                         f"neigh show to {host.IP()}")
+        tool.close()
+
+    def shape(self, shape: DumbbellShape) -> None:
+        """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
+        commands = dumbbell_commands(shape)
+        self._install(self.router_tc, BOTTLENECK, commands)
+        self._install(self.router_tc, WAY_BACK, commands)
+        _compare_netem(WAY_BACK, self.router_tc.ask([], f"qdisc show dev {WAY_BACK}"), "1:",
+                       shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
+        rows = self.router_tc.ask([], f"qdisc show dev {BOTTLENECK}")
+        if shape.queue == "droptail":
+            _compare_netem(BOTTLENECK, rows, "1:", 0.0, shape.bandwidth_kbps,
+                           shape.queue_packets)
+        elif shape.queue not in [row["kind"] for row in rows]:
+            raise NetworkError(f"{BOTTLENECK} has {[row['kind'] for row in rows]},"
+                               f" asked {shape.queue}")
+        for number, rtt_ms in enumerate(shape.client_rtt_ms):
+            port = client_port(number)
+            self._install(self.switch_tc, port, commands)
+            _compare_netem(port, self.switch_tc.ask([], f"qdisc show dev {port}"), "1:",
+                           rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
+
+    def _install(self, tool: BatchTool, port: str, commands: list[str]) -> None:
+        # Deleted first: counters start at nothing, and no packet of a run before is left.
+        tool.ask([f"qdisc replace dev {port} root handle 9: pfifo",
+                  f"qdisc del dev {port} root",
+                  *(command for command in commands if f" dev {port} " in command)],
+                 f"qdisc show dev {port}")
+
+    def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
+        """Every server's route to each client: its initcwnd, by client. Windows in segments."""
+        for tool, server in zip(self.server_ip, self.servers):
+            for client, window in zip(self.clients, initcwnd):
+                _Route(client.IP(), f"{server.name}-eth0",
+                       {"initcwnd": window, "congestion": congestion_control},
+                       via=f"{SERVER_SIDE}.254").install(tool)
+        for client in self.clients:
+            tool = BatchTool(client, "ip")
+            _Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
+                   via=f"{CLIENT_SIDE}.254").install(tool)
+            tool.close()
+
+    def set_pacing(self) -> None:
+        """The fq qdisc on every server's interface, which paces what TCP sends."""
+        for server in self.servers:
+            interface = f"{server.name}-eth0"
+            shown = server.cmd(f"tc qdisc replace dev {interface} root fq;"
+                               f" tc qdisc show dev {interface}")
+            if "qdisc fq " not in shown:
+                raise NetworkError(f"{interface} has the queue {shown.strip()}, asked fq")
+
+    def bottleneck(self) -> dict[str, int]:
+        """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
+        rows = self.router_tc.ask([], f"qdisc show dev {BOTTLENECK}")
+        root = next(row for row in rows if row.get("root"))
+        return {"bytes": int(root["bytes"]), "packets": int(root["packets"]),
+                "drops": int(root["drops"]), "queue_packets": int(root["qlen"])}
+
+    def stop(self) -> None:
+        for tool in (self.router_tc, self.switch_tc, *self.server_ip):
+            tool.close()
+        self.net.stop()
 
 
 def pin_sysctls(host: Node, asked: dict[str, str]) -> dict[str, str]:
@@ -382,16 +548,64 @@ def shape_commands(shape: Shape) -> list[str]:
                             shape.queue_packets, 0.0)]
 
 
+def dumbbell_commands(shape: DumbbellShape) -> list[str]:
+    """The `tc` commands that install a shape on the dumbbell's router and client switch."""
+    commands = [*_bottleneck_commands(shape), f"qdisc replace dev {WAY_BACK} root handle 1: netem"
+                f" delay {round(shape.back_ms * 1000)}us limit {DELAY_LIMIT_PACKETS}"]
+    for number, (rtt_ms, kbps) in enumerate(zip(shape.client_rtt_ms, shape.client_kbps)):
+        port = client_port(number)
+        commands.append(f"qdisc replace dev {port} root handle 1: netem delay"
+                        f" {round((rtt_ms - shape.back_ms) * 1000)}us"
+                        f" limit {DELAY_LIMIT_PACKETS}")
+        if kbps:
+            commands.append(f"qdisc replace dev {port} parent 1:1 handle 2: netem"
+                            f" rate {round(kbps * 1000)}bit limit {DELAY_LIMIT_PACKETS}")
+    return commands
+
+
+def _bottleneck_commands(shape: DumbbellShape) -> list[str]:
+    rate = f"{round(shape.bandwidth_kbps * 1000)}bit"
+    root = f"qdisc replace dev {BOTTLENECK} root handle 1:"
+    if shape.queue == "cake":
+        # Bytes, since cake has no limit in packets; one host is not to have one share.
+        return [f"{root} cake bandwidth {rate} raw flows memlimit {shape.queue_packets * 1514}"]
+    if shape.queue == "fq_codel":
+        # netem would keep the queue to itself: a token bucket of one packet leaves it to its child.
+        return [f"{root} tbf rate {rate} burst 1514 limit 1000000000",
+                f"qdisc replace dev {BOTTLENECK} parent 1:1 handle 2: fq_codel"
+                f" limit {shape.queue_packets} noecn"]
+    return [f"{root} netem rate {rate} limit {shape.queue_packets}"]
+
+
+def client_port(number: int) -> str:
+    """The client switch's port to client `number`, counted from 0; port 1 goes to the router."""
+    return f"s1-eth{number + 2}"
+
+
 def route_commands(initcwnd: int, initrwnd: int, congestion_control: str) -> list[str]:
     """The `ip` commands that set the windows, the server's first, then the client's."""
     return [route.command for route in _routes(initcwnd, initrwnd, congestion_control)]
 
 
 def commands_of(job: dict[str, Any]) -> list[str]:
-    """What a trial installs and fetches, for a reader (lab.trial.Trial.job)."""
+    """What a trial installs and fetches, for a reader of its job (engines/worker.py)."""
+    if job["kind"] == "load":
+        return dumbbell_commands_of(job)
     return [*shape_commands(Shape(**job["shape"])),
             *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"]),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
+
+
+def dumbbell_commands_of(job: dict[str, Any]) -> list[str]:
+    """What a load run installs and generates."""
+    routes = [_Route(f"{CLIENT_SIDE}.{number}", "server1-eth0",
+                     {"initcwnd": window, "congestion": job["congestion_control"]},
+                     via=f"{SERVER_SIDE}.254").command
+              for number, window in enumerate(job["initcwnd"], start=1)]
+    traffic = [f"load_client.py on client{number}: {each['arrivals_per_s']:.2f} arrivals a second,"
+               f" {each['connections']} connections each"
+               for number, each in enumerate(job["traffic"], start=1)]
+    return [*dumbbell_commands(DumbbellShape(**job["shape"])), *routes, *traffic]
 
 
 def _port_commands(port: str, delay_ms: float, rate_kbps: float,
@@ -422,13 +636,30 @@ def _compare_port(port: str, rows: list[dict[str, Any]], delay_ms: float, rate_k
             f" {queue_packets} packets, loss {seen_loss:g} of {loss_percent:g} %")
 
 
+def _compare_netem(port: str, rows: list[dict[str, Any]], handle: str, delay_ms: float,
+                   rate_kbps: float, limit: int) -> None:
+    """Compare one netem qdisc with what was asked; raise NetworkError if it differs."""
+    options = {row["handle"]: row.get("options", {}) for row in rows if row["kind"] == "netem"}
+    seen = options.get(handle, {})
+    seen_delay_ms = seen.get("delay", {}).get("delay", 0.0) * 1000
+    seen_rate_kbps = seen.get("rate", {}).get("rate", 0) * 8 / 1000
+    if (abs(seen_delay_ms - delay_ms) > max(DELAY_ROUNDING_MS, DELAY_ROUNDING * delay_ms)
+            or abs(seen_rate_kbps - rate_kbps) > RATE_ROUNDING_KBPS
+            or seen.get("limit") != limit):
+        raise NetworkError(
+            f"{port} is not as asked: delay {seen_delay_ms:g} of {delay_ms:g} ms, rate"
+            f" {seen_rate_kbps:g} of {rate_kbps:g} kbit/s, limit {seen.get('limit')} of"
+            f" {limit} packets")
+
+
 @dataclass(frozen=True)
 class _Route:
-    """A route to one host with the metrics that it carries."""
+    """A route to one host, or `default`, with the metrics that it carries."""
 
     to: str
     interface: str
     metrics: dict[str, Any]  # by the names that `ip -json` prints
+    via: str = ""
 
     @property
     def command(self) -> str:
@@ -436,7 +667,8 @@ class _Route:
         metrics = " ".join(f"congctl {value}" if name == "congestion" else
                            f"rto_min {value}ms" if name == "rto_min" else f"{name} {value}"
                            for name, value in self.metrics.items())
-        return f"route replace {self.to} dev {self.interface} {metrics}"
+        via = f"via {self.via} " if self.via else ""
+        return f"route replace {self.to} {via}dev {self.interface} {metrics}"
 
     def install(self, ip: BatchTool) -> None:
         rows = ip.ask([self.command], f"route show {self.to}")

@@ -83,7 +83,13 @@ class JobFolder:
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
-    """Deal trials to workers, those of one link shape together, in a fixed order."""
+    """Deal trials to workers, those of one link shape together, in a fixed order.
+
+    Trials that have to be alone each get a worker of their own, one after
+    another: what they leave in a kernel (ports, caches) no other one meets.
+    """
+    if any(trial.get("alone") for trial in trials):
+        return [[trial] for trial in trials]
     shapes: dict[str, list[Job]] = {}
     for trial in trials:
         shapes.setdefault(json.dumps(trial["shape"], sort_keys=True), []).append(trial)

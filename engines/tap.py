@@ -6,6 +6,7 @@ import ctypes
 import os
 import socket
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +15,7 @@ SNAP_BYTES = 96  # Ethernet, IPv4 and TCP headers with all options
 # kilobytes each; this holds a transfer of some 30,000 segments.
 BUFFER_BYTES = 64 << 20
 
+_SO_ATTACH_FILTER = 26
 _SO_RCVBUFFORCE = 33
 _SO_TIMESTAMPNS = 35
 _ETH_P_ALL = 0x0003
@@ -32,8 +34,13 @@ class Tap:
     is disturbed, meanwhile.
     """
 
-    def __init__(self, pid: int, interface: str) -> None:
-        """Tap `interface` in the network namespace of process `pid`. Needs CAP_NET_RAW."""
+    def __init__(self, pid: int, interface: str, every_port: int = 1,
+                 hosts: Sequence[str] = ()) -> None:
+        """Tap `interface` in the network namespace of process `pid`. Needs CAP_NET_RAW.
+
+        every_port, hosts: only connections with a client's port that is a
+        multiple of this, a power of two, and a client among these addresses.
+        """
         here = os.open("/proc/self/ns/net", os.O_RDONLY)
         there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
         try:
@@ -43,12 +50,17 @@ class Tap:
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self.socket.setblocking(False)
+            if every_port > 1:
+                _attach(self.socket, sample_filter(every_port, hosts))
             # A tap for one protocol only would not see what is sent.
             self.socket.bind((interface, _ETH_P_ALL))
         finally:
             _enter(here)
             os.close(here)
             os.close(there)
+
+    def close(self) -> None:
+        self.socket.close()
 
     def discard(self) -> None:
         """Forget everything recorded so far."""
@@ -76,6 +88,49 @@ class Tap:
                 continue
             (ip_bytes,) = struct.unpack_from(">H", head, 16)
             return _stamp_ns(control), head, _ETHERNET_BYTES + ip_bytes
+
+
+def sample_filter(every_port: int, hosts: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """A classic BPF program: HTTP over IPv4 of some clients' ports, see Tap.
+
+    Instructions (code, jump if true, jump if false, value), as `tcpdump -d`
+    prints them; jumps are filled in once the program's length is known.
+    """
+    load_half, load_word, load_half_x, header_x = 0x28, 0x20, 0x48, 0xB1
+    equal, and_with, give = 0x15, 0x54, 0x06
+    take, drop = "take", "drop"
+    source, destination, port_mask = 26, 30, every_port - 1
+    addresses = [int.from_bytes(socket.inet_aton(host), "big") for host in hosts]
+    # (code, value, where to if true, where to if false); None: the next instruction.
+    steps: list[tuple[int, int, str | None, str | None]] = [
+        (load_half, 12, None, None), (equal, 0x0800, None, drop),
+        (header_x, _ETHERNET_BYTES, None, None),
+        (load_half_x, _ETHERNET_BYTES, None, None),  # the source's port
+        (equal, 80, "from the server", None),
+        (and_with, port_mask, None, None), (equal, 0, None, drop),
+        (load_word, source, None, None),
+        *((equal, address, take, None) for address in addresses),
+        (give, 0, None, None)]
+    from_server = len(steps)
+    steps += [(load_half_x, _ETHERNET_BYTES + 2, None, None),
+              (and_with, port_mask, None, None), (equal, 0, None, drop),
+              (load_word, destination, None, None),
+              *((equal, address, take, None) for address in addresses)]
+    places = {drop: len(steps), take: len(steps) + 1, "from the server": from_server}
+    steps += [(give, 0, None, None), (give, SNAP_BYTES, None, None)]
+
+    def jump(place: int, to: str | None) -> int:
+        return 0 if to is None else places[to] - place - 1
+
+    return [(code, jump(place, yes), jump(place, no), value)
+            for place, (code, value, yes, no) in enumerate(steps)]
+
+
+def _attach(tapped: socket.socket, program: list[tuple[int, int, int, int]]) -> None:
+    """SO_ATTACH_FILTER with a struct sock_fprog (include/uapi/linux/filter.h)."""
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
+    tapped.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,
+                      struct.pack("HL", len(program), ctypes.addressof(code)))
 
 
 def pcap_header() -> bytes:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class UmlEngine:
         self.real_time = real_time
         self.exact = not real_time
         self.facts: dict[str, Any] = {}
+        self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:
@@ -63,11 +65,15 @@ class UmlEngine:
         A guest that dies or hangs costs the trial it was at; the rest goes to
         a new guest. Raises EngineError when guests do not start.
         """
-        guests = [self._start(folder / f"guest{number}", number, hand, sysctls)
-                  for number, hand in enumerate(shared_out(trials, self.jobs))]
+        waiting = deque(enumerate(shared_out(trials, self.jobs)))
+        guests: list[WorkerProcess] = []
         restarts = 0
         try:
-            while guests:
+            while guests or waiting:
+                while waiting and len(guests) < self.jobs:
+                    number, hand = waiting.popleft()
+                    guests.append(self._start(folder / f"guest{number}", self._free(guests),
+                                              hand, sysctls))
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
@@ -79,8 +85,8 @@ class UmlEngine:
                         victim, *rest = guest.waiting.values()
                         yield Observation(victim["id"], {"error": str(error)})
                         if rest:
-                            guests.append(self._start(folder / f"restart{restarts}", restarts,
-                                                      rest, sysctls))
+                            guests.append(self._start(folder / f"restart{restarts}",
+                                                      self._free(guests), rest, sysctls))
                         guest.waiting.clear()
                     if not guest.waiting:
                         guests.remove(guest)
@@ -90,25 +96,33 @@ class UmlEngine:
             for guest in guests:
                 guest.stop()
 
-    def _start(self, folder: Path, number: int, trials: list[Job],
+    def _free(self, guests: list[WorkerProcess]) -> int:
+        """The processor with the fewest of the guests."""
+        taken = Counter(self.bound[guest] for guest in guests)
+        return min(processors(), key=taken.__getitem__)
+
+    def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
         align_s = 0.0 if self.real_time else ALIGN_S
-        command = ["taskset", "--cpu-list", str(processor_for(number)),
+        command = ["taskset", "--cpu-list", str(processor),
                    *guest_command(self.kernel, folder, self.real_time)]
-        return WorkerProcess(JobFolder(folder, trials, sysctls, align_s), trials, command,
-                             BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+        guest = WorkerProcess(JobFolder(folder, trials, sysctls, align_s), trials, command,
+                              BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+        self.bound[guest] = processor
+        return guest
 
 
-def processor_for(number: int) -> int:
-    """The processor that a guest is bound to, another for each of this process's guests.
+def processors() -> list[int]:
+    """Those that guests are bound to, beginning with another one for each process of ours.
 
     A guest is one kernel and one running process that wake each other at
     every system call. Left to the scheduler they end up on two processors,
     and each wake-up crosses from one to the other: that more than halves the
     speed.
     """
-    processors = sorted(os.sched_getaffinity(0))
-    return processors[(os.getpid() + number) % len(processors)]
+    allowed = sorted(os.sched_getaffinity(0))
+    first = os.getpid() % len(allowed)
+    return allowed[first:] + allowed[:first]
 
 
 def guest_command(kernel: Path, folder: Path, real_time: bool) -> list[str]:

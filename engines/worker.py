@@ -33,6 +33,9 @@ def bench_of(kind: str) -> BenchMaker:
     if kind == "fetch":
         from engines.fetch_bench import FetchBench
         return FetchBench
+    if kind == "load":
+        from engines.load_bench import LoadBench
+        return LoadBench
     if kind == "trace":
         from engines.trace_bench import TraceBench
         return TraceBench

@@ -317,11 +317,12 @@ class Overrides:
     repeat: int | None = None
     client: str | None = None
     congestion_control: str | None = None
+    load: Sequence[float] | None = None  # of a load scenario
 
 
 FLAGS = {"rtt_ms": "--rtt", "bandwidth_kbps": "--bw", "initcwnd": "--iw",
          "response_bytes": "--size", "repeat": "--repeat", "client": "--client",
-         "congestion_control": "--congestion-control"}
+         "congestion_control": "--congestion-control", "load": "--load"}
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
@@ -372,6 +373,9 @@ def drawn(scenario: Scenario, seed: int) -> list[Trial]:
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
     given = _checked(overrides)
+    if "load" in given:
+        raise UsageError(f"{scenario.name}: --load: one transfer at a time is no load; the"
+                         " scenarios that take it are of kind load (--list)")
     plain_changes = {key: value for key, value in given.items()
                      if key not in ("rtt_ms", "bandwidth_kbps")}
     if "repeat" in given:

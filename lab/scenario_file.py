@@ -60,11 +60,7 @@ def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> Scenario:
     known_keys(raw, SCENARIO_KEYS, file)
     defaults = table_of(raw, "defaults", file)
     known_keys(defaults, DEFAULT_KEYS, f"{file}: [defaults]")
-    sysctls = table_of(raw, "sysctls", file)
-    for key, value in sysctls.items():
-        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key):
-            raise UsageError(f'{file}: [sysctls]: {key} = {value!r} is not of the form'
-                             ' "net.ipv4.tcp_sack" = "0"')
+    sysctls = check_sysctls(table_of(raw, "sysctls", file), file)
     sweeps = tuple(_sweep({**defaults, **table}, where)
                    for table, where in tables_of(raw, "sweep", "name", SWEEP_KEYS, file))
     populations = _populations(raw, file)
@@ -74,7 +70,7 @@ def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> Scenario:
                  for table, where in tables_of(raw, "axis", "by", AXIS_KEYS, file))
     figures = tuple(_figure(table, where)
                     for table, where in tables_of(raw, "figure", "name", FIGURE_KEYS, file))
-    return Scenario(name=name, title=text_of(raw, "title", file), claim=_claim(text, file),
+    return Scenario(name=name, title=text_of(raw, "title", file), claim=claim_line(text, file),
                     source=text_of(raw, "source", file), sysctls=sysctls, sweeps=sweeps,
                     axes=axes, figures=figures,
                     raw=_raw(raw["raw"], sweeps, f"{file}: [raw]") if "raw" in raw else None,
@@ -98,7 +94,17 @@ def _like(name: str, defaults: dict[str, Any], where: str) -> Trial:
     return next(iter(_sweep(filled, where).trials(name, 1)))
 
 
-def _claim(text: str, file: str) -> str:
+def check_sysctls(table: dict[str, Any], file: str) -> dict[str, str]:
+    """A [sysctls] table. Raises UsageError."""
+    for key, value in table.items():
+        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key):
+            raise UsageError(f'{file}: [sysctls]: {key} = {value!r} is not of the form'
+                             ' "net.ipv4.tcp_sack" = "0"')
+    return table
+
+
+def claim_line(text: str, file: str) -> str:
+    """The first line of a scenario's file, a comment: its claim. Raises UsageError."""
     first = text.partition("\n")[0].strip()
     if not first.startswith("#") or not first.lstrip("# "):
         raise UsageError(f"{file}: line 1: has to be a comment, the claim in one sentence")

@@ -23,7 +23,6 @@ from lab.findings import Finding
 from lab.records import AnyRecord, AnyTrial, Record
 from lab.scenario import SCENARIOS, Overrides, Scenario
 from lab.toml_file import nearest, toml_fault
-from lab.trace import TraceTrial
 from lab.trial import Trial
 
 if sys.version_info >= (3, 11):
@@ -68,7 +67,8 @@ class Study:
     judge: (trial, what was seen, whether in virtual time) → record.
     tables: (records, run folder, whether in virtual time) → text.
     guest_s, network_s: wall seconds of a trial in a guest, and on a network
-    in real time, roughly. all_captures: every trial's packets are kept.
+    in real time, roughly. all_captures: every trial's packets are kept;
+    kept_files: what is kept of what a trial's bench left.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Study:
     guest_s: Callable[[Any], float]
     network_s: Callable[[Any], float]
     all_captures: bool = False
+    kept_files: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict
 
 
 def kind_of(name: str) -> str:
@@ -120,15 +121,23 @@ def study_of(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> St
     kind = kind_of(name)
     if kind == FETCHES:
         return _of_fetches(name, overrides, seed)
+    if kind == LOAD:
+        from lab.load.study import study
+        return study(name, overrides, seed)
     if kind == TRACE:
-        return _of_traces(name, overrides)
+        from lab.trace.study import study as trace_study
+        return trace_study(name, overrides, seed)
     raise UsageError(f"{name}: scenarios of kind {kind!r} cannot be measured yet")
 
 
 def findings_of(name: str, folder: Path) -> list[Finding]:
     """What a whole run of a scenario found; not for fetches, whose panels are their own."""
+    if kind_of(name) == LOAD:
+        from lab.load.study import findings_of as of_load
+        return of_load(name, folder)
     if kind_of(name) == TRACE:
-        return _trace_findings(name, folder)
+        from lab.trace.study import findings_of as of_trace
+        return of_trace(name, folder)
     raise UsageError(f"{name}: has no findings")
 
 
@@ -174,56 +183,3 @@ def _fetch_s(trial: Trial) -> float:
     """Handshake, request, two more round trips, and the FINs."""
     return (HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
             + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
-
-
-# Traces --------------------------------------------------------------------------
-
-GUEST_SAMPLE_S = 0.0003  # of wall time, for a sample of the window with its packets
-GUEST_TRACE_S = 0.15
-
-
-def _of_traces(name: str, overrides: Overrides) -> Study:
-    from lab import trace_file
-    from lab.trace_records import TraceRecord
-    scenario = trace_file.load(name)
-    asked = trace_file.overridden(scenario, overrides)
-    whole = asked == scenario
-    return Study(
-        name=name, kind=TRACE, title=scenario.title, claim=scenario.claim,
-        source=scenario.source, text=scenario.text, sysctls=scenario.sysctls,
-        trials=asked.trials(), record=TraceRecord, whole=whole, judge=_judge_trace,
-        tables=lambda records, folder, _: _trace_tables(name, records, folder, whole),
-        guest_s=_trace_guest_s, network_s=_trace_s,
-        all_captures=True)
-
-
-def _trace_guest_s(trial: TraceTrial) -> float:
-    return GUEST_TRACE_S + GUEST_SAMPLE_S * trial.size_bytes / trial.mss
-
-
-def _trace_s(trial: TraceTrial) -> float:
-    return (HOST_OVERHEAD_S + trial.schedule_s + sum(trial.thinks_s)
-            + trial.size_bytes * 8 / (trial.bandwidth_kbps * 1000))
-
-
-def _judge_trace(trial: Any, seen: Seen, exact: bool) -> AnyRecord:
-    from lab.trace_verify import judge
-    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, seen.files, exact)
-
-
-def _trace_tables(name: str, records: Sequence[Any], folder: Path, whole: bool) -> str:
-    from lab import trace_file, trace_table
-    text = trace_table.of_records(records)
-    if whole:
-        from lab import findings, trace_findings
-        found = trace_findings.findings(trace_file.load(name), records, folder)
-        text += "\n" + findings.as_text(found)
-    return text
-
-
-def _trace_findings(name: str, folder: Path) -> list[Finding]:
-    from lab import trace_file, trace_findings
-    from lab.records import read_records
-    from lab.trace_records import TraceRecord
-    return trace_findings.findings(trace_file.load(name), read_records(
-        folder / runs.TRIALS_CSV, TraceRecord), folder)

@@ -60,6 +60,17 @@ QUANTITIES = {
     "loss_percent": Quantity("a loss rate", "%", 0, 99),
     "uplink": Quantity("an uplink", "kbit/s", 1, 10_000_000),
     "bdp_bytes": Quantity("a bandwidth-delay product", "bytes", 0.01, 1e12),
+    "load": Quantity("an offered load", "", 0.001, 1, why=" (over 1 the queue only grows, and"
+                     " no run is long enough)"),
+    "queue_bdp": Quantity("a queue", "bandwidth-delay products", 0.001, 100,
+                          why=" (a bottleneck without a buffer passes nothing on)"),
+    "connections": Quantity("a number of connections at once", "", 1, 1000, whole=True),
+    "clients": Quantity("a number of client hosts", "", 1, 250, whole=True),
+    "servers": Quantity("a number of server hosts", "", 1, 250, whole=True),
+    "duration_s": Quantity("a run", "s", 0.1, 86_400),
+    "warmup_s": Quantity("a warm-up", "s", 0, 86_400),
+    "cooldown_s": Quantity("a cool-down", "s", 0, 86_400),
+    "share": Quantity("a share", "", 0.0001, 1),
     "shares_percent": Quantity("a share", "%", 0, 100),
 }
 

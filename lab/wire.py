@@ -10,6 +10,7 @@ Wireshark shows them: the SYN is 0 and the first byte of data is 1.
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -154,6 +155,7 @@ class _Packet:
 
     time_ns: int
     to_client: bool
+    client_address: bytes
     client_port: int
     payload_bytes: int
     frame_bytes: int
@@ -179,6 +181,29 @@ def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
     starts = _initial_numbers(at_client + at_server, port)
     return _sum_up(port, tuple(_segment(packet, starts) for packet in at_client),
                    tuple(_segment(packet, starts) for packet in at_server), response_bytes)
+
+
+def read_exchanges(client_pcap: bytes, server_pcap: bytes) -> dict[tuple[str, int], Exchange]:
+    """All connections of captures of many, by the client's address and port.
+
+    A port that was used more than once is left out. Raises CaptureError.
+    """
+    ends: dict[tuple[bytes, int], tuple[list[_Packet], list[_Packet]]] = {}
+    for side, pcap in enumerate((client_pcap, server_pcap)):
+        for packet in _packets(pcap, ("client", "server")[side]):
+            client = packet.client_address, packet.client_port
+            ends.setdefault(client, ([], []))[side].append(packet)
+    exchanges = {}
+    for (address, port), (at_client, at_server) in ends.items():
+        syns = {packet.tcp.seq for packet in at_client
+                if packet.tcp.flags & SYN and not packet.to_client}
+        if len(syns) > 1:
+            continue
+        starts = _initial_numbers(at_client + at_server, port)
+        exchanges[socket.inet_ntoa(address), port] = _sum_up(
+            port, tuple(_segment(packet, starts) for packet in at_client),
+            tuple(_segment(packet, starts) for packet in at_server), 0)
+    return exchanges
 
 
 def client_ports(pcap: bytes) -> list[int]:
@@ -259,7 +284,8 @@ def _packet(time_ns: int, frame: bytes, frame_bytes: int, side: str) -> _Packet 
     if HTTP_PORT not in (tcp.sport, tcp.dport):
         return None
     to_client = tcp.sport == HTTP_PORT
-    return _Packet(time_ns, to_client, tcp.dport if to_client else tcp.sport,
+    return _Packet(time_ns, to_client, ip.dst if to_client else ip.src,
+                   tcp.dport if to_client else tcp.sport,
                    ip.len - ip.hl * 4 - tcp.off * 4, frame_bytes, ip.id, tcp)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from lab.findings import Finding, Statement, Table
 from lab.records import PASS
 from lab.toml_file import plain
-from lab.trace import Figure
-from lab.trace_records import TraceRecord
+from lab.trace.scenario import Figure
+from lab.trace.records import TraceRecord
 
 ALIKE_MS = 0.5  # responses that differ by less take the same time
 

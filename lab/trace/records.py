@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lab.records import SKIPPED
-from lab.trace import TraceTrial
+from lab.trace.scenario import TraceTrial
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TraceRecord:
     restarts: how often it sent again after more than an RTO; restart_windows:
         the window after each, separated by spaces; restart_window: after the last.
     samples: of the window; rule_checked of them were compared with the TCP's
-        rules (lab.window_rules), rule_unjudged were not, since they were
+        rules (lab.trace.rules), rule_unjudged were not, since they were
         taken in a recovery from loss; rule_wrong differed.
     verdict: pass, fail or skipped; verdict_reason says what differed, or what
         the kernel lacks.

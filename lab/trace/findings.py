@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import trace_warm
+from lab.trace import warm
 from lab.comparison import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.errors import FirstFlightError
 from lab.findings import Finding, Statement, Table
 from lab.records import FAIL, PASS, SKIPPED
 from lab.toml_file import plain
-from lab.trace import Claim, Curve, Figure, TraceScenario, TraceTrial
-from lab.trace_records import TraceRecord
-from lab.trace_view import View, stored
-from lab.window_trace import INFINITE
+from lab.trace.scenario import Claim, Curve, Figure, TraceScenario, TraceTrial
+from lab.trace.records import TraceRecord
+from lab.trace.view import View, stored
+from lab.trace.window import INFINITE
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Views:
 
 def _finding(scenario: TraceScenario, figure: Figure, views: Views) -> Finding:
     if figure.kind == "warm":
-        return trace_warm.finding(figure, views.records)
+        return warm.finding(figure, views.records)
     statements = tuple(_statement(scenario, claim, views) for claim in scenario.claims
                        if claim.figure == figure.name)
     tables = [_overview(scenario, figure, views), *_restarts(scenario, figure, views)]

@@ -14,7 +14,7 @@ from lab.scenario import FLAGS, SCENARIOS, Overrides
 from lab.toml_file import (QUANTITIES, Quantity, congestion_control_name, known_keys, nearest,
                            number_of, one_of, plain, table_of, tables_of, text_of, toml_fault,
                            value_of)
-from lab.trace import (EACH_THINK, Claim, Curve, Figure, Request, Schedule, Tcp, Trace,
+from lab.trace.scenario import (EACH_THINK, Claim, Curve, Figure, Request, Schedule, Tcp, Trace,
                        TraceScenario, Write)
 
 if sys.version_info >= (3, 11):
@@ -36,7 +36,7 @@ FIGURE_KEYS = ("name", "title", "kind", "curves", "from_s", "to_s")
 FIGURE_KINDS = ("window", "warm")
 CLAIM_KEYS = tuple(column.name for column in fields(Claim))
 RELATIONS = ("larger", "smaller", "equal", "percent_smaller", "is")
-# lab.trace_findings measures them; their units are its own.
+# lab.trace.findings measures them; their units are its own.
 METRICS = ("window", "ssthresh", "burst", "finish_s", "lasts_s", "retransmissions", "lost",
            "timeouts", "longest_rtt_ms", "largest_window")
 

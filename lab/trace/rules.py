@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from lab.window_trace import INFINITE
+from lab.trace.window import INFINITE
 
 
 @dataclass

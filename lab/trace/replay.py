@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lab.trace import TraceTrial
-from lab.window_rules import Rules, restart_rule, rules_for
-from lab.window_trace import OPEN, Sample
+from lab.trace.scenario import TraceTrial
+from lab.trace.rules import Rules, restart_rule, rules_for
+from lab.trace.window import OPEN, Sample
 from lab.wire import SYN, Exchange, Segment, clock_phase_ns
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000

@@ -10,12 +10,12 @@ from typing import Any
 from lab import model
 from lab.errors import FirstFlightError
 from lab.records import FAIL, PASS, SKIPPED
-from lab.trace import TraceTrial
-from lab.trace_records import TraceRecord
-from lab.trace_replay import Replay, replay
-from lab.trace_view import View, view_of
+from lab.trace.scenario import TraceTrial
+from lab.trace.records import TraceRecord
+from lab.trace.replay import Replay, replay
+from lab.trace.view import View, view_of
 from lab.verify import Check
-from lab.window_trace import parse
+from lab.trace.window import parse
 from lab.wire import read_exchange
 
 WINDOW_FILE = "window.csv"

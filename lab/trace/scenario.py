@@ -3,7 +3,7 @@
 A scenario of kind "trace" says which TCPs to compare, the schedules, and the
 networks; it expands into one trial for each TCP on each of its traces. The
 trials' records are one row each; the window itself is in files beside them
-(lab.window_trace).
+(lab.trace.window).
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Figure:
 class Claim:
     """A sentence of the source and the test that it is put to.
 
-    metric, at_s: what is compared (lab.trace_findings.METRICS), and when.
+    metric, at_s: what is compared (lab.trace.findings.METRICS), and when.
     first, second: the curves. relation: how the first stands to the second:
     "larger", "smaller", "equal"; "percent_smaller" with what was published;
     "is": the first alone, beside what was published. within: how far off a

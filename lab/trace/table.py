@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.records import PASS
-from lab.trace_records import TraceRecord
+from lab.trace.records import TraceRecord
 
 
 def of_records(records: Sequence[TraceRecord]) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import FirstFlightError
-from lab.trace import TraceTrial
-from lab.trace_replay import Group, Replay, groups_of, replay
-from lab.window_trace import Sample, read
+from lab.trace.scenario import TraceTrial
+from lab.trace.replay import Group, Replay, groups_of, replay
+from lab.trace.window import Sample, read
 from lab.wire import Exchange, Segment, read_exchange
 
 LOSS = 4  # TCP_CA_Loss

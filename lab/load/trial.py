@@ -1,0 +1,196 @@
+"""A load trial: Poisson traffic on the dumbbell under one setting, as plain data."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+# Frames through the bottleneck, with their 14 bytes of Ethernet, as its qdisc
+# counts them: besides data a SYN-ACK (20 IP, 40 TCP), the acknowledgement of
+# the request, and the one of the client's FIN together with the server's.
+SYN_ACK_BYTES = 14 + 20 + 40
+HEADER_BYTES = 14 + 20 + 32  # of a segment with time stamps
+MSS_BYTES = 1448
+
+SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
+
+FIXED = "fixed"  # sizes: all responses alike
+DROPTAIL = "droptail"
+
+
+@dataclass(frozen=True)
+class Clients:
+    """Some of the clients: one host of the dumbbell.
+
+    initcwnd: of the servers' routes to it; share: of all arrivals.
+    kbps: rate of its own link, 0 for as fast as can be.
+    """
+
+    initcwnd: int
+    share: float
+    rtt_ms: float
+    kbps: float = 0.0
+
+    def __str__(self) -> str:
+        link = f"/{self.kbps:g}k" if self.kbps else ""
+        return f"iw{self.initcwnd}*{self.share:.6g}@{self.rtt_ms:g}ms{link}"
+
+    @classmethod
+    def of(cls, text: str) -> Clients:
+        """The reverse of str. Raises ValueError."""
+        window, _, rest = text.removeprefix("iw").partition("*")
+        share, _, network = rest.partition("@")
+        rtt, _, kbps = network.partition("ms")
+        return cls(int(window), float(share), float(rtt), float(kbps.strip("/k") or 0))
+
+
+@dataclass(frozen=True)
+class LoadTrial:
+    """What is asked of the network, TCP and the traffic for one run.
+
+    part: the sweep it belongs to. window: the initial window, or "3+10" for a
+        mix of them; clients: every host's, joined by +.
+    bandwidth_kbps, queue_packets, queue: the bottleneck, its limit, and
+        droptail, fq_codel or cake. rtt_ms: of most clients, for reading.
+    queue_bdp: the limit as a part of the bandwidth-delay product.
+    load: offered, as a part of the bottleneck; connections: at once, by one
+        arrival.
+    response_bytes: each response's body, or the mean of `sizes`, the name of a
+        distribution ("fixed" for none).
+    initrwnd: at the clients (segments); paced: fq on the servers' interfaces.
+    servers: how many hosts serve.
+    duration_s: of arrivals; those that arrive in its first warmup_s or last
+        cooldown_s load the link and do not count.
+    repeat, seed: the seed is the repeat's, the same whatever the window.
+    """
+
+    scenario: str
+    part: str
+    window: str
+    clients: str
+    bandwidth_kbps: float
+    rtt_ms: float
+    queue_packets: int
+    queue_bdp: float
+    queue: str
+    load: float
+    connections: int
+    response_bytes: int
+    sizes: str
+    initrwnd: int
+    congestion_control: str
+    paced: bool
+    servers: int
+    duration_s: float
+    warmup_s: float
+    cooldown_s: float
+    repeat: int
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """Names the run in files and messages; unique within a run folder."""
+        queue = "" if self.queue == DROPTAIL else f"-{self.queue}"
+        paced = "-paced" if self.paced else ""
+        several = f"-x{self.connections}" if self.connections > 1 else ""
+        return (f"{self.part}-rtt{self.rtt_ms:g}-bw{self.bandwidth_kbps:g}-q{self.queue_packets}"
+                f"{queue}-load{self.load:g}-{self.response_bytes}B{several}"
+                f"-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
+
+    @property
+    def hosts(self) -> tuple[Clients, ...]:
+        return tuple(Clients.of(text) for text in self.clients.split("+"))
+
+    @property
+    def counted_s(self) -> tuple[float, float]:
+        """From when to when arrivals count."""
+        return self.warmup_s, self.duration_s - self.cooldown_s
+
+    @property
+    def responses_per_s(self) -> float:
+        """The rate that offers the load: of responses, whatever an arrival brings."""
+        return self.load * self.bandwidth_kbps * 125 / mean_wire_bytes(self.size_points)
+
+    @property
+    def size_points(self) -> tuple[tuple[float, float], ...]:
+        """Points of the sizes' distribution function: (share, bytes)."""
+        if self.sizes == FIXED:
+            return ((1.0, float(self.response_bytes)),)
+        return distribution(self.sizes)
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds of the network's time after which the run is given up."""
+        return self.duration_s + 120.0
+
+    def job(self) -> dict[str, Any]:
+        """The trial as the worker reads it."""
+        per_s = self.responses_per_s / self.connections
+        return {
+            "kind": "load", "alone": True, "id": self.id, "deadline_s": self.deadline_s,
+            "shape": {"bandwidth_kbps": self.bandwidth_kbps, "queue_packets": self.queue_packets,
+                      "queue": self.queue,
+                      "client_rtt_ms": [host.rtt_ms for host in self.hosts],
+                      "client_kbps": [host.kbps for host in self.hosts]},
+            "servers": self.servers, "initcwnd": [host.initcwnd for host in self.hosts],
+            "initrwnd": self.initrwnd, "congestion_control": self.congestion_control,
+            "paced": self.paced, "duration_s": self.duration_s,
+            "counted_s": list(self.counted_s),
+            "traffic": [{"arrivals_per_s": per_s * host.share, "connections": self.connections,
+                         "sizes": [list(point) for point in self.size_points],
+                         "seed": seed_of(self.seed, number)}
+                        for number, host in enumerate(self.hosts)]}
+
+    def columns(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def seed_of(run_seed: int, number: int) -> int:
+    """The seed of one host's, or one repeat's, random numbers."""
+    return zlib.crc32(f"{run_seed} {number}".encode())
+
+
+def wire_bytes(response_bytes: float) -> float:
+    """What one response takes of the bottleneck where nothing is lost, in bytes.
+
+    Headers are counted: the response's own (HTTP), and 66 bytes of Ethernet,
+    IPv4 and TCP for every segment: the data, and the three that open and close.
+    """
+    payload = response_bytes + len(f"HTTP/1.1 200 OK\r\nContent-Length: {response_bytes:.0f}\r\n\r\n")
+    segments = math.ceil(payload / MSS_BYTES)
+    return SYN_ACK_BYTES + payload + (segments + 2) * HEADER_BYTES
+
+
+@cache
+def distribution(name: str) -> tuple[tuple[float, float], ...]:
+    """A service's response sizes (the paper's Figure 1) as points. Raises UsageError."""
+    from lab import population  # imports numpy: only for those that draw
+    curve = population.size_curve(name)
+    return tuple(zip(curve.cdf, curve.values))
+
+
+@cache
+def mean_bytes(points: tuple[tuple[float, float], ...]) -> float:
+    """The mean response of a distribution of sizes."""
+    return sum(_even_sizes(points)) / len(_even_sizes(points))
+
+
+@cache
+def mean_wire_bytes(points: tuple[tuple[float, float], ...]) -> float:
+    """The mean of wire_bytes over a distribution of sizes."""
+    sizes = _even_sizes(points)
+    return sum(map(wire_bytes, sizes)) / len(sizes)
+
+
+@cache
+def _even_sizes(points: tuple[tuple[float, float], ...]) -> tuple[float, ...]:
+    """Sizes at even steps of their distribution, as load_client.py draws them."""
+    if len(points) == 1:
+        return (points[0][1],)
+    import numpy
+    shares, sizes = zip(*points)
+    even = (numpy.arange(SIZE_STEPS) + 0.5) / SIZE_STEPS
+    return tuple(map(float, numpy.maximum(numpy.rint(numpy.interp(even, shares, sizes)), 1)))
