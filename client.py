@@ -126,9 +126,9 @@ class Body:
 class NarrowBody(Body):
     """The same on a connection that never advertises more than so many bytes.
 
-    The window is clamped (TCP_WINDOW_CLAMP) with all that arrives: before the
-    first full segment the kernel forgets it again, since it sets the clamp
-    anew when it learns how large segments are (tcp_measure_rcv_mss).
+    The window is clamped (TCP_WINDOW_CLAMP) before it connects and again with
+    all that arrives: the kernel sets the clamp anew when it learns how large
+    segments are (tcp_measure_rcv_mss).
     """
 
     def __init__(self, handle: Any, window_bytes: int) -> None:
@@ -140,12 +140,16 @@ class NarrowBody(Body):
 
     def open(self, _purpose: int, address: Any) -> socket.socket:
         self.socket = socket.socket(address.family, address.socktype, address.protocol)
+        self._clamp()
         return self.socket
 
     def write(self, data: bytes) -> int:
+        self._clamp()
+        return super().write(data)
+
+    def _clamp(self) -> None:
         if self.socket is not None:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
-        return super().write(data)
 
 
 def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:

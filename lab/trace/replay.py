@@ -60,7 +60,10 @@ class Replay:
 
 @dataclass
 class Group:
-    """What TCP did at one moment: took an acknowledgement, or a write, and sent for it."""
+    """What TCP did at one moment: took an acknowledgement, or a write, and sent for it.
+
+    sends: data, and the FIN, which takes a place in the window like a byte.
+    """
 
     time_ns: int
     ack: int | None
@@ -76,7 +79,7 @@ def groups_of(exchange: Exchange) -> list[Group]:
         if not segment.to_client:
             if segment.ack is not None:
                 groups.append(Group(segment.time_ns, segment.ack))
-        elif segment.payload_bytes:
+        elif segment.payload_bytes or segment.is_fin:
             if not groups or groups[-1].time_ns != segment.time_ns:
                 groups.append(Group(segment.time_ns, None))
             groups[-1].sends.append(segment)
@@ -141,12 +144,12 @@ class _Replayer:
         now = self._tick(group.time_ns)
         if group.ack is not None:
             self.una = max(self.una, group.ack)
-        new = [segment for segment in group.sends if segment.end > self.outstanding_end]
+        new = [segment for segment in group.sends if segment.end_with_fin > self.outstanding_end]
         if new and group.ack is None and self.una == self.outstanding_end:
             self._note_restart(place, now)
         self._apply(group, new, now)
         for segment in new:
-            self.outstanding_end = segment.end
+            self.outstanding_end = segment.end_with_fin
         if group.sends:
             self.last_send = now
 
@@ -163,7 +166,7 @@ class _Replayer:
         if new:
             rules.before_sending(now)
             for segment in new:
-                rules.connection.sent(segment.end)
+                rules.connection.sent(segment.end_with_fin)
             if group.ack is None:
                 left = self._after(group.time_ns).notsent_bytes > 0
             else:
@@ -202,7 +205,7 @@ class _Replayer:
         for group in self.groups[place:]:
             if group.ack is not None:
                 break
-            sends += group.sends
+            sends += [segment for segment in group.sends if segment.payload_bytes]
         return sends
 
     def _compare(self, sample: Sample) -> None:

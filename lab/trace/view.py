@@ -63,8 +63,8 @@ class View:
                 continue
             if begun and group.ack is not None:
                 break
-            sent += len(group.sends)
-            begun = begun or bool(group.sends)
+            data = sum(segment.payload_bytes > 0 for segment in group.sends)
+            sent, begun = sent + data, begun or data > 0
         return sent
 
     def finish_s(self, at_s: float = 0.0) -> float:
@@ -127,7 +127,7 @@ class View:
                 place = bisect_right(due, group.time_ns)
                 if place:
                     worst_ns = max(worst_ns, group.time_ns - due[place - 1])
-            sent = max(sent, max(segment.end for segment in group.sends))
+            sent = max(sent, max(segment.end_with_fin for segment in group.sends))
         return worst_ns / 1e6
 
     def _since(self, segment: Segment, at_s: float) -> bool:
