@@ -392,7 +392,8 @@ class DumbbellShape:
         defaults for the target and queue_packets as the limit.
     client_rtt_ms: by client, propagation both ways together; halves may
         differ: the way to the servers is the same for all.
-    client_kbps: by client, the rate of its own port, 0 for as fast as can be.
+    client_kbps: by client, the rate of its own port, 0 for as fast as can be;
+        access_queue_packets: the drop-tail limit of such a port.
     """
 
     bandwidth_kbps: float
@@ -400,6 +401,7 @@ class DumbbellShape:
     queue: str
     client_rtt_ms: tuple[float, ...]
     client_kbps: tuple[float, ...]
+    access_queue_packets: int
 
     @property
     def back_ms(self) -> float:
@@ -470,8 +472,11 @@ class Dumbbell:
         for number, rtt_ms in enumerate(shape.client_rtt_ms):
             port = client_port(number)
             self._install(self.switch_tc, port, commands)
-            _compare_netem(port, self.switch_tc.ask([], f"qdisc show dev {port}"), "1:",
-                           rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
+            rows = self.switch_tc.ask([], f"qdisc show dev {port}")
+            _compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
+            if shape.client_kbps[number]:
+                _compare_netem(port, rows, "2:", 0.0, shape.client_kbps[number],
+                               shape.access_queue_packets)
 
     def _install(self, tool: BatchTool, port: str, commands: list[str]) -> None:
         # Deleted first: counters start at nothing, and no packet of a run before is left.
@@ -559,7 +564,8 @@ def dumbbell_commands(shape: DumbbellShape) -> list[str]:
                         f" limit {DELAY_LIMIT_PACKETS}")
         if kbps:
             commands.append(f"qdisc replace dev {port} parent 1:1 handle 2: netem"
-                            f" rate {round(kbps * 1000)}bit limit {DELAY_LIMIT_PACKETS}")
+                            f" rate {round(kbps * 1000)}bit"
+                            f" limit {shape.access_queue_packets}")
     return commands
 
 

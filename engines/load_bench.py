@@ -34,8 +34,11 @@ class LoadBench:
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
-        self.folder, self.project, self.asked_sysctls, self.alive = (folder, project, sysctls,
-                                                                     alive)
+        self.project, self.asked_sysctls, self.alive = project, sysctls, alive
+        self.job_folder = self.folder = folder
+        self.captures = {side: open_capture(folder / f"{side}.pcap")
+                         for side in ("client", "server")}
+        self.runs = 0
         self.sysctls: dict[str, dict[str, str]] = {}
         self.net: Dumbbell | None = None
         self.servers: list[LineProcess] = []
@@ -43,7 +46,11 @@ class LoadBench:
         self.taps: dict[str, list[Tap]] = {"client": [], "server": []}
 
     def prepare(self, trial: dict[str, Any]) -> None:
-        self.close()
+        self._end_programs()
+        # A folder for each run: the engine reads one while the next is under way.
+        self.runs += 1
+        self.folder = self.job_folder / f"run{self.runs}"
+        self.folder.mkdir()
         shape = DumbbellShape(**{name: tuple(value) if isinstance(value, list) else value
                                  for name, value in trial["shape"].items()})
         self.net = net = Dumbbell(len(shape.client_rtt_ms), trial["servers"], self.asked_sysctls)
@@ -110,17 +117,23 @@ class LoadBench:
         return dead
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
-        captures = {}
-        for side, taps in self.taps.items():
-            with open_capture(self.folder / f"{side}.pcap") as capture:
-                offset = capture.tell()
-                packets = sum(tap.save(capture) for tap in taps)
-                captures[side] = {"offset": offset, "bytes": capture.tell() - offset,
-                                  "packets": packets}
-        files = {path.name: path.name for path in sorted(self.folder.glob("*.csv"))}
-        return {"captures": captures, "files": files}
+        files = {path.name: f"{self.folder.name}/{path.name}"
+                 for path in sorted(self.folder.glob("*.csv"))}
+        return {"captures": {side: self._save(side) for side in self.taps}, "files": files}
+
+    def _save(self, side: str) -> dict[str, int]:
+        capture = self.captures[side]
+        offset = capture.tell()
+        packets = sum(tap.save(capture) for tap in self.taps[side])
+        capture.flush()
+        return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
 
     def close(self) -> None:
+        self._end_programs()
+        for capture in self.captures.values():
+            capture.close()
+
+    def _end_programs(self) -> None:
         for program in (*self.servers, *self.clients):
             program.process.kill()
         for taps in self.taps.values():
@@ -130,5 +143,3 @@ class LoadBench:
         if self.net is not None:
             self.net.stop()
             self.net = None
-        for path in self.folder.glob("*.csv"):
-            path.unlink()

@@ -57,6 +57,7 @@ QUANTITIES = {
     "repeat": Quantity("a number of repeats", "", 1, 10_000, whole=True),
     "repeat_with_loss": Quantity("a number of repeats", "", 1, 10_000, whole=True),
     "queue_packets": Quantity("a queue", "packets", 1, 1_000_000, whole=True),
+    "access_queue_packets": Quantity("a queue", "packets", 1, 1_000_000, whole=True),
     "loss_percent": Quantity("a loss rate", "%", 0, 99),
     "uplink": Quantity("an uplink", "kbit/s", 1, 10_000_000),
     "bdp_bytes": Quantity("a bandwidth-delay product", "bytes", 0.01, 1e12),

@@ -25,6 +25,7 @@ from lab.load.scenario import Figure
 from lab.load.trial import DROPTAIL, LoadTrial
 
 CONFIDENCE = 0.95
+QUEUE_SMOOTHED_S = 2.0
 FILES = "files"  # folder of a run, see experiment.py
 
 
@@ -124,9 +125,14 @@ class Runs:
         path = self.folder / FILES / f"{record.trial.id}-{FILE}"
         return read_file(path).counted(record.trial.counted_s)
 
-    def bottleneck(self, record: LoadRecord) -> Bottleneck:
+    def queue(self, record: LoadRecord) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+        """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets."""
         path = self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}"
-        return read_bottleneck(path.read_bytes(), str(path))
+        seen: Bottleneck = read_bottleneck(path.read_bytes(), str(path))
+        bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
+        counts = numpy.maximum(numpy.bincount(bins), 1)
+        means = numpy.bincount(bins, weights=seen.queue_packets) / counts
+        return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
 
 
 # Quantities of records -----------------------------------------------------------

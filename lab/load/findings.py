@@ -265,7 +265,8 @@ def _found(claim: Claim, gains: Sequence[Gain], held: Sequence[bool]) -> str:
     expected = {LESS: "falls", ALIKE: f"stays within {ALIKE_PERCENT:g} %"}.get(claim.expects,
                                                                               "rises")
     return (f"{name} {expected if any(held) else 'does not ' + _plain(expected)} with IW"
-            f" {experiment} instead of {base}{where}: {', '.join(changes)}.")
+            f" {experiment} instead of {base}{where}: {', '.join(changes)}."
+            + (f" {claim.why}" if claim.why else ""))
 
 
 def _plain(verb: str) -> str:

@@ -20,6 +20,7 @@ The first comment line is the claim in one sentence, then::
     initrwnd = 100
     congestion_control = ["cubic"]
     paced = [false]           # fq on the servers' interfaces
+    access_queue_packets = 50 # optional: of clients' own links, see [[population]]
     clients = 2               # hosts, and how many serve
     servers = 2
     duration_s = 300          # of arrivals; those in the first warmup_s and the
@@ -52,6 +53,7 @@ The first comment line is the claim in one sentence, then::
     quantity = "mean_ms"      # of lab.load.record.LoadRecord
     expects = "less"          # of the second window: less, more, or alike
     where = {load = [0.5]}    # optional: only these
+    why = "…"                 # optional: ours, what a reader should know of the answer
 """
 
 from __future__ import annotations
@@ -84,10 +86,10 @@ KEYS = ("kind", "title", "source", "sysctls", "defaults", "sweep", "population",
 LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
          "paced")
 SWEEP_KEYS = ("name", "bandwidth_kbps", "rtt_ms", *LISTS, "initcwnd", "mixes", "initrwnd",
-              "sizes", "population", "clients", "servers", "duration_s", "warmup_s",
+              "sizes", "population", "access_queue_packets", "clients", "servers", "duration_s", "warmup_s",
               "cooldown_s", "repeat")
 FIGURE_KEYS = ("name", "title", "kind", "sweep", "windows", "by", "series", "published")
-CLAIM_KEYS = ("figure", "says", "compares", "quantity", "expects", "where")
+CLAIM_KEYS = ("figure", "says", "compares", "quantity", "expects", "where", "why")
 DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
 FIGURE_KINDS = (DISTRIBUTION, GAIN, MIX, HIT, DECK)
 QUEUES = (DROPTAIL, "fq_codel", "cake")
@@ -95,6 +97,7 @@ AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window
 LESS, MORE, ALIKE = "less", "more", "alike"
 # A host is a process of 10 MB and a namespace with interfaces of its own.
 MOST_HOSTS = 40
+ACCESS_QUEUE_PACKETS = 50
 FULL_PACKET_BYTES = 1500  # of IP: what the deck counts a bandwidth-delay product in
 SHARE_TOLERANCE = 1e-6
 
@@ -117,6 +120,7 @@ class Sweep:
     windows: tuple[tuple[tuple[int, float], ...], ...]  # each a mix of (initcwnd, share)
     population: tuple[tuple[float, float, float], ...]  # (share, rtt_ms, kbps) each
     initrwnd: int
+    access_queue_packets: int
     servers: int
     duration_s: float
     warmup_s: float
@@ -142,7 +146,8 @@ class Sweep:
             window=window_name(window), clients="+".join(map(str, hosts)),
             bandwidth_kbps=self.bandwidth_kbps, rtt_ms=self.rtt_ms,
             queue_packets=self.queue_packets(cell["queue_bdp"]), sizes=self.sizes,
-            initrwnd=self.initrwnd, servers=self.servers, duration_s=self.duration_s,
+            initrwnd=self.initrwnd, access_queue_packets=self.access_queue_packets,
+            servers=self.servers, duration_s=self.duration_s,
             warmup_s=self.warmup_s, cooldown_s=self.cooldown_s, repeat=repeat, seed=seed)
 
     def queue_packets(self, queue_bdp: float) -> int:
@@ -175,6 +180,7 @@ class Claim:
     quantity: str
     expects: str
     where: Mapping[str, tuple[Any, ...]]
+    why: str
 
 
 @dataclass(frozen=True)
@@ -297,6 +303,8 @@ def _sweep(table: dict[str, Any], populations: Mapping[str, Any], where: str) ->
                  bandwidth_kbps=number_of(table, "bandwidth_kbps", where),
                  rtt_ms=number_of(table, "rtt_ms", where),
                  initrwnd=number_of(table, "initrwnd", where),
+                 access_queue_packets=number_of({"access_queue_packets": ACCESS_QUEUE_PACKETS,
+                                                 **table}, "access_queue_packets", where),
                  duration_s=duration_s, warmup_s=warmup_s, cooldown_s=cooldown_s,
                  repeat=number_of(table, "repeat", where))
 
@@ -400,7 +408,7 @@ def _claim(table: dict[str, Any], figures: Sequence[Figure], where: str) -> Clai
                  one_of(value_of(table, "expects", where), (LESS, MORE, ALIKE),
                         f"{where}: expects"),
                  {key: tuple(values) if isinstance(values, list) else (values,)
-                  for key, values in only.items()})
+                  for key, values in only.items()}, text_of(table, "why", where, ""))
 
 
 def _name(table: dict[str, Any], where: str) -> str:

@@ -61,7 +61,8 @@ class LoadTrial:
     response_bytes: each response's body, or the mean of `sizes`, the name of a
         distribution ("fixed" for none).
     initrwnd: at the clients (segments); paced: fq on the servers' interfaces.
-    servers: how many hosts serve.
+    access_queue_packets: drop-tail limit of the clients' own links, where they
+        have any. servers: how many hosts serve.
     duration_s: of arrivals; those that arrive in its first warmup_s or last
         cooldown_s load the link and do not count.
     repeat, seed: the seed is the repeat's, the same whatever the window.
@@ -83,6 +84,7 @@ class LoadTrial:
     initrwnd: int
     congestion_control: str
     paced: bool
+    access_queue_packets: int
     servers: int
     duration_s: float
     warmup_s: float
@@ -132,7 +134,7 @@ class LoadTrial:
         return {
             "kind": "load", "alone": True, "id": self.id, "deadline_s": self.deadline_s,
             "shape": {"bandwidth_kbps": self.bandwidth_kbps, "queue_packets": self.queue_packets,
-                      "queue": self.queue,
+                      "queue": self.queue, "access_queue_packets": self.access_queue_packets,
                       "client_rtt_ms": [host.rtt_ms for host in self.hosts],
                       "client_kbps": [host.kbps for host in self.hosts]},
             "servers": self.servers, "initcwnd": [host.initcwnd for host in self.hosts],

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-OWN = {"engines", "lab", "topo", "server", "client", "experiment", "plot", "plot_population",
-       "report", "results", "benchmarks"}
+OWN = {"engines", "lab", "topo", "server", "client", "load_server", "load_client", "experiment",
+       "plot", "plot_population", "plot_load", "report", "results", "benchmarks"}
+PROGRAMS = ("server.py", "client.py", "load_server.py", "load_client.py")
+DRAWERS = ("plot.py", "plot_population.py", "plot_load.py")
 FILES = [path for pattern in ("*.py", "engines/**/*.py", "lab/**/*.py")
          for path in sorted(PROJECT.glob(pattern))]
 
@@ -28,7 +30,7 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_imports_go_one_way(path: Path) -> None:
     place, names = path.relative_to(PROJECT), imported(path)
-    if place.name in ("server.py", "client.py"):
+    if place.name in PROGRAMS:
         assert not names & OWN, "server and client import nothing of the project"
     if place.parts[0] == "lab":
         assert not names & (OWN - {"lab"}), "lab stands on its own"
@@ -37,7 +39,7 @@ def test_imports_go_one_way(path: Path) -> None:
     if "mininet" in names:
         assert place.name in ("topo.py", "bench.py"), "Mininet stays in topo and the bench"
     if "matplotlib" in names:
-        assert place.name in ("plot.py", "plot_population.py"), "drawing stays in plot"
+        assert place.name in DRAWERS, "drawing stays in plot"
     assert not names & {"experiment"}, "nothing imports experiment"
     if place.name != "plot.py":
-        assert "plot_population" not in names and "plot" not in names, "nothing imports plot"
+        assert not names & {Path(name).stem for name in DRAWERS}, "nothing imports plot"
