@@ -28,7 +28,7 @@ DEFAULT_KEYS = ("rtt_ms", "bandwidth_kbps", "uplink", "queue_packets", "initcwnd
                 "receive_window", "rto_min_ms", "quickack", "nagle", "sample_ms", "outage_ms",
                 "may_lose")
 TRACE_KEYS = ("name", "title", "schedule", "tcp", "think_s") + DEFAULT_KEYS
-TCP_KEYS = ("name", "title", "congestion_control", "validation")
+TCP_KEYS = ("name", "title", "congestion_control", "validation", "sysctls")
 SCHEDULE_KEYS = ("name", "writes", "requests")
 WRITE_KEYS = ("at_s", "until_s", "every_s", "bytes", "segments")
 REQUEST_KEYS = ("bytes", "think_s")
@@ -104,7 +104,7 @@ def _first_line(text: str, file: str) -> str:
 def _sysctls(raw: dict[str, Any], file: str) -> dict[str, str]:
     sysctls = table_of(raw, "sysctls", file)
     for key, value in sysctls.items():
-        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key):
+        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+=\S+", f"{key}={value}"):
             raise UsageError(f'{file}: [sysctls]: {key} = {value!r} is not of the form'
                              ' "net.ipv4.tcp_sack" = "0"')
     return sysctls
@@ -114,7 +114,8 @@ def _tcp(table: dict[str, Any], where: str) -> Tcp:
     return Tcp(name=_plain_name(table, where), title=text_of(table, "title", where),
                congestion_control=congestion_control_name(
                    value_of(table, "congestion_control", where), where),
-               validation=_flag(table, "validation", where))
+               validation=_flag(table, "validation", where), sysctls=tuple(
+                   f"{key}={value}" for key, value in _sysctls(table, where).items()))
 
 
 def _plain_name(table: dict[str, Any], where: str) -> str:

@@ -27,6 +27,12 @@ class Metric:
     digits: int = 0
     past: str = ""  # what the number is, in a sentence
 
+    def words(self, value: float) -> str:
+        """The value with its unit, as a sentence has it."""
+        number = limit(int(value)) if value == INFINITE else f"{value:.{self.digits}f}"
+        unit = self.unit.removesuffix("s") if number == "1" and len(self.unit) > 2 else self.unit
+        return f"{self.past} {number}{unit}".strip()
+
 
 METRICS = {
     "window": Metric(View.window, " segments", past="a window of"),
@@ -173,8 +179,7 @@ def _statement(scenario: TraceScenario, claim: Claim, views: Views) -> Statement
                              NOT_REPRODUCED if record.verdict != SKIPPED else "not measured")
         value = metric.of(view, claim.at_s)
         numbers.append(value)
-        amount = (limit(int(value)) if claim.metric == "ssthresh" else f"{value:.{metric.digits}f}")
-        parts.append(f"{title}: {metric.past} {amount}{metric.unit}".replace(":  ", ": "))
+        parts.append(f"{title}: {metric.words(value)}")
     at = f" at {plain(claim.at_s)} s" if claim.metric in ("window", "ssthresh", "burst") else ""
     word, more = _judged(claim, numbers)
     return Statement(claim.says, "; ".join(parts) + at + more + ".", word)

@@ -23,7 +23,8 @@ class TraceRecord:
     longest_rtt_ms: from a segment sent (once) to the first acknowledgement of it.
     largest_window: of all samples.
     restarts: how often it sent again after more than an RTO; restart_windows:
-        the window after each, separated by spaces; restart_window: after the last.
+        the window after each, separated by spaces.
+    last_window: with which the last response began.
     samples: of the window; rule_checked of them were compared with the TCP's
         rules (lab.trace.rules), rule_unjudged were not, since they were
         taken in a recovery from loss; rule_wrong differed.
@@ -47,7 +48,7 @@ class TraceRecord:
     largest_window: int | None = None
     restarts: int | None = None
     restart_windows: str = ""
-    restart_window: int | None = None
+    last_window: int | None = None
     samples: int | None = None
     rule_checked: int | None = None
     rule_unjudged: int | None = None

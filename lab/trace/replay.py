@@ -67,6 +67,7 @@ class Group:
 
     time_ns: int
     ack: int | None
+    window: int = 0  # of the acknowledgement, as its header has it
     sends: list[Segment] = field(default_factory=list)
 
 
@@ -78,7 +79,7 @@ def groups_of(exchange: Exchange) -> list[Group]:
             continue
         if not segment.to_client:
             if segment.ack is not None:
-                groups.append(Group(segment.time_ns, segment.ack))
+                groups.append(Group(segment.time_ns, segment.ack, segment.window))
         elif segment.payload_bytes or segment.is_fin:
             if not groups or groups[-1].time_ns != segment.time_ns:
                 groups.append(Group(segment.time_ns, None))
@@ -100,8 +101,11 @@ class _Replayer:
         # Trials start on a grid of the kernel's clock; the packets tell where in a tick.
         self.tick_start_ns = (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
         start = self._tick(self.groups[0].time_ns) if self.groups else 0
-        self.rules: Rules | None = rules_for(trial.congestion_control, trial.validation,
-                                             trial.initcwnd, trial.mss, start)
+        rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd, trial.mss,
+                          start)
+        # One, or after a recovery from loss all that it can have left: all that fit so far.
+        self.candidates: list[Rules] = [rules] if rules is not None else []
+        self.window_scale = self._window_scale()
         self.unsure = False  # after a loss: the window is the recovery's, not the rules'
         self.written = 1
         self.last_send = start
@@ -120,10 +124,16 @@ class _Replayer:
         return Replay(self.checked, self.unjudged, tuple(self.mismatches), tuple(self.restarts))
 
     def _precedes(self, group: Group, sample: Sample) -> bool:
-        if group.time_ns != sample.time_ns or self.rules is None:
+        if group.time_ns != sample.time_ns or not self.candidates:
             return group.time_ns <= sample.time_ns
         # A sample before and one after a write have the same time.
-        return self.rules.connection.packets != sample.unacked
+        return self.candidates[0].connection.packets != sample.unacked
+
+    def _window_scale(self) -> int:
+        """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO tells."""
+        told = {sample.send_window_bytes for sample in self.samples}
+        return max(range(15), key=lambda scale: sum(
+            group.window << scale in told for group in self.groups if group.ack is not None))
 
     def _tick(self, time_ns: int) -> int:
         return (time_ns - self.tick_start_ns) // TICK_NS
@@ -147,21 +157,19 @@ class _Replayer:
         new = [segment for segment in group.sends if segment.end_with_fin > self.outstanding_end]
         if new and group.ack is None and self.una == self.outstanding_end:
             self._note_restart(place, now)
-        self._apply(group, new, now)
+        for rules in self.candidates:
+            self._apply(rules, group, new, now)
         for segment in new:
             self.outstanding_end = segment.end_with_fin
         if group.sends:
             self.last_send = now
 
-    def _apply(self, group: Group, new: Sequence[Segment], now: int) -> None:
-        rules = self.rules
-        if rules is None:
-            return
+    def _apply(self, rules: Rules, group: Group, new: Sequence[Segment], now: int) -> None:
         near = self._after(group.time_ns) if group.ack is not None else self._before(group.time_ns)
         rules.rto = near.rto_us // 1000
-        rules.declared(near.send_window_bytes)
         rules.recovering = self.unsure
         if group.ack is not None:
+            rules.declared(group.window << self.window_scale)
             rules.acknowledged(now, group.ack)
         if new:
             rules.before_sending(now)
@@ -188,9 +196,10 @@ class _Replayer:
         may_send = windows if after.notsent_bytes and flight < windows else flight
         may_send = min(may_send, after.cwnd)
         rule: tuple[int, int] | None
-        if self.rules is not None:
-            self.rules.set_window_if_other(before.cwnd, before.ssthresh)
-            rule = self.rules.restart_window(idle, rto)
+        if self.candidates:
+            said = [rules.restart_window(idle, rto) for rules in self.candidates]
+            rule = (after.cwnd, after.ssthresh)
+            rule = rule if rule in said else said[0]
         else:
             rule = restart_rule(self.trial.congestion_control, self.trial.validation,
                                 self.trial.initcwnd, self.trial.mss,
@@ -210,20 +219,28 @@ class _Replayer:
 
     def _compare(self, sample: Sample) -> None:
         self.written = max(self.written, self.outstanding_end + sample.notsent_bytes)
-        if self.rules is None:
+        if not self.candidates:
             return
         seen = (sample.cwnd, sample.ssthresh)
-        if sample.state != OPEN or sample.lost or sample.retransmitted or sample.sacked:
-            self.unsure = True
-        if self.unsure:
+        recovering = bool(sample.state != OPEN or sample.lost or sample.retransmitted
+                          or sample.sacked)
+        if recovering or self.unsure:
             self.unjudged += 1
-            self.rules.set_window(*seen)
-            if sample.state == OPEN and not (sample.lost or sample.retransmitted
-                                             or sample.sacked):
-                self.unsure = False
+            self._take_over(seen)
+            if not recovering:
+                self.candidates = self.candidates[0].after_recovery()
+            self.unsure = recovering
             return
         self.checked += 1
-        rule = (self.rules.cwnd, self.rules.ssthresh)
-        if seen != rule:
-            self.mismatches.append(Mismatch(sample.time_ns, seen, rule))
-            self.rules.set_window(*seen)
+        fitting = [rules for rules in self.candidates if (rules.cwnd, rules.ssthresh) == seen]
+        if fitting:
+            self.candidates = fitting
+            return
+        rule = (self.candidates[0].cwnd, self.candidates[0].ssthresh)
+        self.mismatches.append(Mismatch(sample.time_ns, seen, rule))
+        self._take_over(seen)
+
+    def _take_over(self, seen: tuple[int, int]) -> None:
+        """Go on with the window that was seen."""
+        self.candidates = self.candidates[:1]
+        self.candidates[0].set_window(*seen)

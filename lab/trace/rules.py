@@ -17,6 +17,7 @@ and 5); times in ticks of the kernel's clock (jiffies, 1 ms at HZ = 1000).
 from __future__ import annotations
 
 from collections import deque
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from lab.trace.window import INFINITE
@@ -90,9 +91,12 @@ class Rules:
         """Take over a window that other rules made: those of recovery from a loss."""
         self.cwnd, self.ssthresh = cwnd, ssthresh
 
-    def set_window_if_other(self, cwnd: int, ssthresh: int) -> None:
-        if (self.cwnd, self.ssthresh) != (cwnd, ssthresh):
-            self.set_window(cwnd, ssthresh)
+    def after_recovery(self) -> list[Rules]:
+        """Copies of this, one for each part of a segment of growth that recovery can have left.
+
+        TCP_INFO tells whole segments only.
+        """
+        raise NotImplementedError
 
     def before_sending(self, now: int) -> None:
         """Called when TCP begins to send what the application wrote or an ACK allowed."""
@@ -123,6 +127,14 @@ class LinuxRules(Rules):
     def set_window(self, cwnd: int, ssthresh: int) -> None:
         super().set_window(cwnd, ssthresh)
         self.credit = 0
+
+    def after_recovery(self) -> list[Rules]:
+        copies: list[Rules] = []
+        for credit in range(self.cwnd):
+            copy = deepcopy(self)
+            copy.credit = credit
+            copies.append(copy)
+        return copies
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
         if self.setting.restarts:
@@ -223,6 +235,15 @@ class ReportRules(Rules):
     def set_window(self, cwnd: int, ssthresh: int) -> None:
         super().set_window(cwnd, ssthresh)
         self.window_bytes = cwnd * self.setting.mss
+
+    def after_recovery(self) -> list[Rules]:
+        copies: list[Rules] = []
+        mss = self.setting.mss
+        for count in range(self.cwnd):
+            copy = deepcopy(self)
+            copy.window_bytes += min(count * (mss * mss // self.window_bytes), mss - 1)
+            copies.append(copy)
+        return copies
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
         times = idle // rto

@@ -25,12 +25,14 @@ class Tcp:
     """One of the TCPs that are compared.
 
     validation: whether Linux's own rules are on (VALIDATION_SYSCTL).
+    sysctls: what else is set at the server, "name=value" each.
     """
 
     name: str
     title: str
     congestion_control: str
     validation: bool
+    sysctls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ class TraceTrial:
         think_times: seconds before each of them, likewise.
     think_s: the think time that the trial is about, None without one.
     may_lose: whether the queue may overflow.
+    sysctls: set at the server besides validation, "name=value" separated by
+        spaces ("" for none; a value has no space).
     """
 
     scenario: str
@@ -142,6 +146,7 @@ class TraceTrial:
     think_times: str
     think_s: float | None
     may_lose: bool
+    sysctls: str = ""
 
     @property
     def id(self) -> str:
@@ -180,7 +185,8 @@ class TraceTrial:
             "kind": "trace", "id": self.id, "initcwnd": self.initcwnd,
             "initrwnd": self.receive_window or 1000,
             "congestion_control": self.congestion_control, "client": "libcurl",
-            "sysctls": {VALIDATION_SYSCTL: str(int(self.validation))},
+            "sysctls": {VALIDATION_SYSCTL: str(int(self.validation)), **dict(
+                setting.split("=", 1) for setting in self.sysctls.split())},
             "window_bytes": self.receive_window * self.mss,
             "options": {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
                         "advertised_mss": self.mss + TIMESTAMP_BYTES},
@@ -308,7 +314,7 @@ def _trial(scenario: TraceScenario, trace: Trace, tcp: Tcp, initcwnd: int,
         outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
         paths=" ".join(trace.schedule.paths()),
         think_times=" ".join(f"{think:g}" for think in thinks), think_s=think_s,
-        may_lose=trace.may_lose)
+        may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
 
 
 def _ms(seconds: float) -> str:

@@ -11,7 +11,8 @@ from lab.findings import Finding, as_text
 from lab.records import AnyRecord, read_records
 from lab.scenario import Overrides
 from lab.study import HOST_OVERHEAD_S, TRACE, Seen, Study
-from lab.trace import findings, table
+from lab.trace import curves, findings, table
+from lab.trace.curves import TraceFigure, WarmFigure
 from lab.trace.file import load, overridden
 from lab.trace.records import TraceRecord
 from lab.trace.scenario import TraceTrial
@@ -43,6 +44,12 @@ def findings_of(name: str, folder: Path) -> list[Finding]:
     """What a whole run found. Raises FirstFlightError where a file of it is missing."""
     records = read_records(folder / runs.TRIALS_CSV, TraceRecord)
     return findings.findings(load(name), records, folder)
+
+
+def figures_of(name: str, folder: Path) -> list[TraceFigure | WarmFigure]:
+    """What the figures of a whole run show. Raises FirstFlightError where a file is missing."""
+    records = read_records(folder / runs.TRIALS_CSV, TraceRecord)
+    return curves.figures(load(name), records, findings.Views(records, folder))
 
 
 def _judge(trial: TraceTrial, seen: Seen, exact: bool) -> AnyRecord:

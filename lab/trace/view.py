@@ -111,6 +111,12 @@ class View:
                 place += 1
         return longest_ns / 1e6
 
+    def last_window(self) -> int:
+        """With which the last response began: after its first segments were sent."""
+        requests = [segment for segment in self.exchange.at_server
+                    if not segment.to_client and segment.payload_bytes]
+        return self.sample_at(self.seconds(requests[-1].time_ns)).cwnd
+
     def lateness_ms(self) -> float | None:
         """Of the latest write that found nothing outstanding; None without a schedule."""
         _, found, text = self.trial.paths.partition("at=")

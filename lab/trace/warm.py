@@ -44,9 +44,13 @@ def finding(figure: Figure, records: Sequence[TraceRecord]) -> Finding:
 def _cell(record: TraceRecord | None) -> str:
     if record is None:
         return "–"
-    window = record.largest_window if record.restart_window is None else record.restart_window
     again = f" → {record.retransmissions}" if record.retransmissions else ""
-    return f"{record.latency_ms or 0:.1f} ({window}{again})"
+    return f"{record.latency_ms or 0:.1f} ({window_of(record)}{again})"
+
+
+def window_of(record: TraceRecord) -> int:
+    """With which window the last response began."""
+    return record.last_window or 0
 
 
 def _answer(records: Sequence[TraceRecord], trace: str, tcp: str) -> Statement:
