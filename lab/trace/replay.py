@@ -126,8 +126,9 @@ class _Replayer:
     def _precedes(self, group: Group, sample: Sample) -> bool:
         if group.time_ns != sample.time_ns or not self.candidates:
             return group.time_ns <= sample.time_ns
-        # A sample before and one after a write have the same time.
-        return self.candidates[0].connection.packets != sample.unacked
+        # At the same time: it is from after the group where more is outstanding or sent.
+        return (self.candidates[0].connection.packets != sample.unacked
+                or self.outstanding_end + sample.notsent_bytes != self.written)
 
     def _window_scale(self) -> int:
         """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO tells."""
