@@ -24,7 +24,7 @@ DATA, ACKED, FLIGHT, AGAIN = "#0072B2", "#009E73", "#E69F00", "#B00020"
 # By initial window, light to dark, apart in grey too.
 WINDOWS = ("#BBBBBB", "#56B4E9", "#0072B2", "#332288", "#000000", "#CC6677")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-WIDTH_INCHES, ROW_INCHES, HEAD_INCHES, FOOT_INCHES = 11.0, 1.75, 0.55, 0.95
+WIDTH_INCHES, ROW_INCHES, HEAD_INCHES, FOOT_INCHES = 11.0, 1.75, 0.38, 0.95
 MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
 SMALL, MEDIUM, LARGE = 7.5, 9.0, 12.0
 
@@ -184,10 +184,11 @@ def _warm_axes(axes: Axes, panel: WarmPanel, column: str, last: bool) -> None:
     axes.xaxis.set_major_locator(FixedLocator(thinks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.08 * max(1.0, *(value for line in panel.lines
+                                       for value in _values(line, column))))
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set_ylabel({"latency": "latency (ms)", "window": "window at the restart (segments)",
-                     "again": "segments sent again"}[column], fontsize=SMALL)
+                     "again": "segments sent again for it"}[column], fontsize=SMALL)
     axes.grid(color="#E4E4E4", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=SMALL, length=2.5, colors=INK)

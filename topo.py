@@ -588,9 +588,10 @@ def client_port(number: int) -> str:
     return f"s1-eth{number + 2}"
 
 
-def route_commands(initcwnd: int, initrwnd: int, congestion_control: str) -> list[str]:
+def route_commands(initcwnd: int, initrwnd: int, congestion_control: str,
+                   options: RouteOptions = RouteOptions()) -> list[str]:
     """The `ip` commands that set the windows, the server's first, then the client's."""
-    return [route.command for route in _routes(initcwnd, initrwnd, congestion_control)]
+    return [route.command for route in _routes(initcwnd, initrwnd, congestion_control, options)]
 
 
 def commands_of(job: dict[str, Any]) -> list[str]:
@@ -598,7 +599,9 @@ def commands_of(job: dict[str, Any]) -> list[str]:
     if job["kind"] == "load":
         return dumbbell_commands_of(job)
     return [*shape_commands(Shape(**job["shape"])),
-            *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"]),
+            *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
+            *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"],
+                            RouteOptions(**job.get("options", {}))),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
 
 

@@ -148,4 +148,4 @@ def _warm_line(initcwnd: int, table: dict[float, dict[int, TraceRecord]]) -> War
     return WarmLine(initcwnd, [think_s for think_s, _ in measured],
                     [record.latency_ms or 0.0 for _, record in measured],
                     [warm.window_of(record) for _, record in measured],
-                    [record.retransmissions or 0 for _, record in measured])
+                    [record.last_retransmissions or 0 for _, record in measured])

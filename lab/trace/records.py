@@ -24,7 +24,8 @@ class TraceRecord:
     largest_window: of all samples.
     restarts: how often it sent again after more than an RTO; restart_windows:
         the window after each, separated by spaces.
-    last_window: with which the last response began.
+    last_window: with which the last response began; last_retransmissions:
+        segments sent again from then on.
     samples: of the window; rule_checked of them were compared with the TCP's
         rules (lab.trace.rules), rule_unjudged were not, since they were
         taken in a recovery from loss; rule_wrong differed.
@@ -49,6 +50,7 @@ class TraceRecord:
     restarts: int | None = None
     restart_windows: str = ""
     last_window: int | None = None
+    last_retransmissions: int | None = None
     samples: int | None = None
     rule_checked: int | None = None
     rule_unjudged: int | None = None

@@ -19,4 +19,6 @@ def of_records(records: Sequence[TraceRecord]) -> str:
     wrong = sum(record.rule_wrong or 0 for record in records)
     lines.append(f"window samples that are what the TCP's rules say, to the segment:"
                  f" {checked - wrong} of {checked}")
+    restarts = sum(record.restarts or 0 for record in records if record.verdict == PASS)
+    lines.append(f"restarts after more than an RTO, window and flight as the rule says: {restarts}")
     return "\n".join(lines) + "\n"

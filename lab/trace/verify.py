@@ -80,7 +80,8 @@ def _measured(view: View, replayed: Replay, observation: dict[str, Any]) -> dict
         "longest_rtt_ms": view.longest_rtt_ms(), "largest_window": view.largest_window(),
         "restarts": len(restarts),
         "restart_windows": " ".join(str(restart.after[0]) for restart in restarts),
-        "last_window": view.last_window(),
+        "last_window": view.sample_at(view.last_request_s()).cwnd,
+        "last_retransmissions": view.retransmissions(view.last_request_s()),
         "samples": len(view.samples), "rule_checked": replayed.checked,
         "rule_unjudged": replayed.unjudged, "rule_wrong": len(replayed.mismatches)}
 

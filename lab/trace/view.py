@@ -79,10 +79,10 @@ class View:
         """From a time to the end."""
         return self.finish_s() - at_s
 
-    def retransmissions(self, at_s: float = 0.0) -> float:
+    def retransmissions(self, at_s: float = 0.0) -> int:
         return sum(self._since(segment, at_s) for segment in self.exchange.retransmissions)
 
-    def lost(self, at_s: float = 0.0) -> float:
+    def lost(self, at_s: float = 0.0) -> int:
         return sum(self._since(segment, at_s) for segment in self.exchange.lost_data)
 
     def timeouts(self, at_s: float = 0.0) -> int:
@@ -111,11 +111,11 @@ class View:
                 place += 1
         return longest_ns / 1e6
 
-    def last_window(self) -> int:
-        """With which the last response began: after its first segments were sent."""
+    def last_request_s(self) -> float:
+        """When the last request arrived at the server."""
         requests = [segment for segment in self.exchange.at_server
                     if not segment.to_client and segment.payload_bytes]
-        return self.sample_at(self.seconds(requests[-1].time_ns)).cwnd
+        return self.seconds(requests[-1].time_ns)
 
     def lateness_ms(self) -> float | None:
         """Of the latest write that found nothing outstanding; None without a schedule."""

@@ -44,7 +44,7 @@ def finding(figure: Figure, records: Sequence[TraceRecord]) -> Finding:
 def _cell(record: TraceRecord | None) -> str:
     if record is None:
         return "–"
-    again = f" → {record.retransmissions}" if record.retransmissions else ""
+    again = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
     return f"{record.latency_ms or 0:.1f} ({window_of(record)}{again})"
 
 
