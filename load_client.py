@@ -13,7 +13,7 @@ the distribution function, [share, bytes]; one point is a fixed size. Arrivals
 do not wait for anything: an overloaded network has ever more connections
 open. All is drawn from the seed, and nothing from how the network behaves.
 
-Every connection is recorded, CSV with a header: when it was opened, when its
+Every connection is recorded, CSV with a header: when it was due, when its
 handshake and its response were done, and how it ended: ok, failed with the
 reason, or open at the end of duration_s on the clock of CLOCK_MONOTONIC that
 starts at start_s.
@@ -45,6 +45,8 @@ COLUMNS = ("id", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_byte
            "error")
 OK, FAILED, OPEN = "ok", "failed", "open"
 READ_BYTES = 1 << 20
+FIRST_PORT = 1024
+EARLY = 0.998  # of a timeout, see ExactSelector
 _NO_LINGER = struct.pack("=ii", 1, 0)
 
 
@@ -66,11 +68,15 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection on its way. Times in s of CLOCK_MONOTONIC."""
+    """One connection on its way. Times in s of CLOCK_MONOTONIC.
+
+    due_s: when it was to be opened; opened_s: when it was.
+    """
 
     socket: socket.socket
     id: str
-    arrival_s: float
+    due_s: float
+    opened_s: float
     asked_bytes: int
     connected_s: float = 0.0
     got_bytes: int = 0
@@ -79,11 +85,17 @@ class Connection:
 
 
 class ExactSelector(selectors.EpollSelector):
-    """epoll that waits to the microsecond: its own timeout counts in milliseconds."""
+    """epoll that waits to the microsecond.
+
+    Its own timeout counts in milliseconds, select's in microseconds; but the
+    kernel lets both be late by a thousandth of the timeout
+    (select_estimate_accuracy). So it wakes too early by more than that, and
+    the loop, which finds nothing due, waits again for the short rest.
+    """
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is not None and timeout > 0:
-            select.select([self.fileno()], [], [], timeout)
+            select.select([self.fileno()], [], [], timeout * EARLY)
             timeout = 0
         return super().select(timeout)
 
@@ -100,6 +112,9 @@ class Generator:
         self.rows: list[tuple[object, ...]] = []
         self.open: set[Connection] = set()
         self.buffer = bytearray(READ_BYTES)
+        # Chosen here, since the kernel draws them at random: what hashes ports
+        # (fair queues, samples of packets) is then the same in every run.
+        self.ports = itertools.cycle(range(FIRST_PORT, 1 << 16))
 
     async def run(self) -> None:
         """Generate until the end; what is open then is recorded as open and reset."""
@@ -110,24 +125,36 @@ class Generator:
                 break
             await asyncio.sleep(due_s - time.monotonic())
             for _ in range(self.task.connections):
-                self._connect(size_at(self.task.sizes, self.random.random()))
+                self._connect(due_s, size_at(self.task.sizes, self.random.random()))
         await asyncio.sleep(end_s - time.monotonic())
         for connection in list(self.open):
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             self._end(connection, OPEN)
 
-    def _connect(self, size: int) -> None:
+    def _connect(self, due_s: float, size: int) -> None:
         opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         connection = Connection(opened, f"{self.task.name}.{next(self.number)}",
-                                time.monotonic(), size)
+                                due_s, time.monotonic(), size)
         self.open.add(connection)
         # Woken when all is here, not for every segment.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+        self._bind(opened)
         code = opened.connect_ex((next(self.servers), self.task.port))
         if code == errno.EINPROGRESS:
             self.loop.add_writer(opened, self._connected, connection)
         else:
             self._end(connection, FAILED, os.strerror(code))
+
+    def _bind(self, opened: socket.socket) -> None:
+        """Give a socket the next port that is not still in use."""
+        for port in itertools.islice(self.ports, (1 << 16) - FIRST_PORT):
+            try:
+                opened.bind(("0.0.0.0", port))
+                return
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+        raise OSError(errno.EADDRNOTAVAIL, "every port is in use")
 
     def _connected(self, connection: Connection) -> None:
         self.loop.remove_writer(connection.socket)
@@ -166,13 +193,13 @@ class Generator:
             self._end(connection, OK)
 
     def _end(self, connection: Connection, end: str, error: str = "") -> None:
-        now, start = time.monotonic(), connection.arrival_s
+        now, start = time.monotonic(), connection.opened_s
         self.loop.remove_reader(connection.socket)
         self.loop.remove_writer(connection.socket)
         connection.socket.close()
         self.open.discard(connection)
         self.rows.append((
-            connection.id, f"{start - self.task.start_s:.6f}",
+            connection.id, f"{connection.due_s - self.task.start_s:.6f}",
             f"{(connection.connected_s - start) * 1000:.3f}" if connection.connected_s else "",
             f"{(now - start) * 1000:.3f}" if end == OK else "", connection.asked_bytes,
             connection.got_bytes, end, error))

@@ -394,6 +394,8 @@ class DumbbellShape:
         differ: the way to the servers is the same for all.
     client_kbps: by client, the rate of its own port, 0 for as fast as can be;
         access_queue_packets: the drop-tail limit of such a port.
+    client_loss_percent: by client, random loss on the way to it; seed makes it
+        repeat.
     """
 
     bandwidth_kbps: float
@@ -402,6 +404,8 @@ class DumbbellShape:
     client_rtt_ms: tuple[float, ...]
     client_kbps: tuple[float, ...]
     access_queue_packets: int
+    client_loss_percent: tuple[float, ...]
+    seed: int
 
     @property
     def back_ms(self) -> float:
@@ -472,8 +476,13 @@ class Dumbbell:
         for number, rtt_ms in enumerate(shape.client_rtt_ms):
             port = client_port(number)
             self._install(self.switch_tc, port, commands)
+            loss_percent = shape.client_loss_percent[number]
+            if loss_percent:
+                seed_loss(port, 1, rtt_ms - shape.back_ms, DELAY_LIMIT_PACKETS, loss_percent,
+                          shape.seed + number)
             rows = self.switch_tc.ask([], f"qdisc show dev {port}")
-            _compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
+            _compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS,
+                           loss_percent)
             if shape.client_kbps[number]:
                 _compare_netem(port, rows, "2:", 0.0, shape.client_kbps[number],
                                shape.access_queue_packets)
@@ -557,11 +566,13 @@ def dumbbell_commands(shape: DumbbellShape) -> list[str]:
     """The `tc` commands that install a shape on the dumbbell's router and client switch."""
     commands = [*_bottleneck_commands(shape), f"qdisc replace dev {WAY_BACK} root handle 1: netem"
                 f" delay {round(shape.back_ms * 1000)}us limit {DELAY_LIMIT_PACKETS}"]
-    for number, (rtt_ms, kbps) in enumerate(zip(shape.client_rtt_ms, shape.client_kbps)):
+    for number, (rtt_ms, kbps, loss_percent) in enumerate(zip(
+            shape.client_rtt_ms, shape.client_kbps, shape.client_loss_percent)):
         port = client_port(number)
+        loss = f" loss random {loss_percent:g}%" if loss_percent else ""
         commands.append(f"qdisc replace dev {port} root handle 1: netem delay"
                         f" {round((rtt_ms - shape.back_ms) * 1000)}us"
-                        f" limit {DELAY_LIMIT_PACKETS}")
+                        f" limit {DELAY_LIMIT_PACKETS}{loss}")
         if kbps:
             commands.append(f"qdisc replace dev {port} parent 1:1 handle 2: netem"
                             f" rate {round(kbps * 1000)}bit"
@@ -646,19 +657,20 @@ def _compare_port(port: str, rows: list[dict[str, Any]], delay_ms: float, rate_k
 
 
 def _compare_netem(port: str, rows: list[dict[str, Any]], handle: str, delay_ms: float,
-                   rate_kbps: float, limit: int) -> None:
+                   rate_kbps: float, limit: int, loss_percent: float = 0.0) -> None:
     """Compare one netem qdisc with what was asked; raise NetworkError if it differs."""
     options = {row["handle"]: row.get("options", {}) for row in rows if row["kind"] == "netem"}
     seen = options.get(handle, {})
     seen_delay_ms = seen.get("delay", {}).get("delay", 0.0) * 1000
     seen_rate_kbps = seen.get("rate", {}).get("rate", 0) * 8 / 1000
+    seen_loss = seen.get("loss-random", {}).get("loss", 0.0) * 100
     if (abs(seen_delay_ms - delay_ms) > max(DELAY_ROUNDING_MS, DELAY_ROUNDING * delay_ms)
             or abs(seen_rate_kbps - rate_kbps) > RATE_ROUNDING_KBPS
-            or seen.get("limit") != limit):
+            or seen.get("limit") != limit or abs(seen_loss - loss_percent) > 0.001):
         raise NetworkError(
             f"{port} is not as asked: delay {seen_delay_ms:g} of {delay_ms:g} ms, rate"
             f" {seen_rate_kbps:g} of {rate_kbps:g} kbit/s, limit {seen.get('limit')} of"
-            f" {limit} packets")
+            f" {limit} packets, loss {seen_loss:g} of {loss_percent:g} %")
 
 
 @dataclass(frozen=True)

@@ -171,10 +171,16 @@ def _of_bottleneck(trial: LoadTrial, queue: Bottleneck) -> dict[str, Any]:
 
 
 def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
-    """By client address: segments of the first flight of each sampled connection, on the wire."""
+    """By client address: segments of the first flight of each sampled connection, on the wire.
+
+    Only of those that lost nothing: what a timer sends again before the first
+    acknowledgement, or in its place, is no part of a flight.
+    """
     flights: dict[str, list[int]] = {}
     for (address, _), exchange in read_exchanges(client_pcap, server_pcap).items():
-        if exchange.first_flight:
+        lossless = not (exchange.lost_to_client or exchange.retransmissions or exchange.probes
+                        or exchange.handshake_retransmissions)
+        if lossless and exchange.first_flight:
             flights.setdefault(address, []).append(len(exchange.first_flight))
     return flights
 

@@ -35,7 +35,8 @@ The first comment line is the claim in one sentence, then::
 
     [[population]]            # optional, in place of rtt_ms: who the clients are
     name = "far"
-    clients = [[0.25, 300, 512]]      # share, RTT in ms, own link in kbit/s (0: any)
+    clients = [[0.25, 300, 512, 1]]   # share, RTT in ms, own link in kbit/s (0: any),
+                                      # random loss on the way to it in %
 
     [[figure]]
     name = "completion"       # figures/<scenario>_completion.png
@@ -118,7 +119,7 @@ class Sweep:
     congestion_control: tuple[str, ...]
     paced: tuple[bool, ...]
     windows: tuple[tuple[tuple[int, float], ...], ...]  # each a mix of (initcwnd, share)
-    population: tuple[tuple[float, float, float], ...]  # (share, rtt_ms, kbps) each
+    population: tuple[tuple[float, float, float, float], ...]  # (share, rtt_ms, kbps, loss %)
     initrwnd: int
     access_queue_packets: int
     servers: int
@@ -137,8 +138,8 @@ class Sweep:
 
     def _trial(self, scenario: str, cell: dict[str, Any],
                window: tuple[tuple[int, float], ...], repeat: int, seed: int) -> LoadTrial:
-        hosts = [Clients(initcwnd, part * share, rtt_ms, kbps)
-                 for share, rtt_ms, kbps in self.population for initcwnd, part in window]
+        hosts = [Clients(initcwnd, part * share, rtt_ms, kbps, loss_percent)
+                 for share, rtt_ms, kbps, loss_percent in self.population for initcwnd, part in window]
         response_bytes = (cell["response_bytes"] if self.sizes == FIXED
                           else round(mean_bytes(distribution(self.sizes))))
         return LoadTrial(
@@ -271,7 +272,7 @@ def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
             changes[column] = QUANTITIES[column].check(values[0], flag)
     if "rtt_ms" in changes:
         sweeps = tuple(replace(sweep, population=tuple(
-            (share, changes["rtt_ms"], kbps) for share, _, kbps in sweep.population), **changes)
+            (share, changes["rtt_ms"], *link) for share, _, *link in sweep.population), **changes)
             for sweep in scenario.sweeps)
     else:
         sweeps = tuple(replace(sweep, **changes) for sweep in scenario.sweeps)
@@ -292,7 +293,7 @@ def _sweep(table: dict[str, Any], populations: Mapping[str, Any], where: str) ->
                                         f"{where}: population")]
     else:
         count = number_of(table, "clients", where)
-        population = ((1 / count, number_of(table, "rtt_ms", where), 0.0),) * count
+        population = ((1 / count, number_of(table, "rtt_ms", where), 0.0, 0.0),) * count
     windows = _windows(table, where)
     hosts = len(population) * max(map(len, windows)) + number_of(table, "servers", where)
     if hosts > MOST_HOSTS:
@@ -352,17 +353,18 @@ def _mix(mix: Any, where: str) -> tuple[tuple[int, float], ...]:
     return parts
 
 
-def _population(table: dict[str, Any], where: str) -> tuple[tuple[float, float, float], ...]:
+def _population(table: dict[str, Any], where: str) -> tuple[tuple[float, float, float, float], ...]:
     rows = value_of(table, "clients", where)
     if not isinstance(rows, list) or not rows or not all(
-            isinstance(row, list) and len(row) == 3 for row in rows):
-        raise UsageError(f"{where}: clients has to be a list of [share, rtt_ms, kbit/s]")
+            isinstance(row, list) and len(row) == 4 for row in rows):
+        raise UsageError(f"{where}: clients has to be a list of [share, rtt_ms, kbit/s, loss %]")
     clients = tuple((QUANTITIES["share"].check(share, f"{where}: clients"),
                      QUANTITIES["rtt_ms"].check(rtt_ms, f"{where}: clients"),
                      QUANTITIES["bandwidth_kbps"].check(kbps, f"{where}: clients") if kbps
-                     else 0.0)
-                    for share, rtt_ms, kbps in rows)
-    total = sum(share for share, _, _ in clients)
+                     else 0.0,
+                     QUANTITIES["loss_percent"].check(loss_percent, f"{where}: clients"))
+                    for share, rtt_ms, kbps, loss_percent in rows)
+    total = sum(share for share, *_ in clients)
     if abs(total - 1) > SHARE_TOLERANCE:
         raise UsageError(f"{where}: the shares of the clients sum to {total:g}, not to 1")
     return clients

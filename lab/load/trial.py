@@ -26,25 +26,30 @@ class Clients:
     """Some of the clients: one host of the dumbbell.
 
     initcwnd: of the servers' routes to it; share: of all arrivals.
-    kbps: rate of its own link, 0 for as fast as can be.
+    kbps: rate of its own link, 0 for as fast as can be. loss_percent: random
+    loss on the way to it, whatever the load.
     """
 
     initcwnd: int
     share: float
     rtt_ms: float
     kbps: float = 0.0
+    loss_percent: float = 0.0
 
     def __str__(self) -> str:
         link = f"/{self.kbps:g}k" if self.kbps else ""
-        return f"iw{self.initcwnd}*{self.share:.6g}@{self.rtt_ms:g}ms{link}"
+        loss = f"~{self.loss_percent:g}%" if self.loss_percent else ""
+        return f"iw{self.initcwnd}*{self.share:.6g}@{self.rtt_ms:g}ms{link}{loss}"
 
     @classmethod
     def of(cls, text: str) -> Clients:
         """The reverse of str. Raises ValueError."""
         window, _, rest = text.removeprefix("iw").partition("*")
         share, _, network = rest.partition("@")
-        rtt, _, kbps = network.partition("ms")
-        return cls(int(window), float(share), float(rtt), float(kbps.strip("/k") or 0))
+        rtt, _, link = network.partition("ms")
+        kbps, _, loss = link.partition("~")
+        return cls(int(window), float(share), float(rtt), float(kbps.strip("/k") or 0),
+                   float(loss.strip("%") or 0))
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,9 @@ class LoadTrial:
             "shape": {"bandwidth_kbps": self.bandwidth_kbps, "queue_packets": self.queue_packets,
                       "queue": self.queue, "access_queue_packets": self.access_queue_packets,
                       "client_rtt_ms": [host.rtt_ms for host in self.hosts],
-                      "client_kbps": [host.kbps for host in self.hosts]},
+                      "client_kbps": [host.kbps for host in self.hosts],
+                      "client_loss_percent": [host.loss_percent for host in self.hosts],
+                      "seed": self.seed},
             "servers": self.servers, "initcwnd": [host.initcwnd for host in self.hosts],
             "initrwnd": self.initrwnd, "congestion_control": self.congestion_control,
             "paced": self.paced, "duration_s": self.duration_s,
