@@ -115,9 +115,11 @@ def _panel(title: str, view: View, flagged: bool) -> TracePanel:
         point = view.seconds(segment.time_ns), (segment.end - 1) / mss
         (repeated if id(segment) in again else sent).append(point)
     acked: Points = [(0.0, 0.0)]
+    last = max((segment.end for segment in view.sends), default=1)
     for group in view.groups:
-        if group.ack is not None and (group.ack - 1) / mss > acked[-1][1]:
-            acked.append((view.seconds(group.time_ns), (group.ack - 1) / mss))
+        number = (min(group.ack or 1, last) - 1) / mss  # the FIN is no data
+        if number > acked[-1][1]:
+            acked.append((view.seconds(group.time_ns), number))
     times = [view.seconds(sample.time_ns) for sample in view.samples]
     return TracePanel(
         title, sent, repeated, acked,
