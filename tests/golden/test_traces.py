@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import stored_trace
-from stored_trace import changed, judged, trial, window_text
-
 from lab.errors import FirstFlightError
 from lab.records import FAIL, PASS, SKIPPED
 from lab.trace import curves, findings
 from lab.trace.scenario import Curve
 from lab.trace.view import stored
+from tests.golden import stored_trace
+from tests.golden.stored_trace import changed, judged, trial, window_text
 
 MEASURED = [each.id for each in stored_trace.scenario().trials() if each.tcp != "absent"]
 
