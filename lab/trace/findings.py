@@ -84,7 +84,7 @@ class Views:
 
 def _finding(scenario: TraceScenario, figure: Figure, views: Views) -> Finding:
     if figure.kind == "warm":
-        return warm.finding(figure, views.records)
+        return warm.finding(figure, views.records, scenario.note)
     statements = tuple(_statement(scenario, claim, views) for claim in scenario.claims
                        if claim.figure == figure.name)
     tables = [_overview(scenario, figure, views), *_restarts(scenario, figure, views)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lab.findings import Finding, Statement, Table
 from lab.records import PASS
@@ -25,8 +25,8 @@ def rows(records: Iterable[TraceRecord], trace: str, tcp: str
     return {think_s: table[think_s] for think_s in sorted(table)}
 
 
-def finding(figure: Figure, records: Sequence[TraceRecord]) -> Finding:
-    """Tables of one figure, a table for each of its curves, and the answer."""
+def finding(figure: Figure, records: Sequence[TraceRecord], note: str) -> Finding:
+    """Tables of one figure, a table for each of its curves, and the answer. note: under the last."""
     tables = []
     for curve in figure.curves:
         measured = rows(records, curve.trace, curve.tcp)
@@ -36,7 +36,8 @@ def finding(figure: Figure, records: Sequence[TraceRecord]) -> Finding:
             " segments sent again)",
             ("think time, s", *(f"IW {window}" for window in windows)),
             tuple((plain(think_s), *(_cell(line.get(window)) for window in windows))
-                  for think_s, line in measured.items())))
+                  for think_s, line in measured.items()),
+            note if curve == figure.curves[-1] else ""))
     return Finding(figure.name, figure.title, tuple(tables), tuple(
         _answer(records, curve.trace, curve.tcp) for curve in figure.curves))
 
@@ -54,25 +55,38 @@ def window_of(record: TraceRecord) -> int:
 
 
 def _answer(records: Sequence[TraceRecord], trace: str, tcp: str) -> Statement:
-    """From which think time on which windows differ, in words with figures."""
+    """Each initial window against the next smaller one, in words with figures."""
     measured = rows(records, trace, tcp)
+    windows = sorted({window for line in measured.values() for window in line})
     asked = f"When does a larger initial window pay on a warm connection ({trace}, {tcp})?"
-    pays = []
-    for think_s, line in measured.items():
-        times = {window: record.latency_ms or 0.0 for window, record in line.items()}
-        worst, best = max(times.values()), min(times.values())
-        if worst - best > ALIKE_MS:
-            fastest = min(window for window, time_ms in times.items() if time_ms - best <= ALIKE_MS)
-            slowest = next(window for window, time_ms in times.items() if time_ms == worst)
-            pays.append((think_s, slowest, worst, fastest, best))
-    if not pays:
+    parts = [part for smaller, larger in zip(windows, windows[1:])
+             for part in _against(measured, smaller, larger)]
+    if not parts:
         return Statement(asked, "Never: all initial windows take the same time after every"
                                 " think time.")
-    first, last = pays[0], pays[-1]
-    alike = [think_s for think_s in measured if think_s not in [row[0] for row in pays]]
-    early = (f"After {', '.join(map(plain, alike))} s of thinking all take the same. "
-             if alike else "")
-    return Statement(asked, early + (
-        f"From {plain(first[0])} s on it matters: there IW {first[1]} takes {first[2]:.1f} ms and"
-        f" IW {first[3]} {first[4]:.1f}; after {plain(last[0])} s IW {last[1]} takes"
-        f" {last[2]:.1f} ms and IW {last[3]} {last[4]:.1f}."))
+    return Statement(asked, "; ".join(parts) + ".")
+
+
+def _against(measured: Mapping[float, Mapping[int, TraceRecord]], smaller: int,
+             larger: int) -> list[str]:
+    """After which think times the larger window is faster, and after which slower."""
+    times = {think_s: (line[smaller].latency_ms or 0.0, line[larger].latency_ms or 0.0)
+             for think_s, line in measured.items() if smaller in line and larger in line}
+    parts = []
+    for word, sign in (("faster", 1), ("slower", -1)):
+        found = [think_s for think_s, (small_ms, large_ms) in times.items()
+                 if sign * (small_ms - large_ms) > ALIKE_MS]
+        if found:
+            small_ms, large_ms = times[found[-1]]
+            parts.append(f"IW {larger} is {word} than IW {smaller} {_when(found, list(times))}"
+                         f" ({large_ms:.1f} instead of {small_ms:.1f} ms after"
+                         f" {plain(found[-1])} s)")
+    return parts
+
+
+def _when(found: Sequence[float], all_thinks: Sequence[float]) -> str:
+    if len(found) == len(all_thinks):
+        return "after every think time"
+    if list(found) == list(all_thinks[-len(found):]):
+        return f"from {plain(found[0])} s of thinking on"
+    return f"after {', '.join(map(plain, found))} s of thinking"
