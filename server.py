@@ -291,9 +291,10 @@ class Server:
                 raise BadRequest("request headers too long")
             return
         connection.received = rest
+        started = time.monotonic()
         response = connection.sending = self._respond(connection, head)
         connection.unacknowledged.append(response)
-        response.started = time.monotonic()
+        response.started = started
         self._schedule(connection, response)
         self._send(connection)
 

@@ -127,6 +127,10 @@ def _network(record: TraceRecord, view: View, exact: bool) -> list[Check]:
         checks.append(Check("lost packets", lost == 0, f"{lost}", "none"))
         checks.append(Check("retransmissions", not record.retransmissions,
                             f"{record.retransmissions}", "none"))
+    if trial.outage_to_ms:
+        lost = len(view.exchange.lost_data)
+        checks.append(Check("outage", lost > 0, f"{lost} data segments lost in it",
+                            "one or more (in real time it comes when it can)"))
     return checks
 
 
