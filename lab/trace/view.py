@@ -117,19 +117,24 @@ class View:
                     if not segment.to_client and segment.payload_bytes]
         return self.seconds(requests[-1].time_ns)
 
-    def lateness_ms(self) -> float | None:
-        """Of the latest write that found nothing outstanding; None without a schedule."""
+    def lateness_ms(self, quiet_ms: float) -> float | None:
+        """Of the latest write that found nothing outstanding; None without a schedule.
+
+        quiet_ms: and no packet for so long. In real time a server can be too
+        slow for its own burst, and pause within it.
+        """
         _, found, text = self.trial.paths.partition("at=")
         if not found:
             return None
         due = [self.start_ns + round(time_s * 1e9) for time_s in due_times_s(text)]
         acknowledged, sent, worst_ns = 1, 1, 0
-        for group in self.groups:
+        for before, group in zip((None, *self.groups), self.groups):
             if group.ack is not None:
                 acknowledged = max(acknowledged, group.ack)
             if not group.sends:
                 continue
-            if group.ack is None and acknowledged == sent > 1:
+            quiet = before is None or group.time_ns - before.time_ns >= quiet_ms * 1e6
+            if group.ack is None and acknowledged == sent > 1 and quiet:
                 place = bisect_right(due, group.time_ns)
                 if place:
                     worst_ns = max(worst_ns, group.time_ns - due[place - 1])
