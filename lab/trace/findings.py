@@ -117,7 +117,7 @@ def _cells(record: TraceRecord) -> tuple[str, ...]:
 
 
 def _note(scenario: TraceScenario, views: Views, figure: Figure) -> str:
-    parts = [scenario.note] if scenario.note else []
+    parts = [scenario.note] if scenario.note and figure is scenario.figures[0] else []
     for curve in figure.curves:
         record = views.record(curve)
         if record.verdict == SKIPPED or record.verdict == FAIL:
