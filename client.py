@@ -11,7 +11,8 @@ The URLs of one request are fetched in order on one connection. Times are
 curl's: connect_ms to the end of the handshake, first_byte_ms to the first byte
 of the response, total_ms to its last. The program "libcurl" is curl's library
 inside this process (pycurl): the same transfer without the process, for many
-thousands of them. wget tells no times: its total_ms is how long the process
+thousands of them. With "think_s", a number for each URL, it waits that long
+before each, and with "window_bytes" its receive window is no larger. wget tells no times: its total_ms is how long the process
 ran, for all the URLs together.
 """
 
@@ -21,15 +22,21 @@ import hashlib
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "HOME": "/nonexistent"}
+
+
+# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN, default 118 s).
+KEPT_S = 24 * 3600
 
 
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
@@ -69,8 +76,14 @@ def judged(answer: dict[str, Any], reason: str) -> dict[str, Any]:
     return {**answer, "ok": True, "error": ""}
 
 
-def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
-    """Fetch with libcurl in this process; one answer per URL, in order."""
+def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
+                       think_s: Sequence[float] = (), window_bytes: int = 0
+                       ) -> list[dict[str, Any]]:
+    """Fetch with libcurl in this process; one answer per URL, in order.
+
+    think_s: how long to wait before each of them; deadline_s is for each.
+    window_bytes: the most that the connection advertises, 0 for no limit.
+    """
     import site
     site.main()  # started with -S, for speed: only this needs Debian's packages
     import pycurl
@@ -79,20 +92,70 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path) -> list
     handle.setopt(pycurl.TIMEOUT_MS, int(deadline_s * 1000))
     handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
     handle.setopt(pycurl.PROXY, "")
+    handle.setopt(pycurl.MAXAGE_CONN, KEPT_S)
+    body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
     if len(urls) == 1:
         handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
     try:
-        return [libcurl_answer(handle, url) for url in urls]
+        answers = []
+        for number, url in enumerate(urls):
+            if number < len(think_s):
+                time.sleep(think_s[number])
+            answers.append(libcurl_answer(handle, url, body))
+        return answers
     finally:
         handle.close()
 
 
-def libcurl_answer(handle: Any, url: str) -> dict[str, Any]:
+class Body:
+    """What a transfer brings."""
+
+    def __init__(self, handle: Any) -> None:
+        import pycurl
+        self.file = io.BytesIO()
+        handle.setopt(pycurl.WRITEFUNCTION, self.write)
+
+    def write(self, data: bytes) -> int:
+        return self.file.write(data)
+
+    def take(self) -> bytes:
+        data, self.file = self.file.getvalue(), io.BytesIO()
+        return data
+
+
+class NarrowBody(Body):
+    """The same on a connection that never advertises more than so many bytes.
+
+    The window is clamped (TCP_WINDOW_CLAMP) before it connects and again with
+    all that arrives: the kernel sets the clamp anew when it learns how large
+    segments are (tcp_measure_rcv_mss).
+    """
+
+    def __init__(self, handle: Any, window_bytes: int) -> None:
+        import pycurl
+        super().__init__(handle)
+        self.window_bytes = window_bytes
+        self.socket: socket.socket | None = None
+        handle.setopt(pycurl.OPENSOCKETFUNCTION, self.open)
+
+    def open(self, _purpose: int, address: Any) -> socket.socket:
+        self.socket = socket.socket(address.family, address.socktype, address.protocol)
+        self._clamp()
+        return self.socket
+
+    def write(self, data: bytes) -> int:
+        self._clamp()
+        return super().write(data)
+
+    def _clamp(self) -> None:
+        if self.socket is not None:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
+
+
+def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:
     """Perform one transfer; what curl's --write-out '%{json}' would say of it."""
     import pycurl
-    body = io.BytesIO()
     handle.setopt(pycurl.URL, url)
-    handle.setopt(pycurl.WRITEDATA, body)
     status, reason = 0, ""
     try:
         handle.perform()
@@ -103,7 +166,7 @@ def libcurl_answer(handle: Any, url: str) -> dict[str, Any]:
         "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
         "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
         "port": handle.getinfo(pycurl.LOCAL_PORT), "exit_status": status,
-        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.getvalue())}, reason)
+        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.take())}, reason)
 
 
 def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
@@ -130,7 +193,8 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[di
 WGET_ERRORS = {1: "generic error", 2: "parse error", 3: "file I/O error", 4: "network failure",
                6: "authentication failure", 7: "protocol error", 8: "server error response"}
 
-PROGRAMS = {"curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
+PROGRAMS: dict[str, Callable[[list[str], float, Path], list[dict[str, Any]]]] = {
+    "curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
 
 
 def failure(reason: str) -> dict[str, Any]:
@@ -160,8 +224,13 @@ def milliseconds(seconds: float) -> float:
 
 def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     program = request["program"]
+    urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
-        fetches = PROGRAMS[program](request["urls"], float(request["deadline_s"]), folder)
+        if "think_s" in request:
+            fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"],
+                                         request.get("window_bytes", 0))
+        else:
+            fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):
         fetches = [failure(f"{program} is not installed") for _ in request["urls"]]
     return {"fetches": fetches}

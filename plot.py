@@ -31,7 +31,7 @@ from lab.command_line import Parser, run_main
 from lab.errors import FirstFlightError
 from lab.records import Record, read_records
 from lab.scenario import JOINT, LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario
-from lab.study import FETCHES, LOAD, kind_of, newest_whole
+from lab.study import FETCHES, LOAD, TRACE, kind_of, newest_whole
 
 PROJECT = Path(__file__).resolve().parent
 FORMATS = ("png", "svg", "pdf")
@@ -500,6 +500,9 @@ def finding_figures(name: str, folder: Path) -> dict[str, Figure]:
     if kind_of(name) == LOAD:
         import plot_load
         return plot_load.figures(name, folder)
+    if kind_of(name) == TRACE:
+        import plot_trace
+        return plot_trace.figures(name, folder)
     raise FirstFlightError(f"{name}: there is nothing to draw of {folder}")
 
 

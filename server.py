@@ -7,6 +7,14 @@ standard output for every response, with what TCP knew about it:
     GET /<bytes>                         a body of that many bytes
     GET /<bytes>?burst=<n>&gap_ms=<ms>   headers and the first n bytes at once,
                                          the rest when the back-end has answered
+    GET /<bytes>?at=<ms>:<n>;…           headers at once, n bytes of the body at
+                                         each time; <from>..<to>/<every>:<n> for
+                                         a train of them; the rest at the end
+    … &trace_ms=<ms>                     TCP_INFO of the connection from here on,
+                                         at that interval while data is under
+                                         way and after every write; told when
+                                         the connection ends
+    … &nagle=1                           with Nagle's algorithm
 
 Headers and body leave in one write and TCP_NODELAY is set: two small writes
 would meet Nagle's algorithm and cost a round trip. With a gap they are two,
@@ -24,12 +32,16 @@ import argparse
 import hashlib
 import heapq
 import json
+import math
+import select
 import selectors
 import signal
 import socket
 import struct
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -37,9 +49,14 @@ from urllib.parse import parse_qs, urlsplit
 LISTEN_BACKLOG = 4096
 MAX_REQUEST_BYTES = 16384
 MAX_BODY_BYTES = 1 << 30
+LONG_WAIT_S = 0.005
+MAX_WRITES = 100_000  # of one response
+# A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
+TRACE_SEND_BUFFER_BYTES = 8 << 20
 # The body is this block over and over: enough to show a byte lost or doubled.
 BLOCK = hashlib.sha256(b"First Flight").hexdigest().encode() * 1024
 
+_SO_SNDBUFFORCE = 32
 _SO_TIMESTAMPING = 37
 _MSG_ERRQUEUE = 0x2000
 _SOF_TX_ACK = 1 << 9
@@ -76,6 +93,43 @@ class TcpInfo:
                    mss=words[2], peer_mss=words[3])
 
 
+# What a sample holds, in this order; lab.trace.window reads it. Times in
+# microseconds but for the first; windows and counts in segments.
+SAMPLE_FIELDS = ("time_ns", "state", "cwnd", "ssthresh", "unacked", "sacked", "lost", "retransmitted",
+                 "rtt_us", "rto_us", "total_retransmissions", "app_limited", "notsent_bytes",
+                 "mss", "send_window_bytes")
+
+
+def sample(connection: socket.socket) -> tuple[int, ...]:
+    """What TCP knows of a connection now, as SAMPLE_FIELDS.
+
+    state: of congestion control, TCP_CA_Open (0) … TCP_CA_Loss (4).
+    """
+    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    words = struct.unpack_from("=24I", raw, 8)
+    (notsent_bytes,) = struct.unpack_from("=I", raw, 144)
+    # Kernels before 5.4 do not tell the peer's window.
+    window_bytes = struct.unpack_from("=I", raw, 228)[0] if len(raw) >= 232 else 0
+    return (time.time_ns(), raw[1], words[18], words[17], words[4], words[5], words[6], words[7],
+            words[15], words[0], words[23], raw[7] & 1, notsent_bytes, words[2], window_bytes)
+
+
+@dataclass
+class Trace:
+    """The samples of one connection, a new one only where something has changed."""
+
+    interval_s: float
+    samples: list[tuple[int, ...]] = field(default_factory=list)
+    due: bool = False  # whether the next sample is in the queue of what is due
+
+    def take(self, connection: socket.socket) -> bool:
+        """Take a sample; return whether anything is under way or waiting."""
+        seen = sample(connection)
+        if not self.samples or seen[1:] != self.samples[-1][1:]:
+            self.samples.append(seen)
+        return bool(seen[4] or seen[12])
+
+
 @dataclass
 class Response:
     """One response on its way."""
@@ -86,11 +140,13 @@ class Response:
     body_bytes: int
     sha256: str
     start_ns: int
-    pending: memoryview
-    later: memoryview  # what the back-end has not delivered yet
-    gap_ms: float
+    payload: memoryview
+    released: int  # bytes of it that may leave
+    writes: deque[tuple[float, int]]  # then more may: (ms after the start, bytes in all)
     end_offset: int  # of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does
     close: bool
+    started: float = 0.0  # monotonic, s
+    sent: int = 0
 
 
 @dataclass
@@ -106,6 +162,7 @@ class Connection:
     responses: int = 0
     unacknowledged: list[Response] = field(default_factory=list)
     sending: Response | None = None
+    trace: Trace | None = None
 
 
 class Server:
@@ -120,20 +177,42 @@ class Server:
         self.listener.setblocking(False)
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.accepted = 0
-        # Back-end answers that are due: (monotonic time in s, connection number, connection).
-        self.due: list[tuple[float, int, Connection]] = []
+        # What is to be done when: (monotonic time in s, in which order, connection, what).
+        self.due: list[tuple[float, int, Connection, Callable[[Connection], None]]] = []
+        self.tasks = 0
 
     def serve(self) -> None:
         report({"event": "listening"})
         while True:
-            wait_s = max(0.0, self.due[0][0] - time.monotonic()) if self.due else None
-            for key, events in self.selector.select(wait_s):
+            for key, events in self._wait():
                 if key.data is None:
                     self._accept()
                 else:
                     self._service(key.data, events)
             while self.due and self.due[0][0] <= time.monotonic():
-                self._continue(heapq.heappop(self.due)[2])
+                _, _, connection, act = heapq.heappop(self.due)
+                if connection.socket.fileno() >= 0:  # else the client has left meanwhile
+                    act(connection)
+
+    def _wait(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """What has happened, at the latest when something is due.
+
+        epoll waits whole milliseconds; select() on the epoll itself waits as
+        long as it is told, and up to a thousandth of it longer
+        (select_estimate_accuracy in fs/select.c): long waits are made in
+        steps, the last of which is short.
+        """
+        if not self.due:
+            return self.selector.select(None)
+        wait_s = max(0.0, self.due[0][0] - time.monotonic())
+        if wait_s > LONG_WAIT_S:
+            wait_s *= 0.99
+        select.select([self.selector], [], [], wait_s)
+        return self.selector.select(0)
+
+    def _at(self, due: float, connection: Connection, act: Callable[[Connection], None]) -> None:
+        self.tasks += 1
+        heapq.heappush(self.due, (due, self.tasks, connection, act))
 
     def _accept(self) -> None:
         try:
@@ -151,12 +230,31 @@ class Server:
         self.selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _continue(self, connection: Connection) -> None:
-        """The back-end has answered: send the rest."""
+        """More of the response may leave."""
         response = connection.sending
-        if response is None or connection.socket.fileno() < 0:
-            return  # the client has left meanwhile
-        response.pending, response.later = response.later, response.later[:0]
+        if response is None:
+            return
+        _, response.released = response.writes.popleft()
+        self._schedule(connection, response)
         self._service(connection, selectors.EVENT_WRITE)
+
+    def _schedule(self, connection: Connection, response: Response) -> None:
+        if response.writes:
+            self._at(response.started + response.writes[0][0] / 1000, connection, self._continue)
+
+    def _sample(self, connection: Connection) -> None:
+        """A sample that was due, or one after a write; the next follows while data is under way."""
+        trace = connection.trace
+        if trace is None:
+            return
+        if trace.take(connection.socket) and not trace.due:
+            trace.due = True
+            self._at(time.monotonic() + trace.interval_s, connection, self._sample_again)
+
+    def _sample_again(self, connection: Connection) -> None:
+        assert connection.trace is not None
+        connection.trace.due = False
+        self._sample(connection)
 
     def _service(self, connection: Connection, events: int) -> None:
         try:
@@ -193,8 +291,11 @@ class Server:
                 raise BadRequest("request headers too long")
             return
         connection.received = rest
-        connection.sending = self._respond(connection, head)
-        connection.unacknowledged.append(connection.sending)
+        started = time.monotonic()
+        response = connection.sending = self._respond(connection, head)
+        connection.unacknowledged.append(response)
+        response.started = started
+        self._schedule(connection, response)
         self._send(connection)
 
     def _respond(self, connection: Connection, head: bytes) -> Response:
@@ -205,32 +306,39 @@ class Server:
                    f"Content-Length: {len(body)}\r\n"
                    + ("Connection: close\r\n" if close else "") + "\r\n").encode()
         payload = memoryview(headers + (b"" if method == "HEAD" else body))
-        at_once = len(payload)
-        if wanted and wanted.gap_ms > 0:
-            at_once = min(at_once, len(headers) + wanted.burst_bytes)
+        writes = write_times(wanted, len(headers), len(payload)) if wanted \
+            else deque([(0.0, len(payload))])
+        _, at_once = writes.popleft()
+        if wanted:
+            connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not wanted.nagle)
+        if wanted and wanted.trace_ms and connection.trace is None:
+            connection.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE,
+                                         TRACE_SEND_BUFFER_BYTES)
+            connection.trace = Trace(wanted.trace_ms / 1000)
         connection.responses += 1
         return Response(path, len(head) + 4, len(headers), len(body),
-                        hashlib.sha256(body).hexdigest(), time.time_ns(), payload[:at_once],
-                        payload[at_once:], wanted.gap_ms if wanted else 0.0,
-                        connection.sent_bytes + len(payload) - 1, close)
+                        hashlib.sha256(body).hexdigest(), time.time_ns(), payload, at_once,
+                        writes, connection.sent_bytes + len(payload) - 1, close)
 
     def _send(self, connection: Connection) -> None:
         response = connection.sending
         if response is None:
             return
         want_stamp = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
-        while response.pending:
+        if connection.trace:
+            connection.trace.take(connection.socket)
+        while response.sent < response.released:
+            pending = response.payload[response.sent:response.released]
             try:
-                sent = connection.socket.sendmsg([response.pending], want_stamp)
+                sent = connection.socket.sendmsg([pending], want_stamp)
             except BlockingIOError:
                 self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
                 return
             connection.sent_bytes += sent
-            response.pending = response.pending[sent:]
+            response.sent += sent
+        self._sample(connection)
         self._watch(connection, selectors.EVENT_READ)
-        if response.later:
-            due = time.monotonic() + response.gap_ms / 1000
-            heapq.heappush(self.due, (due, connection.number, connection))
+        if response.writes:
             return
         connection.sending = None
         if response.close:
@@ -267,6 +375,11 @@ class Server:
             "final_window": now.congestion_window})
 
     def _close(self, connection: Connection, error: str = "") -> None:
+        if connection.trace:
+            connection.trace.take(connection.socket)
+            report({"event": "trace", "connection": connection.number,
+                    "client_port": connection.peer[1], "fields": SAMPLE_FIELDS,
+                    "samples": connection.trace.samples})
         self.selector.unregister(connection.socket)
         connection.socket.close()
         report({"event": "closed", "connection": connection.number,
@@ -295,11 +408,36 @@ def parse_request(head: bytes) -> tuple[str, str, bool]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a path asks for: all at once, or a burst first and the rest after a gap."""
+    """What a path asks for.
+
+    writes: (ms after the start, bytes of the body) of every write but the
+    last, in order of time; the last one is the rest, at once with the headers
+    if there is no other, else after gap_ms.
+    """
 
     body_bytes: int
     burst_bytes: int
     gap_ms: float
+    writes: tuple[tuple[float, int], ...] = ()
+    trace_ms: float = 0.0
+    nagle: bool = False
+
+
+def write_times(wanted: Wanted, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
+    """When how much of a response may have left: (ms after the start, bytes in all)."""
+    if not wanted.writes:
+        if wanted.gap_ms <= 0 or header_bytes + wanted.burst_bytes >= total_bytes:
+            return deque([(0.0, total_bytes)])
+        return deque([(0.0, header_bytes + wanted.burst_bytes), (wanted.gap_ms, total_bytes)])
+    times: deque[tuple[float, int]] = deque()
+    released = header_bytes
+    if wanted.writes[0][0] > 0:
+        times.append((0.0, released))
+    for due_ms, size in wanted.writes:
+        released = min(released + size, total_bytes)
+        times.append((due_ms, released))
+    times.append((times.pop()[0], total_bytes))
+    return times
 
 
 def parse_path(path: str) -> Wanted | None:
@@ -308,11 +446,32 @@ def parse_path(path: str) -> Wanted | None:
     name = parts.path.lstrip("/")
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     try:
-        wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)))
+        wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
+                        parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
+                        query.get("nagle") == "1")
     except ValueError:
         return None
     in_range = 0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
-    return wanted if in_range and 0 <= wanted.gap_ms < float("inf") else None
+    finite = (0 <= number < float("inf") for number in (wanted.gap_ms, wanted.trace_ms))
+    return wanted if in_range and all(finite) else None
+
+
+def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
+    """The writes of `at=…`, in order of time. Raises ValueError."""
+    writes: list[tuple[float, int]] = []
+    for item in filter(None, text.split(";")):
+        when, _, size = item.partition(":")
+        times, _, every = when.partition("/")
+        first, _, last = times.partition("..")
+        start_ms, size_bytes = float(first), int(size)
+        end_ms, step_ms = (float(last), float(every)) if last else (start_ms, 1.0)
+        if not (0 <= start_ms <= end_ms < float("inf") and step_ms > 0 and size_bytes > 0):
+            raise ValueError(item)
+        count = max(math.ceil((end_ms - start_ms) / step_ms - 1e-9), 1)
+        if len(writes) + count > MAX_WRITES or (writes and start_ms < writes[-1][0]):
+            raise ValueError(item)
+        writes += [(start_ms + number * step_ms, size_bytes) for number in range(count)]
+    return tuple(writes)
 
 
 def make_body(size: int) -> bytes:

@@ -120,6 +120,20 @@ class Shape:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class RouteOptions:
+    """What else a trial may ask of the two routes; nothing by default.
+
+    rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
+    quickack: the client acknowledges every segment at once.
+    advertised_mss: that the client tells the server, 0 for the device's.
+    """
+
+    rto_min_ms: int = 0
+    quickack: bool = False
+    advertised_mss: int = 0
+
+
 class BatchTool:
     """A `tc` or `ip` that stays open and answers command after command.
 
@@ -287,7 +301,7 @@ class Star:
         self.client_ip = BatchTool(self.client, "ip")
         self.server_ip = BatchTool(self.server, "ip")
         self.shaped: Shape | None = None
-        self.routed: tuple[int, int, str] | None = None
+        self.routed: tuple[int, int, str, RouteOptions] | None = None
 
     def shape(self, shape: Shape) -> None:
         """Install the shape on both ports of the switch.
@@ -313,20 +327,35 @@ class Star:
                       shape.queue_packets, 0.0)
         self.shaped = shape
 
-    def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str) -> None:
+    def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
+                   options: RouteOptions = RouteOptions()) -> None:
         """Set initcwnd and congestion control on the server's route, initrwnd on the client's.
 
         The kernel reads them when a connection is established (tcp_init_cwnd,
         tcp_ca_openreq_child, tcp_select_initial_window): they hold for new
         connections only. Windows in segments.
         """
-        asked = (initcwnd, initrwnd, congestion_control)
+        asked = (initcwnd, initrwnd, congestion_control, options)
         if asked == self.routed:
             return
         self.routed = None
         for tool, route in zip((self.server_ip, self.client_ip), _routes(*asked)):
             route.install(tool)
         self.routed = asked
+
+    def lose_all(self, lose: bool) -> None:
+        """Drop every packet towards the client before the bottleneck, or none again."""
+        assert self.shaped is not None
+        outer = _port_commands(CLIENT_PORT, self.shaped.rtt_ms / 2, self.shaped.bandwidth_kbps,
+                               self.shaped.queue_packets, 100.0 if lose else 0.0)[0]
+        self.tc.ask([outer], f"qdisc show dev {CLIENT_PORT}")
+
+    def set_server_sysctls(self, asked: dict[str, str]) -> None:
+        """Set sysctls at the server until they are set anew. Raises NetworkError."""
+        seen = pin_sysctls(self.server, {**self.sysctls["server"], **asked})
+        lacking = sorted(set(asked) - set(seen))
+        if lacking:
+            raise NetworkError(f"this kernel has no sysctl {', '.join(lacking)}")
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
@@ -570,9 +599,10 @@ def client_port(number: int) -> str:
     return f"s1-eth{number + 2}"
 
 
-def route_commands(initcwnd: int, initrwnd: int, congestion_control: str) -> list[str]:
+def route_commands(initcwnd: int, initrwnd: int, congestion_control: str,
+                   options: RouteOptions = RouteOptions()) -> list[str]:
     """The `ip` commands that set the windows, the server's first, then the client's."""
-    return [route.command for route in _routes(initcwnd, initrwnd, congestion_control)]
+    return [route.command for route in _routes(initcwnd, initrwnd, congestion_control, options)]
 
 
 def commands_of(job: dict[str, Any]) -> list[str]:
@@ -580,7 +610,9 @@ def commands_of(job: dict[str, Any]) -> list[str]:
     if job["kind"] == "load":
         return dumbbell_commands_of(job)
     return [*shape_commands(Shape(**job["shape"])),
-            *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"]),
+            *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
+            *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"],
+                            RouteOptions(**job.get("options", {}))),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
 
 
@@ -652,8 +684,9 @@ class _Route:
 
     @property
     def command(self) -> str:
-        # The one metric that ip prints by another name than it takes.
-        metrics = " ".join(f"{'congctl' if name == 'congestion' else name} {value}"
+        # The metrics that ip prints by another name or in another unit than it takes.
+        metrics = " ".join(f"congctl {value}" if name == "congestion" else
+                           f"rto_min {value}ms" if name == "rto_min" else f"{name} {value}"
                            for name, value in self.metrics.items())
         via = f"via {self.via} " if self.via else ""
         return f"route replace {self.to} {via}dev {self.interface} {metrics}"
@@ -666,10 +699,17 @@ class _Route:
             raise NetworkError(f"the route to {self.to} has {seen}, asked {self.metrics}")
 
 
-def _routes(initcwnd: int, initrwnd: int, congestion_control: str) -> tuple[_Route, _Route]:
-    return (_Route(CLIENT_IP, "server-eth0",
-                   {"initcwnd": initcwnd, "congestion": congestion_control}),
-            _Route(SERVER_IP, "client-eth0", {"initrwnd": initrwnd}))
+def _routes(initcwnd: int, initrwnd: int, congestion_control: str,
+            options: RouteOptions = RouteOptions()) -> tuple[_Route, _Route]:
+    server: dict[str, Any] = {"initcwnd": initcwnd, "congestion": congestion_control}
+    client: dict[str, Any] = {"initrwnd": initrwnd}
+    if options.rto_min_ms:
+        server["rto_min"] = options.rto_min_ms
+    if options.quickack:
+        client["quickack"] = 1
+    if options.advertised_mss:
+        client["advmss"] = options.advertised_mss
+    return _Route(CLIENT_IP, "server-eth0", server), _Route(SERVER_IP, "client-eth0", client)
 
 
 def _read(path: str) -> str:

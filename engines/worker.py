@@ -36,6 +36,9 @@ def bench_of(kind: str) -> BenchMaker:
     if kind == "load":
         from engines.load_bench import LoadBench
         return LoadBench
+    if kind == "trace":
+        from engines.trace_bench import TraceBench
+        return TraceBench
     raise WorkerError(f"there is no bench for trials of kind {kind!r}")
 
 

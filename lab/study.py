@@ -124,6 +124,9 @@ def study_of(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> St
     if kind == LOAD:
         from lab.load.study import study
         return study(name, overrides, seed)
+    if kind == TRACE:
+        from lab.trace.study import study as trace_study
+        return trace_study(name, overrides, seed)
     raise UsageError(f"{name}: scenarios of kind {kind!r} cannot be measured yet")
 
 
@@ -132,6 +135,9 @@ def findings_of(name: str, folder: Path) -> list[Finding]:
     if kind_of(name) == LOAD:
         from lab.load.study import findings_of as of_load
         return of_load(name, folder)
+    if kind_of(name) == TRACE:
+        from lab.trace.study import findings_of as of_trace
+        return of_trace(name, folder)
     raise UsageError(f"{name}: has no findings")
 
 

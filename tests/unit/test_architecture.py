@@ -9,9 +9,9 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 OWN = {"engines", "lab", "topo", "server", "client", "load_server", "load_client", "experiment",
-       "plot", "plot_population", "plot_load", "report", "results", "benchmarks"}
+       "plot", "plot_population", "plot_load", "plot_trace", "report", "results", "benchmarks"}
 PROGRAMS = ("server.py", "client.py", "load_server.py", "load_client.py")
-DRAWERS = ("plot.py", "plot_population.py", "plot_load.py")
+DRAWERS = ("plot.py", "plot_population.py", "plot_load.py", "plot_trace.py")
 FILES = [path for pattern in ("*.py", "engines/**/*.py", "lab/**/*.py")
          for path in sorted(PROJECT.glob(pattern))]
 

@@ -10,6 +10,7 @@ import pytest
 from lab.errors import USAGE, UsageError
 from lab.records import read_records
 from lab.scenario import QUANTITIES, SCENARIOS, Overrides, covers, expand, load, names, seed_of
+from lab.study import FETCHES, kind_of
 
 SMALL = """\
 # A claim.
@@ -60,7 +61,7 @@ def small(folder: Path, *changes: tuple[str, str]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", [name for name in names() if kind_of(name) == FETCHES])
 def test_every_scenario_loads_and_expands(name: str) -> None:
     scenario = load(name)
     trials = expand(scenario)

@@ -1,0 +1,1 @@
+"""Traces of one connection's window: scenarios of kind "trace"."""

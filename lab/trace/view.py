@@ -1,0 +1,182 @@
+"""One measured trace, ready to be asked: its packets, its window, and times from its request on."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import FirstFlightError
+from lab.trace.scenario import TraceTrial
+from lab.trace.replay import Group, Replay, groups_of, replay
+from lab.trace.window import Sample, read
+from lab.wire import Exchange, Segment, read_exchange
+
+LOSS = 4  # TCP_CA_Loss
+SETTLED_NS = 500_000  # a window is read so long after the write that it is about
+NEAR_NS = 100_000
+
+
+@dataclass(frozen=True)
+class View:
+    """start_ns: when the first request arrived at the server, the zero of all times here.
+
+    sends: data that the server sent, retransmissions too; again: those
+    retransmissions, by their place in the capture.
+    """
+
+    trial: TraceTrial
+    exchange: Exchange
+    samples: tuple[Sample, ...]
+    start_ns: int
+    sends: tuple[Segment, ...]
+    groups: tuple[Group, ...]
+
+    def seconds(self, time_ns: int) -> float:
+        return (time_ns - self.start_ns) / 1e9
+
+    def replayed(self) -> Replay:
+        return replay(self.trial, self.exchange, self.samples)
+
+    # What claims compare; at_s: from when on, or at which time ------------------
+
+    def sample_at(self, at_s: float) -> Sample:
+        """The newest sample at a time, what a write at that very time does included."""
+        times = [sample.time_ns for sample in self.samples]
+        place = bisect_right(times, self.start_ns + round(at_s * 1e9) + SETTLED_NS)
+        return self.samples[max(place - 1, 0)]
+
+    def window(self, at_s: float = 0.0) -> float:
+        return self.sample_at(at_s).cwnd
+
+    def ssthresh(self, at_s: float = 0.0) -> float:
+        return self.sample_at(at_s).ssthresh
+
+    def burst(self, at_s: float = 0.0) -> float:
+        """Segments sent at a time before any acknowledgement came in."""
+        after_ns = self.start_ns + round(at_s * 1e9) - NEAR_NS
+        sent, begun = 0, False
+        for group in self.groups:
+            if group.time_ns < after_ns:
+                continue
+            if begun and group.ack is not None:
+                break
+            data = sum(segment.payload_bytes > 0 for segment in group.sends)
+            sent, begun = sent + data, begun or data > 0
+        return sent
+
+    def finish_s(self, at_s: float = 0.0) -> float:
+        """When the last byte of data was acknowledged."""
+        last = max((segment.end for segment in self.sends), default=1)
+        for group in self.groups:
+            if group.ack is not None and group.ack >= last:
+                return self.seconds(group.time_ns)
+        raise FirstFlightError(f"{self.trial.id}: its data was never acknowledged")
+
+    def lasts_s(self, at_s: float = 0.0) -> float:
+        """From a time to the end."""
+        return self.finish_s() - at_s
+
+    def retransmissions(self, at_s: float = 0.0) -> int:
+        return sum(self._since(segment, at_s) for segment in self.exchange.retransmissions)
+
+    def lost(self, at_s: float = 0.0) -> int:
+        return sum(self._since(segment, at_s) for segment in self.exchange.lost_data)
+
+    def timeouts(self, at_s: float = 0.0) -> int:
+        """How often the retransmission timer ran out."""
+        entered, before = 0, 0
+        for sample in self.samples:
+            if self.seconds(sample.time_ns) >= at_s:
+                entered += sample.state == LOSS != before
+            before = sample.state
+        return entered
+
+    def largest_window(self, at_s: float = 0.0) -> int:
+        return max((sample.cwnd for sample in self.samples
+                    if self.seconds(sample.time_ns) >= at_s), default=0)
+
+    def longest_rtt_ms(self, at_s: float = 0.0) -> float:
+        """From a segment sent, once only, to the first acknowledgement of it."""
+        again = {segment.end for segment in self.exchange.retransmissions}
+        waiting = [segment for segment in self.sends
+                   if self._since(segment, at_s) and segment.end not in again]
+        longest_ns, place = 0, 0
+        for group in self.groups:
+            while group.ack is not None and place < len(waiting) \
+                    and waiting[place].end <= group.ack:
+                longest_ns = max(longest_ns, group.time_ns - waiting[place].time_ns)
+                place += 1
+        return longest_ns / 1e6
+
+    def last_request_s(self) -> float:
+        """When the last request arrived at the server."""
+        requests = [segment for segment in self.exchange.at_server
+                    if not segment.to_client and segment.payload_bytes]
+        return self.seconds(requests[-1].time_ns)
+
+    def lateness_ms(self, quiet_ms: float) -> float | None:
+        """Of the latest write that found nothing outstanding; None without a schedule.
+
+        quiet_ms: and no packet for so long. In real time a server can be too
+        slow for its own burst, and pause within it.
+        """
+        _, found, text = self.trial.paths.partition("at=")
+        if not found:
+            return None
+        due = [self.start_ns + round(time_s * 1e9) for time_s in due_times_s(text)]
+        acknowledged, sent, worst_ns = 1, 1, 0
+        for before, group in zip((None, *self.groups), self.groups):
+            if group.ack is not None:
+                acknowledged = max(acknowledged, group.ack)
+            if not group.sends:
+                continue
+            quiet = before is None or group.time_ns - before.time_ns >= quiet_ms * 1e6
+            if group.ack is None and acknowledged == sent > 1 and quiet:
+                place = bisect_right(due, group.time_ns)
+                if place:
+                    worst_ns = max(worst_ns, group.time_ns - due[place - 1])
+            sent = max(sent, max(segment.end_with_fin for segment in group.sends))
+        return worst_ns / 1e6
+
+    def _since(self, segment: Segment, at_s: float) -> bool:
+        return self.seconds(segment.time_ns) >= at_s - NEAR_NS / 1e9
+
+
+def due_times_s(text: str) -> list[float]:
+    """The times of a schedule as server.py reads it (lab.trace.Write.text), in order."""
+    times = []
+    for write in filter(None, text.partition("&")[0].split(";")):
+        when, _, every = write.partition(":")[0].partition("/")
+        first, _, last = when.partition("..")
+        start, step = float(first), float(every or 1)
+        count = max(math.ceil((float(last) - start) / step - 1e-9), 1) if last else 1
+        times += [(start + number * step) / 1000 for number in range(count)]
+    return times
+
+
+def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> View:
+    """Raises FirstFlightError where the capture holds no request."""
+    request = next((segment for segment in exchange.at_server
+                    if not segment.to_client and segment.payload_bytes), None)
+    if request is None:
+        raise FirstFlightError(f"{trial.id}: no request arrived at the server")
+    sends = tuple(segment for segment in exchange.at_server
+                  if segment.to_client and segment.payload_bytes)
+    return View(trial, exchange, tuple(samples), request.time_ns, sends,
+                tuple(groups_of(exchange)))
+
+
+def stored(trial: TraceTrial, folder: Path) -> View:
+    """The view of a trial from the files of its run. Raises FirstFlightError."""
+    pcaps = []
+    for side in ("client", "server"):
+        path = folder / "captures" / f"{trial.id}-{side}.pcap"
+        try:
+            pcaps.append(path.read_bytes())
+        except OSError as error:
+            raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
+    return view_of(trial, read_exchange(pcaps[0], pcaps[1]),
+                   read(folder / "files" / f"{trial.id}-window.csv"))

@@ -1,0 +1,72 @@
+"""A connection's window over time: the samples of TCP_INFO that server.py took."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from lab.errors import FirstFlightError
+
+OPEN = 0  # TCP_CA_Open: no loss is being recovered from
+INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What TCP knew at one time, as server.py's SAMPLE_FIELDS has it.
+
+    time_ns: since the epoch, the clock of the captures. state: of congestion
+    control, TCP_CA_Open (0) to TCP_CA_Loss (4). Windows and counts in
+    segments. app_limited: whether the last sending was limited by the
+    application. notsent_bytes: in the send buffer, not sent yet.
+    """
+
+    time_ns: int
+    state: int
+    cwnd: int
+    ssthresh: int
+    unacked: int
+    sacked: int
+    lost: int
+    retransmitted: int
+    rtt_us: int
+    rto_us: int
+    total_retransmissions: int
+    app_limited: int
+    notsent_bytes: int
+    mss: int
+    send_window_bytes: int
+
+    @property
+    def in_flight(self) -> int:
+        """tcp_packets_in_flight(): outstanding, less what has left the network."""
+        return self.unacked - self.sacked - self.lost + self.retransmitted
+
+
+FIELDS = tuple(column.name for column in fields(Sample))
+
+
+class WindowError(FirstFlightError):
+    """A file of samples is not what it should be."""
+
+
+def parse(text: str, name: str) -> tuple[Sample, ...]:
+    """The samples of a window.csv. Raises WindowError naming it."""
+    rows = csv.reader(io.StringIO(text))
+    header = tuple(next(rows, ()))
+    if header != FIELDS:
+        raise WindowError(f"{name}: its columns are not those of a window's samples")
+    try:
+        return tuple(Sample(*map(int, row)) for row in rows)
+    except (TypeError, ValueError) as error:
+        raise WindowError(f"{name}: a row is not one of numbers: {error}") from error
+
+
+def read(path: Path) -> tuple[Sample, ...]:
+    """The samples of a stored file. Raises WindowError."""
+    try:
+        return parse(path.read_text(encoding="ascii"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindowError(f"{path}: cannot be read: {error}") from error
