@@ -43,6 +43,7 @@ METRICS = {
     "retransmissions": Metric(View.retransmissions, " segments", past="retransmitted"),
     "lost": Metric(View.lost, " segments", past="lost"),
     "timeouts": Metric(View.timeouts, " timeouts"),
+    "rtt_ms": Metric(View.rtt_ms, " ms", past="a smoothed RTT of"),
     "longest_rtt_ms": Metric(View.longest_rtt_ms, " ms", past="an RTT of up to"),
     "largest_window": Metric(View.largest_window, " segments", past="a window of up to"),
 }
@@ -99,13 +100,14 @@ def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
         record = views.record(curve)
         rows.append((title_of(scenario, figure, record.trial), *_cells(record)))
     return Table("", ("TCP", "segments", "lost", "sent again", "timeouts", "largest window",
-                      "longest RTT, ms", "finished, s", "window as its rules say"),
+                      "longest RTT, ms", "finished, s", "in recovery, not judged",
+                      "window as its rules say"),
                  tuple(rows), _note(scenario, views, figure))
 
 
 def _cells(record: TraceRecord) -> tuple[str, ...]:
     if record.verdict == SKIPPED or not record.ok:
-        return ("–",) * 7 + ("skipped" if record.ok else "failed",)
+        return ("–",) * 8 + ("skipped" if record.ok else "failed",)
     judged = f"{record.rule_checked} of {record.rule_checked} samples"
     if record.rule_wrong:
         judged = f"{(record.rule_checked or 0) - record.rule_wrong} of {record.rule_checked} samples"
@@ -113,7 +115,7 @@ def _cells(record: TraceRecord) -> tuple[str, ...]:
         judged = "at restarts"
     return (f"{record.data_segments}", f"{record.lost_segments}", f"{record.retransmissions}",
             f"{record.timeouts}", f"{record.largest_window}", f"{record.longest_rtt_ms or 0:.1f}",
-            f"{(record.finish_ms or 0) / 1000:.3f}", judged)
+            f"{(record.finish_ms or 0) / 1000:.3f}", f"{record.rule_unjudged}", judged)
 
 
 def _note(scenario: TraceScenario, views: Views, figure: Figure) -> str:
@@ -180,7 +182,7 @@ def _statement(scenario: TraceScenario, claim: Claim, views: Views) -> Statement
         value = metric.of(view, claim.at_s)
         numbers.append(value)
         parts.append(f"{title}: {metric.words(value)}")
-    at = f" at {plain(claim.at_s)} s" if claim.metric in ("window", "ssthresh", "burst") else ""
+    at = f" at {plain(claim.at_s)} s" if claim.metric in ("window", "ssthresh", "burst", "rtt_ms") else ""
     word, more = _judged(claim, numbers)
     return Statement(claim.says, "; ".join(parts) + at + more + ".", word)
 

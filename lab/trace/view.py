@@ -54,6 +54,10 @@ class View:
     def ssthresh(self, at_s: float = 0.0) -> float:
         return self.sample_at(at_s).ssthresh
 
+    def rtt_ms(self, at_s: float = 0.0) -> float:
+        """TCP's smoothed RTT."""
+        return self.sample_at(at_s).rtt_us / 1000
+
     def burst(self, at_s: float = 0.0) -> float:
         """Segments sent at a time before any acknowledgement came in."""
         after_ns = self.start_ns + round(at_s * 1e9) - NEAR_NS
