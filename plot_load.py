@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from lab.load import analysis
 from lab.load.analysis import Distribution, Estimate, Gain, Line, Runs
 from lab.load.findings import AXIS_NAMES
+from lab.load.published import improvement_percent
 from lab.load.record import PERCENTILES
 from lab.load.scenario import (DECK, DISTRIBUTION, GAIN, HIT, MIX, LoadScenario, describe, load)
 from lab.load.study import records_of
@@ -84,23 +85,34 @@ def mix_figure(scenario: LoadScenario, runs: Runs) -> Figure:
     alone = [each for each in analysis.distributions(runs) if not each.name.startswith("mix")]
     mixes = [window for window in runs.figure.windows if "+" in window]
     groups = [group for window in mixes for group in analysis.groups_of_mix(runs, window)]
-    draw_curves(drawn.add_axes((0.07, 0.13, 0.42, 0.74)), [*alone, *groups])
+    names = [each.name for each in alone]
+    # A window keeps its colour: whole lines by itself, dashed in the mix.
+    looks = [(colour(place), "-") for place in range(len(alone))] + [
+        (colour(names.index(window_of(group))), "--") for group in groups
+        if window_of(group) in names]
+    draw_curves(drawn.add_axes((0.07, 0.13, 0.42, 0.74)), [*alone, *groups], looks)
     axes = drawn.add_axes((0.58, 0.13, 0.4, 0.74))
-    by_name = {each.name: each for each in alone}
-    for place, group in enumerate(groups):
-        own = by_name.get(group.name.removesuffix(" in the mix"))
-        if own is not None:
-            draw_gain_line(axes, group.name, own, group, place + len(alone))
+    for group in groups:
+        if window_of(group) in names:
+            place = names.index(window_of(group))
+            draw_gain_line(axes, group.name, alone[place], group, place)
     finish_gains(axes, "saved by the mix, against everybody\nwith that window (%)")
     return drawn
 
 
-def draw_curves(axes: Axes, found: Sequence[Distribution]) -> None:
-    """Distribution functions of the completion time."""
+def window_of(group: Distribution) -> str:
+    """The name of the unmixed runs with the window of a mix's group."""
+    return group.name.removesuffix(" in the mix")
+
+
+def draw_curves(axes: Axes, found: Sequence[Distribution],
+                looks: Sequence[tuple[str, str]] = ()) -> None:
+    """Distribution functions of the completion time; looks: (colour, style) of each."""
     for place, each in enumerate(found):
+        line_colour, line_style = looks[place] if looks else (colour(place), style(place))
         share = numpy.arange(1, len(each.curve_ms) + 1) / each.count * 100
         step = max(1, len(share) // 2000)
-        axes.plot(each.curve_ms[::step], share[::step], color=colour(place), linestyle=style(place),
+        axes.plot(each.curve_ms[::step], share[::step], color=line_colour, linestyle=line_style,
                   linewidth=1.6, label=f"{each.name} (n = {each.count})")
     plain(axes, "completion time, SYN to last byte (ms)", "connections completed (%)")
     ends = [float(numpy.percentile(each.curve_ms, TAIL)) for each in found]
@@ -215,7 +227,8 @@ def hit_figure(scenario: LoadScenario, runs: Runs) -> Figure:
         plain(axes, AXIS_NAMES[runs.figure.by], "mean completion time (ms)")
         axes.set_title(title, fontsize=10, color=INK)
         axes.set_xticks(range(len(labels)), labels, fontsize=8)
-        axes.legend(fontsize=8, frameon=False, loc="upper left")
+        axes.set_ylim(top=axes.get_ylim()[1] * 1.12)  # room for the legend
+        axes.legend(fontsize=8, frameon=False, loc="upper left", ncols=2)
     return drawn
 
 
@@ -226,7 +239,13 @@ def deck_figure(scenario: LoadScenario, runs: Runs) -> Figure:
     drawn = sheet(scenario, runs)
     found = analysis.distributions(runs)
     draw_curves(drawn.add_axes((0.07, 0.13, 0.42, 0.74)), found)
-    draw_gains(drawn.add_axes((0.58, 0.13, 0.4, 0.74)), found[0], found[1:])
+    axes = drawn.add_axes((0.58, 0.13, 0.4, 0.74))
+    known = improvement_percent(runs.figure.published) if runs.figure.published else {}
+    places: list[float | None] = [None, *PERCENTILES]
+    axes.plot([places.index(percentile) for percentile in known], list(known.values()), "o",
+              markersize=8, markerfacecolor="white", markeredgecolor=INK, linestyle="none",
+              label="the deck", zorder=5)
+    draw_gains(axes, found[0], found[1:])
     return drawn
 
 

@@ -95,7 +95,6 @@ def drawn(name: str, folder: Path, scratch: Path) -> dict[str, bytes]:
     home = scratch / "results" / name
     home.mkdir(parents=True)
     (home / "latest").symlink_to(folder.resolve())
-    (home / folder.resolve().name).symlink_to(folder.resolve())
     command = [sys.executable, str(PROJECT / "plot.py"), "--scenario", name,
                "--results", str(scratch / "results"), "--figures", str(scratch / "figures")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -141,6 +141,8 @@ class WorkerProcess:
                 del self.waiting[line["trial"]]
             elif line["stage"] == "ready":
                 self.ready = line["facts"]
+            elif line["stage"] == "alive":
+                self.ready.update(line.get("facts", {}))
             elif line["stage"] == "cannot":
                 raise EngineCannot(line["reason"])
             elif line["stage"] == "failed":

@@ -67,8 +67,11 @@ class Worker:
     def _observe(self, bench: Bench, trial: dict[str, Any]) -> dict[str, Any]:
         """Run one trial; whatever goes wrong in it becomes part of its observation."""
         observation: dict[str, Any] = {"trial": trial["id"]}
+        known = bench.sysctls
         try:
             bench.prepare(trial)
+            if bench.sysctls != known:  # a network of the trial's own
+                self.write({"stage": "alive", "facts": {"sysctls": bench.sysctls}})
             self._align()
             observation["started_at"], started = time.time(), time.monotonic()
             bench.measure(trial, observation)

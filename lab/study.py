@@ -146,7 +146,9 @@ def newest_whole(name: str, results: Path) -> Path:
 
     Raises FirstFlightError that names the command where there is none.
     """
-    for folder in runs.newest_first(results / name):
+    home = results / name
+    for folder in dict.fromkeys(each.resolve() for each in
+                                (home / "latest", *runs.newest_first(home))):
         facts = runs.read_facts(folder)
         if facts.get("state") == runs.COMPLETE and not facts.get("partial"):
             return folder

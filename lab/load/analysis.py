@@ -9,8 +9,8 @@ to chance than either value has.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -284,16 +284,14 @@ def _estimate_all(values: Sequence[float | None]) -> Estimate | None:
     return estimate(known) if known and len(known) == len(values) else None
 
 
-def distributions(runs: Runs, chosen: Callable[[Connections], Connections] | None = None,
-                  **places: Any) -> list[Distribution]:
-    """One for each window of the figure, a mix as a whole.
+def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
+    """One for each window of the figure, a mix as a whole."""
+    def times(connections: Connections) -> Connections:
+        return connections if with_handshake else replace(
+            connections, total_ms=connections.total_ms - connections.connect_ms)
 
-    chosen: which of a run's connections; all without it.
-    """
-    pick = chosen or (lambda connections: connections)
     return [distribution(window_label(window), {
-        repeat: pick(runs.connections(record))
-        for repeat, record in runs.at(window, **places).items()})
+        repeat: times(runs.connections(record)) for repeat, record in runs.at(window).items()})
         for window in runs.figure.windows]
 
 

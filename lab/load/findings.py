@@ -31,8 +31,9 @@ def findings(scenario: LoadScenario, records: Sequence[LoadRecord], folder: Path
         claims = [claim for claim in scenario.claims if claim.figure == figure.name]
         try:
             runs = Runs.of(figure, records, folder)
-            found.append(Finding(figure.name, figure.title, tables(runs),
-                                 tuple(statement(runs, claim) for claim in claims)))
+            answers = ANSWERS[figure.kind](runs) if figure.kind in ANSWERS else ()
+            found.append(Finding(figure.name, figure.title, tables(runs), (
+                *(statement(runs, claim) for claim in claims), *answers)))
         except MissingRuns as error:
             found.append(Finding(figure.name, figure.title, (
                 Table("", ("not measured",), ((str(error),),)),)))
@@ -43,7 +44,9 @@ def tables(runs: Runs) -> tuple[Table, ...]:
     """The tables of a figure, by its kind."""
     kind = runs.figure.kind
     if kind == DISTRIBUTION:
-        return percentile_table(analysis.distributions(runs)), run_table(runs)
+        return (percentile_table(analysis.distributions(runs)),
+                percentile_table(analysis.distributions(runs, with_handshake=False),
+                                 "The same without the handshake"), run_table(runs))
     if kind == MIX:
         return mix_tables(runs)
     if kind == GAIN:
@@ -197,7 +200,50 @@ def deck_table(base: Distribution, experiment: Distribution) -> Table:
         ("% Impr.", *(_gain_text(gain, True) for gain in gains), "")))
 
 
-# Claims --------------------------------------------------------------------------
+# Answers and claims --------------------------------------------------------------------------
+
+def mix_answers(runs: Runs) -> tuple[Statement, ...]:
+    """What a mix does to each of its groups, and what a comparison within it would say."""
+    alone = {each.name: each for each in analysis.distributions(runs)}
+    answers = []
+    for window in (window for window in runs.figure.windows if "+" in window):
+        groups = analysis.groups_of_mix(runs, window)
+        owns = [alone.get(group.name.removesuffix(" in the mix")) for group in groups]
+        for group, own in zip(groups, owns):
+            change = own and group.gain_over(own, None)
+            if own and change:
+                verb = "less" if change.percent.value > 0 else "more"
+                answers.append(Statement(
+                    f"{group.name} against everybody with {own.name}:",
+                    f"{_unsigned(change.percent)} % {verb} on average, from"
+                    f" {estimated(change.base)} to {estimated(change.experiment)} ms."))
+        for group, own in zip(groups[1:], owns[1:]):
+            within = group.gain_over(groups[0], None)
+            apart = own.gain_over(owns[0], None) if own and owns[0] else None
+            if within and apart and own and owns[0]:
+                answers.append(Statement(
+                    f"How much {own.name} saves of the mean against {owns[0].name}:",
+                    f"{estimated(within.percent, 1)} % by a comparison within the mix,"
+                    f" {estimated(apart.percent, 1)} % between runs where everybody has it."))
+    return tuple(answers)
+
+
+def hit_answers(runs: Runs) -> tuple[Statement, ...]:
+    """What the same arrivals took, those that either window hit."""
+    base, experiment = runs.figure.windows[:2]
+    parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
+             for hit in analysis.hits(runs) if hit.same is not None]
+    return (Statement(
+        f"But a larger window hits other transfers, too. Of the same arrivals, hit under either"
+        f" window, IW {experiment} saves against IW {base}:", ", ".join(parts) + "."),)
+
+
+ANSWERS = {MIX: mix_answers, HIT: hit_answers}
+
+
+def _unsigned(found: Estimate) -> str:
+    return estimated(found, 1).lstrip(MINUS)
+
 
 def statement(runs: Runs, claim: Claim) -> Statement:
     """What became of a claim: reproduced where every cell has what it expects.

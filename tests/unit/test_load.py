@@ -129,7 +129,7 @@ def test_a_mix_is_named_by_its_windows() -> None:
     ({"load": [1.2]}, "offered load of 1.2 is out of range"),
     ({"load": [0]}, "offered load of 0 is out of range"),
     ({"queue_bdp": [0]}, "a bottleneck without a buffer passes nothing on"),
-    ({"clients": 60}, "hosts are asked for; a guest has memory for 40"),
+    ({"clients": 60}, "hosts are asked for; a guest has memory for 30"),
     ({"mixes": [[[3, 0.5], [10, 0.4]]]}, "0.5 + 0.4 sum to 0.9, not to 1"),
     ({"mixes": [[3, 10]]}, "list of [initial window, share]"),
     ({"initcwnd": []}, "has no initcwnd and no mixes"),
