@@ -10,7 +10,7 @@ from lab.trace import warm
 from lab.comparison import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.errors import FirstFlightError
 from lab.findings import Finding, Statement, Table
-from lab.records import FAIL, PASS, SKIPPED
+from lab.records import PASS, SKIPPED
 from lab.toml_file import plain
 from lab.trace.scenario import Claim, Curve, Figure, TraceScenario, TraceTrial
 from lab.trace.records import TraceRecord
@@ -108,11 +108,8 @@ def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
 def _cells(record: TraceRecord) -> tuple[str, ...]:
     if record.verdict == SKIPPED or not record.ok:
         return ("–",) * 8 + ("skipped" if record.ok else "failed",)
-    judged = f"{record.rule_checked} of {record.rule_checked} samples"
-    if record.rule_wrong:
-        judged = f"{(record.rule_checked or 0) - record.rule_wrong} of {record.rule_checked} samples"
-    if not record.rule_checked:
-        judged = "at restarts"
+    checked, wrong = record.rule_checked or 0, record.rule_wrong or 0
+    judged = f"{checked - wrong} of {checked} samples" if checked else "at restarts"
     return (f"{record.data_segments}", f"{record.lost_segments}", f"{record.retransmissions}",
             f"{record.timeouts}", f"{record.largest_window}", f"{record.longest_rtt_ms or 0:.1f}",
             f"{(record.finish_ms or 0) / 1000:.3f}", f"{record.rule_unjudged}", judged)
@@ -122,8 +119,9 @@ def _note(scenario: TraceScenario, views: Views, figure: Figure) -> str:
     parts = [scenario.note] if scenario.note and figure is scenario.figures[0] else []
     for curve in figure.curves:
         record = views.record(curve)
-        if record.verdict == SKIPPED or record.verdict == FAIL:
-            parts.append(f"{record.trial.id}: {record.verdict}: {record.verdict_reason or record.error}.")
+        word = "failed" if not record.ok else record.verdict
+        if word != PASS:
+            parts.append(f"{record.trial.id}: {word}: {record.error or record.verdict_reason}.")
     return " ".join(parts)
 
 
