@@ -174,7 +174,7 @@ def gain_figure(scenario: LoadScenario, runs: Runs) -> Figure:
                   place + 1)
         draw_line(right, [(places[point.x], point.retransmission.experiment)
                           for point in line.points], name, place + 1)
-        if runs.figure.by != "window":
+        if runs.figure.by != "window" and line.window == runs.figure.windows[1]:
             draw_line(right, [(places[point.x], point.retransmission.base)
                               for point in line.points], "", place + 1, faint=True)
     left.axhline(0, color=INK, linewidth=0.8)

@@ -32,10 +32,6 @@ asked; a difference is an error, never a warning.
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import subprocess
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +41,8 @@ from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 from mininet.topo import Topo
 
+from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkError, Route,
+                            compare_netem, pin_sysctls)
 from engines.netem import seed_loss
 
 CLIENT_IP = "10.0.0.1"
@@ -58,47 +56,6 @@ BOTTLENECK, WAY_BACK = "router-eth0", "router-eth1"
 # netem counts the packets that it delays against its limit, so the limit of
 # the delay stage has to exceed any bandwidth-delay product ever asked for.
 DELAY_LIMIT_PACKETS = 1_000_000
-# Waits on the kernel or on a tool of ours; far above what either needs.
-TOOL_DEADLINE_S = 20.0
-# tc takes delays in whole microseconds and prints them cut off, long ones
-# with six digits; kernels take whole bytes a second.
-DELAY_ROUNDING_MS = 0.0025
-DELAY_ROUNDING = 1e-5
-RATE_ROUNDING_KBPS = 0.008
-
-# Every knob that changes what a short transfer does, pinned to the value a
-# current distribution has, but for the metrics cache: with it a connection
-# would inherit the RTT and ssthresh of the one before it.
-TCP_SYSCTLS: dict[str, str] = {
-    "net.ipv4.tcp_adv_win_scale": "1",
-    "net.ipv4.tcp_congestion_control": "cubic",
-    "net.ipv4.tcp_dsack": "1",
-    "net.ipv4.tcp_early_retrans": "3",
-    "net.ipv4.tcp_ecn": "2",
-    "net.ipv4.tcp_fastopen": "1",
-    "net.ipv4.tcp_frto": "2",
-    "net.ipv4.tcp_moderate_rcvbuf": "1",
-    "net.ipv4.tcp_mtu_probing": "0",
-    "net.ipv4.tcp_no_metrics_save": "1",
-    "net.ipv4.tcp_recovery": "1",
-    "net.ipv4.tcp_reordering": "3",
-    "net.ipv4.tcp_rmem": "4096 131072 6291456",
-    "net.ipv4.tcp_sack": "1",
-    "net.ipv4.tcp_slow_start_after_idle": "1",
-    "net.ipv4.tcp_syn_retries": "6",
-    "net.ipv4.tcp_synack_retries": "5",
-    "net.ipv4.tcp_timestamps": "1",
-    "net.ipv4.tcp_window_scaling": "1",
-    "net.ipv4.tcp_wmem": "4096 16384 4194304",
-}
-
-
-class NetworkError(Exception):
-    """The network could not be built, or is not what was asked."""
-
-
-class KernelLacks(NetworkError):
-    """This kernel cannot do what is asked, whoever asks."""
 
 
 @dataclass(frozen=True)
@@ -132,72 +89,6 @@ class RouteOptions:
     rto_min_ms: int = 0
     quickack: bool = False
     advertised_mss: int = 0
-
-
-class BatchTool:
-    """A `tc` or `ip` that stays open and answers command after command.
-
-    Starting a process costs some ten milliseconds inside the guest, a command
-    to a running one less than one. Every question is a `show` with JSON
-    output, one line; whatever else comes before that line is the tool's
-    complaint about an earlier command.
-    """
-
-    def __init__(self, node: Node, tool: str) -> None:
-        self.name = f"{tool} on {node.name}"
-        # stdbuf: the tools flush their output only at the end of a batch.
-        self.process = node.popen(
-            ["stdbuf", "-oL", tool, "-json", "-statistics", "-force", "-batch", "-"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.buffer = b""
-
-    def ask(self, commands: list[str], question: str) -> list[dict[str, Any]]:
-        """Run commands, then the question; return the question's JSON rows.
-
-        Raises NetworkError with the tool's own words if any command failed.
-        """
-        lines = "".join(f"{line}\n" for line in [*commands, question])
-        try:
-            self.process.stdin.write(lines.encode())
-            self.process.stdin.flush()
-        except OSError as error:
-            raise NetworkError(f"{self.name} has ended: {error}") from error
-        complaints: list[str] = []
-        while True:
-            line = self._line()
-            if line.startswith("["):
-                break
-            if line.strip():
-                complaints.append(line.strip())
-        if complaints:
-            raise _complaint(self.name, commands, complaints)
-        rows: list[dict[str, Any]] = json.loads(line)
-        return rows
-
-    def _line(self) -> str:
-        deadline = time.monotonic() + TOOL_DEADLINE_S
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.process.stdout], [], [],
-                                        max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise NetworkError(f"{self.name} did not answer in {TOOL_DEADLINE_S:g} s")
-            chunk = os.read(self.process.stdout.fileno(), 65536)
-            if not chunk:
-                raise NetworkError(f"{self.name} ended: {self.buffer.decode().strip()}")
-            self.buffer += chunk
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return line.decode()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait(TOOL_DEADLINE_S)
-
-
-def _complaint(name: str, commands: list[str], complaints: list[str]) -> NetworkError:
-    text = "; ".join(complaints)
-    if "qdisc kind is unknown" in text:
-        return KernelLacks("this kernel has no netem qdisc")
-    return NetworkError(f"{name} refused '{' · '.join(commands)}': {text}")
 
 
 class Switch(LinuxBridge):
@@ -306,8 +197,8 @@ class Star:
     def shape(self, shape: Shape) -> None:
         """Install the shape on both ports of the switch.
 
-        Raises NetworkError where the kernel's read-back differs, NoNetem
-        where it has no netem.
+        Raises NetworkError where the kernel's read-back differs,
+        KernelLacks where it has no netem.
         """
         # Random loss is seeded anew for every trial: it shall not depend on the one before.
         if shape == self.shaped and not shape.loss_percent:
@@ -320,11 +211,12 @@ class Star:
                       shape.seed)
             commands = []
         rows = self.tc.ask(commands, f"qdisc show dev {CLIENT_PORT}")
-        _compare_port(CLIENT_PORT, rows, shape.rtt_ms / 2, shape.bandwidth_kbps,
-                      shape.queue_packets, shape.loss_percent)
+        compare_netem(CLIENT_PORT, rows, "1:", shape.rtt_ms / 2, 0.0, DELAY_LIMIT_PACKETS,
+                      shape.loss_percent)
+        compare_netem(CLIENT_PORT, rows, "2:", 0.0, shape.bandwidth_kbps, shape.queue_packets)
         rows = self.tc.ask([], f"qdisc show dev {SERVER_PORT}")
-        _compare_port(SERVER_PORT, rows, shape.rtt_ms / 2, shape.uplink_kbps,
-                      shape.queue_packets, 0.0)
+        compare_netem(SERVER_PORT, rows, "1:", shape.rtt_ms / 2, 0.0, DELAY_LIMIT_PACKETS)
+        compare_netem(SERVER_PORT, rows, "2:", 0.0, shape.uplink_kbps, shape.queue_packets)
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -464,11 +356,11 @@ class Dumbbell:
         commands = dumbbell_commands(shape)
         self._install(self.router_tc, BOTTLENECK, commands)
         self._install(self.router_tc, WAY_BACK, commands)
-        _compare_netem(WAY_BACK, self.router_tc.ask([], f"qdisc show dev {WAY_BACK}"), "1:",
+        compare_netem(WAY_BACK, self.router_tc.ask([], f"qdisc show dev {WAY_BACK}"), "1:",
                        shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
         rows = self.router_tc.ask([], f"qdisc show dev {BOTTLENECK}")
         if shape.queue == "droptail":
-            _compare_netem(BOTTLENECK, rows, "1:", 0.0, shape.bandwidth_kbps,
+            compare_netem(BOTTLENECK, rows, "1:", 0.0, shape.bandwidth_kbps,
                            shape.queue_packets)
         elif shape.queue not in [row["kind"] for row in rows]:
             raise NetworkError(f"{BOTTLENECK} has {[row['kind'] for row in rows]},"
@@ -481,10 +373,10 @@ class Dumbbell:
                 seed_loss(port, 1, rtt_ms - shape.back_ms, DELAY_LIMIT_PACKETS, loss_percent,
                           shape.seed + number)
             rows = self.switch_tc.ask([], f"qdisc show dev {port}")
-            _compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS,
+            compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS,
                            loss_percent)
             if shape.client_kbps[number]:
-                _compare_netem(port, rows, "2:", 0.0, shape.client_kbps[number],
+                compare_netem(port, rows, "2:", 0.0, shape.client_kbps[number],
                                shape.access_queue_packets)
 
     def _install(self, tool: BatchTool, port: str, commands: list[str]) -> None:
@@ -498,12 +390,12 @@ class Dumbbell:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""
         for tool, server in zip(self.server_ip, self.servers):
             for client, window in zip(self.clients, initcwnd):
-                _Route(client.IP(), f"{server.name}-eth0",
+                Route(client.IP(), f"{server.name}-eth0",
                        {"initcwnd": window, "congestion": congestion_control},
                        via=f"{SERVER_SIDE}.254").install(tool)
         for client in self.clients:
             tool = BatchTool(client, "ip")
-            _Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
+            Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
                    via=f"{CLIENT_SIDE}.254").install(tool)
             tool.close()
 
@@ -527,31 +419,6 @@ class Dumbbell:
         for tool in (self.router_tc, self.switch_tc, *self.server_ip):
             tool.close()
         self.net.stop()
-
-
-def pin_sysctls(host: Node, asked: dict[str, str]) -> dict[str, str]:
-    """Set the sysctls in the host's network namespace and return what it has then.
-
-    A key that this kernel does not have is left out of the result. Raises
-    NetworkError where the kernel keeps another value.
-    """
-    settings = " ".join(f"{key}='{value}'" for key, value in asked.items())
-    # IPv6 would send neighbour discovery through the bottleneck.
-    shown = host.cmd(f"sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null;"
-                     f" sysctl -e -q -w {settings}; sysctl -e {' '.join(asked)}")
-    seen = {}
-    for line in shown.splitlines():
-        key, equals, value = line.partition(" = ")
-        if equals and key in asked:
-            seen[key] = " ".join(value.split())
-    wrong = {key: value for key, value in seen.items() if value != asked[key]}
-    algorithm = "net.ipv4.tcp_congestion_control"
-    if algorithm in wrong:
-        raise KernelLacks(f"this kernel has no congestion control {asked[algorithm]}"
-                          f" (sudo modprobe tcp_{asked[algorithm]})")
-    if wrong or algorithm not in seen:
-        raise NetworkError(f"sysctls on {host.name} are not as asked: {wrong or shown.strip()}")
-    return seen
 
 
 def shape_commands(shape: Shape) -> list[str]:
@@ -618,7 +485,7 @@ def commands_of(job: dict[str, Any]) -> list[str]:
 
 def dumbbell_commands_of(job: dict[str, Any]) -> list[str]:
     """What a load run installs and generates."""
-    routes = [_Route(f"{CLIENT_SIDE}.{number}", "server1-eth0",
+    routes = [Route(f"{CLIENT_SIDE}.{number}", "server1-eth0",
                      {"initcwnd": window, "congestion": job["congestion_control"]},
                      via=f"{SERVER_SIDE}.254").command
               for number, window in enumerate(job["initcwnd"], start=1)]
@@ -637,70 +504,8 @@ def _port_commands(port: str, delay_ms: float, rate_kbps: float,
             f" rate {round(rate_kbps * 1000)}bit limit {queue_packets}"]
 
 
-def _compare_port(port: str, rows: list[dict[str, Any]], delay_ms: float, rate_kbps: float,
-                  queue_packets: int, loss_percent: float) -> None:
-    """Compare `tc -json qdisc show` with what was asked; raise NetworkError if it differs."""
-    options = {row["handle"]: row.get("options", {}) for row in rows if row["kind"] == "netem"}
-    outer, inner = options.get("1:", {}), options.get("2:", {})
-    # tc prints seconds and bytes a second, and nothing at all for a zero delay.
-    seen_delay_ms = outer.get("delay", {}).get("delay", 0.0) * 1000
-    seen_rate_kbps = inner.get("rate", {}).get("rate", 0) * 8 / 1000
-    seen_loss = outer.get("loss-random", {}).get("loss", 0.0) * 100
-    if (abs(seen_delay_ms - delay_ms) > max(DELAY_ROUNDING_MS, DELAY_ROUNDING * delay_ms)
-            or abs(seen_rate_kbps - rate_kbps) > RATE_ROUNDING_KBPS
-            or inner.get("limit") != queue_packets
-            or abs(seen_loss - loss_percent) > 0.001):
-        raise NetworkError(
-            f"{port} is not as asked: delay {seen_delay_ms:g} of {delay_ms:g} ms, rate"
-            f" {seen_rate_kbps:g} of {rate_kbps:g} kbit/s, queue {inner.get('limit')} of"
-            f" {queue_packets} packets, loss {seen_loss:g} of {loss_percent:g} %")
-
-
-def _compare_netem(port: str, rows: list[dict[str, Any]], handle: str, delay_ms: float,
-                   rate_kbps: float, limit: int, loss_percent: float = 0.0) -> None:
-    """Compare one netem qdisc with what was asked; raise NetworkError if it differs."""
-    options = {row["handle"]: row.get("options", {}) for row in rows if row["kind"] == "netem"}
-    seen = options.get(handle, {})
-    seen_delay_ms = seen.get("delay", {}).get("delay", 0.0) * 1000
-    seen_rate_kbps = seen.get("rate", {}).get("rate", 0) * 8 / 1000
-    seen_loss = seen.get("loss-random", {}).get("loss", 0.0) * 100
-    if (abs(seen_delay_ms - delay_ms) > max(DELAY_ROUNDING_MS, DELAY_ROUNDING * delay_ms)
-            or abs(seen_rate_kbps - rate_kbps) > RATE_ROUNDING_KBPS
-            or seen.get("limit") != limit or abs(seen_loss - loss_percent) > 0.001):
-        raise NetworkError(
-            f"{port} is not as asked: delay {seen_delay_ms:g} of {delay_ms:g} ms, rate"
-            f" {seen_rate_kbps:g} of {rate_kbps:g} kbit/s, limit {seen.get('limit')} of"
-            f" {limit} packets, loss {seen_loss:g} of {loss_percent:g} %")
-
-
-@dataclass(frozen=True)
-class _Route:
-    """A route to one host, or `default`, with the metrics that it carries."""
-
-    to: str
-    interface: str
-    metrics: dict[str, Any]  # by the names that `ip -json` prints
-    via: str = ""
-
-    @property
-    def command(self) -> str:
-        # The metrics that ip prints by another name or in another unit than it takes.
-        metrics = " ".join(f"congctl {value}" if name == "congestion" else
-                           f"rto_min {value}ms" if name == "rto_min" else f"{name} {value}"
-                           for name, value in self.metrics.items())
-        via = f"via {self.via} " if self.via else ""
-        return f"route replace {self.to} {via}dev {self.interface} {metrics}"
-
-    def install(self, ip: BatchTool) -> None:
-        rows = ip.ask([self.command], f"route show {self.to}")
-        seen = {name: value for row in rows for metric in row.get("metrics", [])
-                for name, value in metric.items()}
-        if seen != self.metrics:
-            raise NetworkError(f"the route to {self.to} has {seen}, asked {self.metrics}")
-
-
 def _routes(initcwnd: int, initrwnd: int, congestion_control: str,
-            options: RouteOptions = RouteOptions()) -> tuple[_Route, _Route]:
+            options: RouteOptions = RouteOptions()) -> tuple[Route, Route]:
     server: dict[str, Any] = {"initcwnd": initcwnd, "congestion": congestion_control}
     client: dict[str, Any] = {"initrwnd": initrwnd}
     if options.rto_min_ms:
@@ -709,7 +514,7 @@ def _routes(initcwnd: int, initrwnd: int, congestion_control: str,
         client["quickack"] = 1
     if options.advertised_mss:
         client["advmss"] = options.advertised_mss
-    return _Route(CLIENT_IP, "server-eth0", server), _Route(SERVER_IP, "client-eth0", client)
+    return Route(CLIENT_IP, "server-eth0", server), Route(SERVER_IP, "client-eth0", client)
 
 
 def _read(path: str) -> str:

@@ -87,7 +87,7 @@ class LoadBench:
         observation["ended_servers"] = self._stop_servers()
 
     def _watch_bottleneck(self, trial: dict[str, Any], start_s: float) -> None:
-        """Write the bottleneck's counters down until the traffic ends, also at counted_s."""
+        """Write the bottleneck's counters down until the traffic ends."""
         assert self.net is not None
         alive_s = start_s
         with (self.folder / "bottleneck.csv").open("w", newline="", encoding="ascii") as file:

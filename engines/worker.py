@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engines.bench import Bench, BenchMaker, WorkerError
-from topo import KernelLacks, NetworkError
+from engines.kernel import KernelLacks, NetworkError
 
 
 def bench_of(kind: str) -> BenchMaker:

@@ -5,7 +5,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     title = "…"            # one line
     source = "…"           # who published it, where
 
-    [sysctls]              # optional: TCP settings other than topo.TCP_SYSCTLS
+    [sysctls]              # optional: TCP settings other than engines.kernel.TCP_SYSCTLS
     "net.ipv4.tcp_sack" = "0"
 
     [defaults]             # what every sweep has unless it says otherwise
@@ -268,7 +268,7 @@ class Raw:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    sysctls: by name, what differs from topo.TCP_SYSCTLS; text: the whole file.
+    sysctls: by name, what differs from engines.kernel.TCP_SYSCTLS; text: the whole file.
     """
 
     name: str

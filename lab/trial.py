@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -90,6 +90,3 @@ class Trial:
         stages = f"?burst={self.burst_bytes}&gap_ms={self.gap_ms:g}" if self.gap_ms else ""
         earlier = [f"/{self.earlier_bytes}"] if self.earlier_bytes else []
         return [*earlier, f"/{self.response_bytes}{stages}"]
-
-    def columns(self) -> dict[str, Any]:
-        return asdict(self)

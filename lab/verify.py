@@ -90,7 +90,7 @@ def judge(trial: Trial, observation: dict[str, Any], client_pcap: bytes, server_
 
     observation: one line of the worker (engines/worker.py); client_pcap and
     server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
-    what the scenario set otherwise than topo.TCP_SYSCTLS.
+    what the scenario set otherwise than engines.kernel.TCP_SYSCTLS.
     """
     record = Record(trial=trial, ok=False, measured_at=_time(observation))
     failure = _failure(observation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -270,7 +271,8 @@ def _gains(runs: Runs, claim: Claim) -> list[Gain]:
     figure = runs.figure
     axes = [axis for axis in (figure.by, figure.series) if axis and axis != "window"]
     places = [{}] if not axes else [
-        dict(zip(axes, values)) for values in _combinations([runs.values(axis) for axis in axes])]
+        dict(zip(axes, values))
+        for values in itertools.product(*(runs.values(axis) for axis in axes))]
     gains = []
     for place in places:
         if any(axis in claim.where and value not in claim.where[axis]
@@ -281,11 +283,6 @@ def _gains(runs: Runs, claim: Claim) -> list[Gain]:
         if gain is not None:
             gains.append(gain)
     return gains
-
-
-def _combinations(values: list[list[object]]) -> list[tuple[object, ...]]:
-    import itertools
-    return list(itertools.product(*values))
 
 
 def _holds(expects: str, gain: Gain) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -147,14 +147,10 @@ class LoadTrial:
             "servers": self.servers, "initcwnd": [host.initcwnd for host in self.hosts],
             "initrwnd": self.initrwnd, "congestion_control": self.congestion_control,
             "paced": self.paced, "duration_s": self.duration_s,
-            "counted_s": list(self.counted_s),
             "traffic": [{"arrivals_per_s": per_s * host.share, "connections": self.connections,
                          "sizes": [list(point) for point in self.size_points],
                          "seed": seed_of(self.seed, number)}
                         for number, host in enumerate(self.hosts)]}
-
-    def columns(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def seed_of(run_seed: int, number: int) -> int:
