@@ -28,6 +28,7 @@ INK, GREY, ALARM = "#222222", "#666666", "#B00020"
 COLOURS = ("#222222", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8F6200", "#56B4E9")
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
 
 
@@ -170,12 +171,13 @@ def gain_figure(scenario: LoadScenario, runs: Runs) -> Figure:
     base = analysis.window_label(runs.figure.windows[0])
     for place, line in enumerate(found):
         name = line_name(runs, line)
-        draw_line(left, [(places[point.x], point.mean.percent) for point in line.points], name,
-                  place + 1)
-        draw_line(right, [(places[point.x], point.retransmission.experiment)
+        aside = (place - (len(found) - 1) / 2) * ASIDE
+        draw_line(left, [(places[point.x] + aside, point.mean.percent)
+                         for point in line.points], name, place + 1)
+        draw_line(right, [(places[point.x] + aside, point.retransmission.experiment)
                           for point in line.points], name, place + 1)
         if runs.figure.by != "window" and line.window == runs.figure.windows[1]:
-            draw_line(right, [(places[point.x], point.retransmission.base)
+            draw_line(right, [(places[point.x] + aside, point.retransmission.base)
                               for point in line.points], "", place + 1, faint=True)
     left.axhline(0, color=INK, linewidth=0.8)
     x_name = AXIS_NAMES[runs.figure.by]
@@ -199,7 +201,9 @@ def x_places(runs: Runs, found: Sequence[Line]) -> dict[Any, int]:
 
 def line_name(runs: Runs, line: Line) -> str:
     window = [f"IW {line.window}"] if line.window and len(runs.figure.windows) > 2 else []
-    series = [describe(runs.figure.series, line.series)] if runs.figure.series else []
+    axis = runs.figure.series
+    called = "" if axis in ("", "variant") else f"{AXIS_NAMES[axis]} "
+    series = [called + describe(axis, line.series)] if axis else []
     return ", ".join([*series, *window]) or f"IW {line.window}"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +20,8 @@ from typing import Any
 
 import jinja2
 
-from lab import (analysis, comparison, model, population_analysis, published, report_facts, runs,
-                 scenario as scenarios, stats, table, wire)
+from lab import (analysis, comparison, model, population_analysis, published, report_facts,
+                 report_texts as texts, runs, scenario as scenarios, stats, table, time_sequence)
 from lab.analysis import Bucket, Panel
 from lab.comparison import REPRODUCED, Row
 from lab.errors import FirstFlightError
@@ -33,7 +32,6 @@ from lab.trial import Trial
 PAGE = "report.html"
 TEMPLATE = "report.html.j2"
 MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person has seen enough
-MINUS = "−"
 
 Ends = tuple[tuple[float, str], ...]  # upper end and label of each bucket, ascending
 
@@ -115,34 +113,6 @@ class Picture:
     says: str
     text: str
     table: Table | None
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A segment in a time-sequence view; heights grow downwards. kind: data, again, lost."""
-
-    kind: str
-    x: float
-    top: float
-    bottom: float
-
-
-@dataclass(frozen=True)
-class Tick:
-    place: float
-    label: str
-
-
-@dataclass(frozen=True)
-class Chart:
-    """The time-sequence view of one connection, in units of the drawing."""
-
-    title: str
-    text: str
-    marks: tuple[Mark, ...]
-    acknowledged: str  # points of the line
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
 
 
 @dataclass(frozen=True)
@@ -235,7 +205,7 @@ def page(run: Run, drawings: Mapping[str, bytes]) -> str:
         loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True)
-    environment.filters["tight"] = tight
+    environment.filters["tight"] = texts.tight
     return environment.get_template(TEMPLATE).render(
         scenario=run.scenario, run_path=run.path, tiles=tiles(run, panels),
         findings=findings(run, panels), pictures=shown,
@@ -243,7 +213,7 @@ def page(run: Run, drawings: Mapping[str, bytes]) -> str:
         statements=statements(run, panels.values()),
         changes=changes(run) if not panels else None, trials=trials(run),
         checks=checks(run), failures=failures(run), causes=causes(run),
-        charts=charts(run), facts=report_facts.provenance(run.facts, run.scenario.name, run.path,
+        charts=time_sequence.charts(run.records, run.folder / "captures"), facts=report_facts.provenance(run.facts, run.scenario.name, run.path,
                                        run.scenario.text), sysctls=sysctls(run))
 
 
@@ -270,7 +240,7 @@ def tiles(run: Run, panels: Mapping[str, Panel]) -> list[Tile]:
                or bucket.value != panel.figure.baseline_initcwnd]
     if buckets:
         percents = [bucket.percent for bucket in buckets]
-        found.append(Tile(_range(percents, "%"), "of the time saved by a larger window"))
+        found.append(Tile(texts.span(percents, "%"), "of the time saved by a larger window"))
         words = Counter(row.word for panel in panels.values()
                         for row in comparison.rows(panel, run.deterministic) if row.word)
         if words:
@@ -278,7 +248,7 @@ def tiles(run: Run, panels: Mapping[str, Panel]) -> list[Tile]:
                               "published bars reproduced"))
     emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
     if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
-        found.append(Tile(f"{_duration(emulated_s)} in {_duration(wall_s)}",
+        found.append(Tile(f"{texts.duration(emulated_s)} in {texts.duration(wall_s)}",
                           "network time, and the time it took"))
     return found
 
@@ -365,10 +335,10 @@ def sentence(panel: Panel) -> str:
     high = max(buckets, key=lambda bucket: bucket.absolute_ms)
     verb = "save" if low.absolute_ms >= 0 else "change the time, savings counted positive, by"
     text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
-            f" {_short(low.absolute_ms)} ms (at {_at(low, unit)}) to"
-            f" {_short(high.absolute_ms)} ms (at {_at(high, unit)}),"
-            f" {_range([bucket.percent for bucket in buckets], '%')}")
-    known = [_range(values, unit) for values, unit in (
+            f" {texts.short(low.absolute_ms)} ms (at {_at(low, unit)}) to"
+            f" {texts.short(high.absolute_ms)} ms (at {_at(high, unit)}),"
+            f" {texts.span([bucket.percent for bucket in buckets], '%')}")
+    known = [texts.span(values, unit) for values, unit in (
         ([bucket.published_absolute_ms for bucket in buckets], "ms"),
         ([bucket.published_percent for bucket in buckets], "%"))
         if any(value is not None for value in values)]
@@ -376,8 +346,8 @@ def sentence(panel: Panel) -> str:
     recovered = comparison.recoveries(panel) if figure.kind == LOSS else []
     if recovered:
         text += (" Beyond what is saved without loss: "
-                 + "; ".join(f"{_short(each.part_ms)} ms at {_at(each.bucket, unit)}"
-                             f" ({_minus(table.ends(each.interval_ms))}, {each.word})"
+                 + "; ".join(f"{texts.short(each.part_ms)} ms at {_at(each.bucket, unit)}"
+                             f" ({texts.true_minus(table.ends(each.interval_ms))}, {each.word})"
                              for each in recovered) + ".")
     return text
 
@@ -387,13 +357,13 @@ def _shortest(panel: Panel) -> str:
     best = min(panel.buckets, key=lambda bucket: bucket.experiment_ms)
     windows = ", ".join(bucket.label for bucket in panel.buckets)
     text = (f"Of the windows {windows}, {best.label} took the least time:"
-            f" {_short(best.experiment_ms)} ms on average, {_short(best.absolute_ms)} ms or"
-            f" {_short(best.percent)} % less than {panel.figure.baseline_initcwnd}")
+            f" {texts.short(best.experiment_ms)} ms on average, {texts.short(best.absolute_ms)} ms or"
+            f" {texts.short(best.percent)} % less than {panel.figure.baseline_initcwnd}")
     known = [(bucket.published_ms, bucket.label) for bucket in panel.buckets
              if bucket.published_ms is not None]
     if known:
         least_ms, label = min(known)
-        text += f"; published, {label} took the least, {_short(least_ms)} ms"
+        text += f"; published, {label} took the least, {texts.short(least_ms)} ms"
     return text + "."
 
 
@@ -419,8 +389,8 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
 
     def name(panel: Panel, bucket: Bucket) -> str:
         of, unit = quantity(panel.figure.by)
-        return (f"{of} {_at(bucket, unit)}: {_short(bucket.absolute_ms)} ms here,"
-                f" {_short(bucket.published_absolute_ms)} ms published")
+        return (f"{of} {_at(bucket, unit)}: {texts.short(bucket.absolute_ms)} ms here,"
+                f" {texts.short(bucket.published_absolute_ms)} ms published")
     highest = max(ratios, key=lambda each: each[0])
     lowest = min(ratios, key=lambda each: each[0])
     parts = []
@@ -437,9 +407,9 @@ def _change(change: analysis.Change) -> str:
     verb = "less" if change.absolute_ms >= 0 else "more"
     return (f"At an RTT of {plain(asked.rtt_ms)} ms and {plain(asked.bandwidth_kbps)} kbit/s,"
             f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
-            f" {_short(change.experiment.total_ms)} ms instead of"
-            f" {_short(change.base.total_ms)} ms: {_short(abs(change.absolute_ms))} ms or"
-            f" {_short(abs(change.percent))} % {verb}.")
+            f" {texts.short(change.experiment.total_ms)} ms instead of"
+            f" {texts.short(change.base.total_ms)} ms: {texts.short(abs(change.absolute_ms))} ms or"
+            f" {texts.short(abs(change.percent))} % {verb}.")
 
 
 def _against_model(run: Run) -> list[str]:
@@ -515,7 +485,7 @@ def cause_table(run: Run) -> Table | None:
                Column("baseline", "ms", "mean"), Column("saved", "ms", "mean"),
                Column("bars near the published ones"))
     return Table("What each cause adds", columns, tuple(
-        (cause.title, _number(cause.base_ms), _number(cause.absolute_ms),
+        (cause.title, texts.number(cause.base_ms), texts.number(cause.absolute_ms),
          f"{cause.within} of {sum(map(len, cause.panels.values()))}") for cause in causes))
 
 
@@ -538,19 +508,19 @@ def _described(panel: Panel) -> str:
     name, unit = quantity(figure.by)
     if figure.kind == WINDOW_SWEEP:
         times = "; ".join(
-            f"{_at(bucket, unit)}: {_short(bucket.experiment_ms)} ms"
-            + (f" (published {_short(bucket.published_ms)} ms)"
+            f"{_at(bucket, unit)}: {texts.short(bucket.experiment_ms)} ms"
+            + (f" (published {texts.short(bucket.published_ms)} ms)"
                if bucket.published_ms is not None else "") for bucket in panel.buckets)
         return f"Mean times by initial window. {times}."
     bars = "; ".join(
-        f"{_at(bucket, unit)}: {_short(bucket.absolute_ms)} ms, {_short(bucket.percent)} %"
+        f"{_at(bucket, unit)}: {texts.short(bucket.absolute_ms)} ms, {texts.short(bucket.percent)} %"
         + _published_bar(bucket) for bucket in panel.buckets)
     return (f"Bars of the improvement by {name}, {figure.baseline_initcwnd} to"
             f" {figure.experiment_initcwnd} segments. {bars}.")
 
 
 def _published_bar(bucket: Bucket) -> str:
-    parts = [f"{_short(value)} {unit}" for value, unit in
+    parts = [f"{texts.short(value)} {unit}" for value, unit in
              ((bucket.published_absolute_ms, "ms"), (bucket.published_percent, "%"))
              if value is not None]
     return f" (published {', '.join(parts)})" if parts else ""
@@ -614,19 +584,19 @@ def _bucket_cells(panel: Panel, row: Row, recovered: comparison.Recovery | None,
     """The cells of one bucket, as bucket_table has its columns."""
     bucket = row.bucket
     printed = panel.figure.percent_of == OF_EXPERIMENT
-    return (bucket.label, _number(bucket.share_percent, 2), str(bucket.n),
+    return (bucket.label, texts.number(bucket.share_percent, 2), str(bucket.n),
             str(bucket.excluded.total) if panel.excluded.total else "",
-            "" if panel.figure.kind == WINDOW_SWEEP else _number(bucket.base_ms),
-            _number(bucket.experiment_ms), _number(bucket.absolute_ms),
-            _minus(table.interval(row)), _number(bucket.percent),
-            _number(row.percent) if printed else "",
-            _number(bucket.median_absolute_ms) if medians else "",
-            _number(recovered.part_ms) if recovered else "",
-            _minus(table.ends(recovered.interval_ms)) if recovered else "",
-            recovered.word if recovered else "", _number(bucket.published_ms),
-            _number(bucket.published_absolute_ms), _number(row.published_percent),
-            _number(row.deviation_percent, 0, signed=True),
-            _number(row.deviation_points, signed=True), row.word)
+            "" if panel.figure.kind == WINDOW_SWEEP else texts.number(bucket.base_ms),
+            texts.number(bucket.experiment_ms), texts.number(bucket.absolute_ms),
+            texts.true_minus(table.interval(row)), texts.number(bucket.percent),
+            texts.number(row.percent) if printed else "",
+            texts.number(bucket.median_absolute_ms) if medians else "",
+            texts.number(recovered.part_ms) if recovered else "",
+            texts.true_minus(table.ends(recovered.interval_ms)) if recovered else "",
+            recovered.word if recovered else "", texts.number(bucket.published_ms),
+            texts.number(bucket.published_absolute_ms), texts.number(row.published_percent),
+            texts.number(row.deviation_percent, 0, signed=True),
+            texts.number(row.deviation_points, signed=True), row.word)
 
 
 def statements(run: Run, panels: Iterable[Panel]) -> Table | None:
@@ -655,8 +625,8 @@ def changes(run: Run) -> Table | None:
     rows = tuple((plain(change.base.asked.rtt_ms), plain(change.base.asked.bandwidth_kbps),
                   str(change.base.asked.response_bytes),
                   f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
-                  _number(change.base.total_ms), _number(change.experiment.total_ms),
-                  _number(change.absolute_ms), _number(change.percent),
+                  texts.number(change.base.total_ms), texts.number(change.experiment.total_ms),
+                  texts.number(change.absolute_ms), texts.number(change.percent),
                   f"{change.base.n}, {change.experiment.n}") for change in found[:MOST_ROWS])
     return Table("What the larger window changed", columns, rows,
                  left_out=len(found) - len(rows))
@@ -747,7 +717,7 @@ def _population_cells(records: Iterable[Record], by_bandwidth: bool) -> list[Gro
                _place(bandwidth_kbps, bandwidth_ends) if by_bandwidth else 0, trial.initcwnd)
         cells.setdefault(key, []).append(record)
     return [((key[0], rtt_ends[key[1]][1], bandwidth_ends[key[2]][1] if by_bandwidth else "",
-              str(key[3]), *(_number(_mean(group, column)) for column in
+              str(key[3]), *(texts.number(_mean(group, column)) for column in
                              ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
             for key, group in sorted(cells.items(), key=lambda each: each[0])]
 
@@ -783,11 +753,11 @@ def _seen(run: Run, group: Sequence[Record], fetched: Mapping[Trial, str],
     passed = sum(record.counts for record in group)
     total_ms, model_ms = _mean(counting, "total_ms"), _mean(counting, "model_ms")
     return ("" if alone else str(len(group)),
-            _number(_mean(group, "seen_rtt_ms")), _number(_mean(group, "seen_bandwidth_kbps")),
-            _count(_mean(group, "seen_initcwnd")), _count(_mean(group, "seen_first_flight")),
-            _count(_mean(group, "retransmissions")), _number(total_ms),
-            _number(_mean(counting, "latency_ms")), _number(model_ms),
-            _number(None if total_ms is None or model_ms is None else total_ms - model_ms,
+            texts.number(_mean(group, "seen_rtt_ms")), texts.number(_mean(group, "seen_bandwidth_kbps")),
+            texts.count(_mean(group, "seen_initcwnd")), texts.count(_mean(group, "seen_first_flight")),
+            texts.count(_mean(group, "retransmissions")), texts.number(total_ms),
+            texts.number(_mean(counting, "latency_ms")), texts.number(model_ms),
+            texts.number(None if total_ms is None or model_ms is None else total_ms - model_ms,
                     signed=True),
             fetched.get(group[0].trial, ""),
             (group[0].verdict if group[0].ok else "failed transfer") if alone
@@ -810,7 +780,7 @@ def _published_fetches(run: Run) -> Fetches:
         return {}, {}
     try:
         cells = {(row.initcwnd, row.rtt_ms, row.bandwidth_kbps):
-                 f"{_number(row.published_ms, 0)}{f' {row.mark}' if row.mark else ''}"
+                 f"{texts.number(row.published_ms, 0)}{f' {row.mark}' if row.mark else ''}"
                  for row in analysis.raw_comparison(run.scenario, run.records)}
         chosen = analysis.of_sweep(run.scenario.sweep(raw.sweep), run.records)
     except FirstFlightError:
@@ -944,135 +914,6 @@ def causes(run: Run) -> Table | None:
                  tuple((cause, str(count)) for cause, count in rows))
 
 
-# A capture -----------------------------------------------------------------------
-
-CHART_WIDTH, CHART_HEIGHT = 560.0, 300.0  # with the margins
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 38.0
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The two captures of one trial, read."""
-
-    name: str
-    trial: Trial | None
-    exchange: wire.Exchange
-
-    @property
-    def title(self) -> str:
-        if self.trial is None:
-            return self.name
-        trial = self.trial
-        return (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
-                f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
-
-
-def charts(run: Run) -> list[Chart]:
-    """One kept capture, and beside it the same cell with another window if that was kept."""
-    pairs = capture_pairs(run.folder / "captures")
-    by_id = {record.trial.id: record for record in run.records}
-    order = {trial_id: place for place, trial_id in enumerate(by_id)}
-    names = sorted(pairs, key=lambda name: (order.get(name, len(order)), name))
-    chosen: list[Kept] = []
-    for name in names:
-        record = by_id.get(name)
-        if chosen and (record is None or not _is_counterpart(chosen[0].trial, record.trial)):
-            continue
-        kept = _kept(name, record, *pairs[name])
-        if kept is not None:
-            chosen.append(kept)
-        if len(chosen) == 2 or chosen and chosen[0].trial is None:
-            break
-    if not chosen:
-        return []
-    chosen.sort(key=lambda kept: kept.trial.initcwnd if kept.trial else 0)
-    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
-    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
-                    if segment.to_client)
-    return [_chart(kept, last_ms * 1.03, last_byte * 1.05) for kept in chosen]
-
-
-def capture_pairs(folder: Path) -> dict[str, tuple[Path, Path]]:
-    """Captures at client and server, by what their names have in common."""
-    pairs = {}
-    for client in sorted(folder.glob("*client*.pcap")):
-        head, _, tail = client.name.rpartition("client")
-        server = client.with_name(f"{head}server{tail}")
-        if server.is_file():
-            pairs[(head + tail.removesuffix(".pcap")).strip("-._")] = client, server
-    return pairs
-
-
-def _is_counterpart(trial: Trial | None, other: Trial) -> bool:
-    """Whether the two differ in the initial window alone."""
-    return trial is not None and replace(trial, initcwnd=1) == replace(other, initcwnd=1)
-
-
-def _kept(name: str, record: Record | None, client: Path, server: Path) -> Kept | None:
-    """None where the captures cannot be read, or hold no data: then there is nothing to draw."""
-    try:
-        client_pcap, server_pcap = client.read_bytes(), server.read_bytes()
-        ports = wire.client_ports(server_pcap)
-        response_bytes = (0 if record is None or record.header_bytes is None
-                          else record.header_bytes + record.trial.response_bytes)
-        exchange = wire.read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
-                                      response_bytes)
-    except (OSError, wire.CaptureError):
-        return None
-    if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
-        return None
-    return Kept(name, record.trial if record else None, exchange)
-
-
-def _elapsed_ms(exchange: wire.Exchange) -> list[float]:
-    """When each packet passed the server, from the client's first packet on."""
-    start_ns = min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
-    return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
-
-
-def _chart(kept: Kept, last_ms: float, last_byte: float) -> Chart:
-    exchange = kept.exchange
-    x_steps, y_steps = _steps(last_ms), _steps(last_byte / 1000)
-
-    def across(ms: float) -> float:
-        return round(LEFT + ms / (last_ms or 1) * (CHART_WIDTH - LEFT - RIGHT), 1)
-
-    def up(byte: float) -> float:
-        return round(CHART_HEIGHT - BOTTOM
-                     - byte / (last_byte or 1) * (CHART_HEIGHT - TOP - BOTTOM), 1)
-
-    marks, points, acknowledged = [], [], 1
-    for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange)):
-        if segment.to_client and segment.payload_bytes:
-            kind = ("again" if segment in exchange.retransmissions
-                    else "lost" if segment in exchange.lost_to_client else "data")
-            marks.append(Mark(kind, across(ms), up(segment.end), up(segment.seq)))
-        elif not segment.to_client and segment.ack is not None and segment.ack >= acknowledged:
-            points += [f"{across(ms)},{up(acknowledged)}", f"{across(ms)},{up(segment.ack)}"]
-            acknowledged = segment.ack
-    latency_ms = exchange.latency_ms
-    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
-            f" the first flight, {len(exchange.retransmissions)} sent again,"
-            f" {len(exchange.lost_data)} lost; "
-            + (f"all acknowledged {_short(latency_ms)} ms after the first left"
-               if latency_ms is not None else "not all acknowledged"))
-    return Chart(kept.title, text, tuple(marks), " ".join(points),
-                 tuple(Tick(across(ms), _plain_tick(ms)) for ms in x_steps),
-                 tuple(Tick(up(kilobytes * 1000), _plain_tick(kilobytes))
-                       for kilobytes in y_steps))
-
-
-def _steps(highest: float) -> list[float]:
-    """Round numbers from 0 to `highest`, at most seven."""
-    step = next((mantissa * 10.0 ** power for power in range(-3, 12) for mantissa in (1, 2, 5)
-                 if highest / (mantissa * 10.0 ** power) <= 6), highest or 1.0)
-    return [step * place for place in range(int(highest / step) + 1)]
-
-
-def _plain_tick(value: float) -> str:
-    return f"{value:.6g}"
-
-
 # Provenance ----------------------------------------------------------------------
 
 def sysctls(run: Run) -> Table | None:
@@ -1086,41 +927,3 @@ def sysctls(run: Run) -> Table | None:
                                   *(Column(host, is_text=True) for host in hosts)),
                  tuple((name, *(report_facts.text(values.get(name)) for values in hosts.values()))
                        for name in names))
-
-
-# Numbers as text -----------------------------------------------------------------
-
-def _number(value: float | None, digits: int = 1, signed: bool = False) -> str:
-    return table.number(value, digits, signed).replace("-", MINUS)
-
-
-def _short(value: float | None) -> str:
-    """One decimal where it matters."""
-    return _number(value, 1 if value is None or abs(value) < 99.95 else 0)
-
-
-def _count(value: float | None) -> str:
-    return _number(value, 0 if value is None or value == int(value) else 1)
-
-
-def _range(values: Iterable[float | None], unit: str) -> str:
-    """From the least to the most of the values that are known."""
-    known = [value for value in values if value is not None]
-    low, high = _short(min(known)), _short(max(known))
-    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
-
-
-def _minus(text: str) -> str:
-    """The text with true minus signs."""
-    return text.replace("-", MINUS)
-
-
-def tight(text: str) -> str:
-    """The text with numbers held to their units, so that no line breaks between them."""
-    return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))", "\u00a0", text)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{_short(seconds)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

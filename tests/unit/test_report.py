@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import report as report_command
-from lab import errors, report, runs
+from lab import errors, report, runs, time_sequence
 from lab.records import FAIL, PASS, SKIPPED, Record, RecordFile
 from lab.report import ReportError, Run
 from lab.scenario import Scenario, expand, load
@@ -330,7 +330,7 @@ def test_a_kept_capture_is_drawn(scenario: Scenario, records: list[Record],
         (folder / f"{record.trial.id}-{side}.pcap").write_bytes(
             captures()[side == "server"])
     run = a_run(scenario, pair, tmp_path)
-    charts = report.charts(run)
+    charts = time_sequence.charts(run.records, run.folder / "captures")
     assert [chart.title[:4] for chart in charts] == ["IW3:", "IW10"]  # the windows side by side
     assert [mark.kind for mark in charts[0].marks] == ["lost", "data", "again"]
     assert "3 data segments" in charts[0].text and "1 sent again" in charts[0].text
@@ -347,7 +347,7 @@ def test_captures_that_are_cut_are_left_out(scenario: Scenario, records: list[Re
             (tmp_path / "captures" / f"{place}-{side}.pcap").write_bytes(packets)
     (tmp_path / "captures" / "alone-client.pcap").write_bytes(captures()[0])
     run = a_run(scenario, records[:2], tmp_path)
-    assert report.charts(run) == [] and not page(run).of("svg")
+    assert time_sequence.charts(run.records, run.folder / "captures") == [] and not page(run).of("svg")
 
 
 # Provenance ----------------------------------------------------------------------
