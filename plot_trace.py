@@ -48,9 +48,11 @@ def trace_page(shown: TraceFigure, kernel: str) -> Figure:
         bottom = (FOOT_INCHES + ROW_INCHES * (rows - 1 - number)) / height
         size = (ROW_INCHES - 0.5) / height
         left = drawn.add_axes((0.065, bottom, 0.42, size))
-        right = drawn.add_axes((0.56, bottom, 0.42, size))
+        right = drawn.add_axes((0.56, bottom, 0.375 if shown.rtt else 0.42, size))
         _sequence(left, panel, high_sequence)
         _window(right, panel, low_window)
+        if shown.rtt and not panel.absent:
+            _rtt(right.twinx(), panel, shown)
         for axes in (left, right):
             _time_axis(axes, shown, number == rows - 1)
         colour = ALARM if panel.flagged or panel.absent else INK
@@ -61,7 +63,7 @@ def trace_page(shown: TraceFigure, kernel: str) -> Figure:
     drawn.text(0.5, 0.12 / height, f"{shown.checked} samples of the window compared with the rules"
                f" of each TCP, to the segment{differ}", ha="center", fontsize=SMALL,
                color=ALARM if shown.wrong else FAINT)
-    _trace_legend(drawn, height)
+    _trace_legend(drawn, height, shown.rtt)
     return drawn
 
 
@@ -108,6 +110,15 @@ def _window(axes: Axes, panel: TracePanel, low: float) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
 
 
+def _rtt(axes: Axes, panel: TracePanel, shown: TraceFigure) -> None:
+    """The smoothed RTT on an axis of its own, the same for all panels."""
+    axes.step(*_columns(panel.rtt), where="post", color=INK, linewidth=1.1, linestyle=":", zorder=4)
+    axes.set_ylim(0, 1.08 * max(value for other in shown.panels for _, value in other.rtt))
+    axes.set_ylabel("RTT (ms)", fontsize=SMALL)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.tick_params(labelsize=SMALL, length=2.5, colors=INK)
+
+
 def _columns(points: Points) -> tuple[list[float], list[float]]:
     return [x for x, _ in points], [y for _, y in points]
 
@@ -134,13 +145,15 @@ def _heads(drawn: Figure, title: str, below: str, height: float) -> None:
                color=FAINT)
 
 
-def _trace_legend(drawn: Figure, height: float) -> None:
+def _trace_legend(drawn: Figure, height: float, rtt: bool) -> None:
     handles = [Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
                Line2D([], [], color=AGAIN, marker="$R$", linestyle="none", label="sent again"),
                Line2D([], [], color=ACKED, label="acknowledged"),
                Line2D([], [], color=DATA, linewidth=1.6, label="congestion window"),
                Line2D([], [], color=ACKED, linestyle=(0, (4, 2)), label="ssthresh, if finite"),
                Line2D([], [], color=FLIGHT, linewidth=5, alpha=0.55, label="in flight")]
+    if rtt:
+        handles.append(Line2D([], [], color=INK, linestyle=":", label="smoothed RTT (right)"))
     drawn.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0.24 / height),
                  ncol=len(handles), frameon=False, fontsize=8, handletextpad=0.5,
                  columnspacing=1.6)

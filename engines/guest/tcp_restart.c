@@ -20,7 +20,7 @@
 #include <net/tcp.h>
 
 /* As tcp_init_cwnd(), which is not exported. */
-static u32 restart_window(const struct sock *sk)
+static u32 restart_window(struct sock *sk)
 {
 	const struct dst_entry *dst = __sk_dst_get(sk);
 	u32 window = dst ? dst_metric(dst, RTAX_INITCWND) : 0;

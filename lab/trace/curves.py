@@ -22,7 +22,7 @@ class TracePanel:
 
     sent, again: data sent for the first time, and again; acked: the
     acknowledged sequence number, a step at each point. window, ssthresh,
-    in_flight: steps; ssthresh only where it is finite. absent: why there is
+    in_flight: steps; ssthresh only where it is finite. rtt: smoothed, in ms. absent: why there is
     nothing to draw, "" if there is.
     """
 
@@ -33,13 +33,15 @@ class TracePanel:
     window: Points
     ssthresh: Points
     in_flight: Points
+    rtt: Points
     absent: str = ""
     flagged: bool = False
 
 
 @dataclass(frozen=True)
 class TraceFigure:
-    """from_s, to_s: what is shown; samples that were compared with the rules, and differ."""
+    """from_s, to_s: what is shown; rtt: whether the RTT is; checked, wrong: samples that were
+    compared with the rules, and differ."""
 
     name: str
     title: str
@@ -49,6 +51,7 @@ class TraceFigure:
     to_s: float
     checked: int
     wrong: int
+    rtt: bool
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def _trace_figure(scenario: TraceScenario, figure: Figure, views: Views) -> Trac
         view = views.of(curve)
         if view is None:
             why = ("skipped: " if record.verdict == SKIPPED and record.ok else "failed: ")
-            panels.append(TracePanel(title, [], [], [], [], [], [],
+            panels.append(TracePanel(title, [], [], [], [], [], [], [],
                                      why + (record.error or record.verdict_reason)))
         else:
             panels.append(_panel(title, view, record.verdict != PASS))
@@ -103,7 +106,7 @@ def _trace_figure(scenario: TraceScenario, figure: Figure, views: Views) -> Trac
         figure.name, figure.title, scenario.source, tuple(panels), figure.from_s,
         figure.to_s or 1.02 * max(ends, default=1.0),
         sum(record.rule_checked or 0 for record in chosen),
-        sum(record.rule_wrong or 0 for record in chosen))
+        sum(record.rule_wrong or 0 for record in chosen), figure.rtt)
 
 
 def _panel(title: str, view: View, flagged: bool) -> TracePanel:
@@ -127,6 +130,7 @@ def _panel(title: str, view: View, flagged: bool) -> TracePanel:
         [(time_s, sample.ssthresh) for time_s, sample in zip(times, view.samples)
          if sample.ssthresh != INFINITE],
         [(time_s, sample.in_flight) for time_s, sample in zip(times, view.samples)],
+        [(time_s, sample.rtt_us / 1000) for time_s, sample in zip(times, view.samples)],
         flagged=flagged)
 
 

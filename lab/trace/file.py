@@ -32,13 +32,13 @@ TCP_KEYS = ("name", "title", "congestion_control", "validation", "sysctls")
 SCHEDULE_KEYS = ("name", "writes", "requests")
 WRITE_KEYS = ("at_s", "until_s", "every_s", "bytes", "segments")
 REQUEST_KEYS = ("bytes", "think_s")
-FIGURE_KEYS = ("name", "title", "kind", "curves", "from_s", "to_s")
+FIGURE_KEYS = ("name", "title", "kind", "curves", "from_s", "to_s", "rtt")
 FIGURE_KINDS = ("window", "warm")
 CLAIM_KEYS = tuple(column.name for column in fields(Claim))
 RELATIONS = ("larger", "smaller", "equal", "percent_smaller", "is")
 # lab.trace.findings measures them; their units are its own.
 METRICS = ("window", "ssthresh", "burst", "finish_s", "lasts_s", "retransmissions", "lost",
-           "timeouts", "longest_rtt_ms", "largest_window")
+           "timeouts", "rtt_ms", "longest_rtt_ms", "largest_window")
 
 SEGMENT_BYTES = 1448  # of a write that counts in segments, unless the trace has another MSS
 NUMBERS = {
@@ -277,7 +277,7 @@ def _figure(table: dict[str, Any], traces: Sequence[Trace], where: str) -> Figur
         curves=tuple(_curve(text, traces, f"{where}: curves")
                      for text in _list(table.get("curves", []), f"{where}: curves")),
         from_s=_number(table, "from_s", where, 0.0, "time_s"),
-        to_s=_number(table, "to_s", where, 0.0, "time_s"))
+        to_s=_number(table, "to_s", where, 0.0, "time_s"), rtt=_flag(table, "rtt", where, False))
 
 
 def _curve(text: Any, traces: Sequence[Trace], where: str) -> Curve:

@@ -10,7 +10,7 @@ from lab.trace import warm
 from lab.comparison import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.errors import FirstFlightError
 from lab.findings import Finding, Statement, Table
-from lab.records import FAIL, PASS, SKIPPED
+from lab.records import PASS, SKIPPED
 from lab.toml_file import plain
 from lab.trace.scenario import Claim, Curve, Figure, TraceScenario, TraceTrial
 from lab.trace.records import TraceRecord
@@ -43,6 +43,7 @@ METRICS = {
     "retransmissions": Metric(View.retransmissions, " segments", past="retransmitted"),
     "lost": Metric(View.lost, " segments", past="lost"),
     "timeouts": Metric(View.timeouts, " timeouts"),
+    "rtt_ms": Metric(View.rtt_ms, " ms", past="a smoothed RTT of"),
     "longest_rtt_ms": Metric(View.longest_rtt_ms, " ms", past="an RTT of up to"),
     "largest_window": Metric(View.largest_window, " segments", past="a window of up to"),
 }
@@ -99,29 +100,28 @@ def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
         record = views.record(curve)
         rows.append((title_of(scenario, figure, record.trial), *_cells(record)))
     return Table("", ("TCP", "segments", "lost", "sent again", "timeouts", "largest window",
-                      "longest RTT, ms", "finished, s", "window as its rules say"),
+                      "longest RTT, ms", "finished, s", "in recovery, not judged",
+                      "window as its rules say"),
                  tuple(rows), _note(scenario, views, figure))
 
 
 def _cells(record: TraceRecord) -> tuple[str, ...]:
     if record.verdict == SKIPPED or not record.ok:
-        return ("–",) * 7 + ("skipped" if record.ok else "failed",)
-    judged = f"{record.rule_checked} of {record.rule_checked} samples"
-    if record.rule_wrong:
-        judged = f"{(record.rule_checked or 0) - record.rule_wrong} of {record.rule_checked} samples"
-    if not record.rule_checked:
-        judged = "at restarts"
+        return ("–",) * 8 + ("skipped" if record.ok else "failed",)
+    checked, wrong = record.rule_checked or 0, record.rule_wrong or 0
+    judged = f"{checked - wrong} of {checked} samples" if checked else "at restarts"
     return (f"{record.data_segments}", f"{record.lost_segments}", f"{record.retransmissions}",
             f"{record.timeouts}", f"{record.largest_window}", f"{record.longest_rtt_ms or 0:.1f}",
-            f"{(record.finish_ms or 0) / 1000:.3f}", judged)
+            f"{(record.finish_ms or 0) / 1000:.3f}", f"{record.rule_unjudged}", judged)
 
 
 def _note(scenario: TraceScenario, views: Views, figure: Figure) -> str:
     parts = [scenario.note] if scenario.note and figure is scenario.figures[0] else []
     for curve in figure.curves:
         record = views.record(curve)
-        if record.verdict == SKIPPED or record.verdict == FAIL:
-            parts.append(f"{record.trial.id}: {record.verdict}: {record.verdict_reason or record.error}.")
+        word = "failed" if not record.ok else record.verdict
+        if word != PASS:
+            parts.append(f"{record.trial.id}: {word}: {record.error or record.verdict_reason}.")
     return " ".join(parts)
 
 
@@ -180,7 +180,7 @@ def _statement(scenario: TraceScenario, claim: Claim, views: Views) -> Statement
         value = metric.of(view, claim.at_s)
         numbers.append(value)
         parts.append(f"{title}: {metric.words(value)}")
-    at = f" at {plain(claim.at_s)} s" if claim.metric in ("window", "ssthresh", "burst") else ""
+    at = f" at {plain(claim.at_s)} s" if claim.metric in ("window", "ssthresh", "burst", "rtt_ms") else ""
     word, more = _judged(claim, numbers)
     return Statement(claim.says, "; ".join(parts) + at + more + ".", word)
 

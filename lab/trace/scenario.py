@@ -237,7 +237,8 @@ class Curve:
 @dataclass(frozen=True)
 class Figure:
     """kind: "window" (a row of a time–sequence and a window plot for each curve) or "warm"
-    (response latency by think time). from_s, to_s: what is shown, all of it if to_s is 0."""
+    (response latency by think time). from_s, to_s: what is shown, all of it if to_s is 0. rtt:
+    whether the smoothed RTT is drawn beside the window."""
 
     name: str
     title: str
@@ -245,6 +246,7 @@ class Figure:
     curves: tuple[Curve, ...] = ()
     from_s: float = 0.0
     to_s: float = 0.0
+    rtt: bool = False
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,10 @@ class View:
     def ssthresh(self, at_s: float = 0.0) -> float:
         return self.sample_at(at_s).ssthresh
 
+    def rtt_ms(self, at_s: float = 0.0) -> float:
+        """TCP's smoothed RTT."""
+        return self.sample_at(at_s).rtt_us / 1000
+
     def burst(self, at_s: float = 0.0) -> float:
         """Segments sent at a time before any acknowledgement came in."""
         after_ns = self.start_ns + round(at_s * 1e9) - NEAR_NS
@@ -86,13 +90,16 @@ class View:
         return sum(self._since(segment, at_s) for segment in self.exchange.lost_data)
 
     def timeouts(self, at_s: float = 0.0) -> int:
-        """How often the retransmission timer ran out."""
-        entered, before = 0, 0
+        """How often the retransmission timer ran out.
+
+        While TCP recovers from one timeout its window only grows, until the next.
+        """
+        count, state, cwnd = 0, 0, 0
         for sample in self.samples:
-            if self.seconds(sample.time_ns) >= at_s:
-                entered += sample.state == LOSS != before
-            before = sample.state
-        return entered
+            again = state != LOSS or sample.cwnd < cwnd
+            count += sample.state == LOSS and again and self.seconds(sample.time_ns) >= at_s
+            state, cwnd = sample.state, sample.cwnd
+        return count
 
     def largest_window(self, at_s: float = 0.0) -> int:
         return max((sample.cwnd for sample in self.samples

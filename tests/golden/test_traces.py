@@ -126,6 +126,18 @@ def test_curves_of_the_stored_run() -> None:
     assert (figure.checked, figure.wrong) == (41, 0)
 
 
+@pytest.mark.parametrize(("states", "windows", "timeouts"), [
+    ([0, 0, 3, 0], [10, 20, 5, 6], 0),
+    ([0, 4, 4, 0], [10, 1, 2, 3], 1),
+    ([0, 4, 4, 4, 4, 0], [10, 1, 2, 1, 2, 3], 2),  # the timer runs out again in recovery
+    ([0, 4, 0, 4, 0], [10, 1, 5, 1, 5], 2)])
+def test_every_timeout_is_counted(states: list[int], windows: list[int], timeouts: int) -> None:
+    view = stored(trial("idle-linux-iw10"), stored_trace.RUN)
+    samples = tuple(replace(view.samples[0], state=state, cwnd=cwnd)
+                    for state, cwnd in zip(states, windows))
+    assert replace(view, samples=samples).timeouts() == timeouts
+
+
 def test_a_lost_file_is_one_line(tmp_path: Path) -> None:
     run = shutil.copytree(stored_trace.RUN, tmp_path / "run")
     (run / "files" / "idle-off-iw10-window.csv").unlink()
