@@ -9,7 +9,8 @@ from pathlib import Path
 from lab.comparison import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.findings import Finding, Statement, Table
 from lab.load import analysis
-from lab.load.analysis import Distribution, Estimate, Gain, MissingRuns, Runs
+from lab.load.analysis import (Distribution, Estimate, Gain, Line, MissingRuns, Point,
+                               Runs)
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, Claim,
                                LoadScenario, describe)
@@ -139,7 +140,7 @@ def gain_table(runs: Runs) -> Table:
     rows = []
     for line in analysis.lines(runs):
         for point in line.points:
-            of = f"IW {point.x if figure.by == 'window' else line.window}"
+            of = _place(runs, line, point)[0]
             where = [describe(figure.by, point.x)] if figure.by != "window" else []
             series = [describe(figure.series, line.series)] if figure.series else []
             rows.append((of, *series, *where, estimated(point.mean.base),
@@ -239,7 +240,37 @@ def hit_answers(runs: Runs) -> tuple[Statement, ...]:
         f" window, IW {experiment} saves against IW {base}:", ", ".join(parts) + "."),)
 
 
-ANSWERS = {MIX: mix_answers, HIT: hit_answers}
+def gain_answers(runs: Runs) -> tuple[Statement, ...]:
+    """Where the gain turns to loss: cells whose interval lies below zero."""
+    base = runs.figure.windows[0]
+    worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
+    for line in analysis.lines(runs):
+        for point in line.points:
+            where = ", ".join(_place(runs, line, point))
+            for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
+                if gain is not None and gain.absolute.sign < 0:
+                    worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
+    return tuple(Statement(f"Where a larger window than {base} makes the {name} longer:",
+                           "; ".join(cells) + "." if cells else
+                           "in no cell whose 95 % interval excludes zero.")
+                 for name, cells in worse.items())
+
+
+def _place(runs: Runs, line: Line, point: Point) -> list[str]:
+    """The window of a point and its place on the axes, in words."""
+    figure = runs.figure
+    window = int(point.x if figure.by == "window" else line.window)
+    words = [f"IW {window}"]
+    if figure.by == "connections":
+        words[0] += f" × {point.x} = {window * point.x} at once"
+    for axis, value in ((figure.series, line.series), (figure.by, point.x)):
+        if axis and axis not in ("window", "connections"):
+            name = "" if axis == "variant" else f"{AXIS_NAMES[axis]} "
+            words.append(name + describe(axis, value))
+    return words
+
+
+ANSWERS = {MIX: mix_answers, HIT: hit_answers, GAIN: gain_answers}
 
 
 def _unsigned(found: Estimate) -> str:
