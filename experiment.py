@@ -143,8 +143,10 @@ def choose_engine(name: str, jobs: int) -> Engine:
 
 
 def list_scenarios() -> None:
-    for name in scenarios.names():
-        print(f"{name:<18} {claim_of(name)}")
+    names = scenarios.names()
+    width = max(map(len, names), default=0)
+    for name in names:
+        print(f"{name:<{width}}  {claim_of(name)}")
 
 
 def dry_run(study: Study, engine: str, jobs: int) -> None:
