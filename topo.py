@@ -332,6 +332,9 @@ class Dumbbell:
         self.servers: list[Node] = [self.net[f"server{number + 1}"] for number in range(servers)]
         self.router_tc = BatchTool(self.router, "tc")
         self.switch_tc = BatchTool(self.net["s1"], "tc")
+        # Raises KernelLacks where there is no netem, before anything else is asked of it.
+        self.router_tc.ask([f"qdisc replace dev {WAY_BACK} root handle 1: netem limit 1000"],
+                           f"qdisc show dev {WAY_BACK}")
         self.server_ip = [BatchTool(server, "ip") for server in self.servers]
         self._know_each_other()
         self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
