@@ -45,12 +45,12 @@ def sheet(scenario: LoadScenario, runs: Runs, width: float = 10.0,
     drawn = Figure(figsize=(width, height), dpi=DPI)
     FigureCanvasAgg(drawn)
     drawn.text(0.02, 1 - 0.3 / height, runs.figure.title, fontsize=12, weight="bold", color=INK)
-    trial = runs.records[0].trial
     seeds = len({record.trial.repeat for record in runs.records})
-    span_s = trial.counted_s[1] - trial.counted_s[0]
+    spans_s = sorted({record.trial.counted_s[1] - record.trial.counted_s[0]
+                      for record in runs.records})
     drawn.text(0.02, 0.12 / height,
-               f"{scenario.name} · {len(runs.records)} runs, {seeds} seeds, {span_s:g} s each"
-               " after the warm-up · bars and bands: 95 % intervals over seeds", fontsize=8,
+               f"{scenario.name} · {len(runs.records)} runs, {seeds} seeds,"
+               f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · bars and bands: 95 % intervals over seeds", fontsize=8,
                color=GREY)
     if runs.left_out:
         drawn.text(0.98, 0.12 / height, f"{runs.left_out} runs left out: verdict failed",
