@@ -48,10 +48,10 @@ def sheet(scenario: LoadScenario, runs: Runs, width: float = 10.0,
     seeds = len({record.trial.repeat for record in runs.records})
     spans_s = sorted({record.trial.counted_s[1] - record.trial.counted_s[0]
                       for record in runs.records})
+    each_s = " or ".join(f"{span_s:g}" for span_s in spans_s)
     drawn.text(0.02, 0.12 / height,
-               f"{scenario.name} · {len(runs.records)} runs, {seeds} seeds,"
-               f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · bars and bands: 95 % intervals over seeds", fontsize=8,
-               color=GREY)
+               f"{scenario.name} · {len(runs.records)} runs, {seeds} seeds, {each_s} s each after"
+               " the warm-up · bars: 95 % intervals over seeds", fontsize=8, color=GREY)
     if runs.left_out:
         drawn.text(0.98, 0.12 / height, f"{runs.left_out} runs left out: verdict failed",
                    fontsize=8, color=ALARM, ha="right")
