@@ -286,13 +286,17 @@ def _estimate_all(values: Sequence[float | None]) -> Estimate | None:
 
 def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
     """One for each window of the figure, a mix as a whole."""
+    return [unmixed(runs, window, with_handshake) for window in runs.figure.windows]
+
+
+def unmixed(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
+    """All connections of the runs with a window."""
     def times(connections: Connections) -> Connections:
         return connections if with_handshake else replace(
             connections, total_ms=connections.total_ms - connections.connect_ms)
 
-    return [distribution(window_label(window), {
+    return distribution(window_label(window), {
         repeat: times(runs.connections(record)) for repeat, record in runs.at(window).items()})
-        for window in runs.figure.windows]
 
 
 def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:

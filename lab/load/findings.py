@@ -11,7 +11,7 @@ from lab.findings import Finding, Statement, Table
 from lab.load import analysis
 from lab.load.analysis import (Distribution, Estimate, Gain, Line, MissingRuns, Point,
                                Runs)
-from lab.load.record import PERCENTILES, LoadRecord
+from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, Claim,
                                LoadScenario, describe)
 
@@ -299,6 +299,8 @@ def statement(runs: Runs, claim: Claim) -> Statement:
 
 
 def _gains(runs: Runs, claim: Claim) -> list[Gain]:
+    if any(" in " in each for each in claim.compares):
+        return _group_gains(runs, claim)
     figure = runs.figure
     axes = [axis for axis in (figure.by, figure.series) if axis and axis != "window"]
     places = [{}] if not axes else [
@@ -314,6 +316,23 @@ def _gains(runs: Runs, claim: Claim) -> list[Gain]:
         if gain is not None:
             gains.append(gain)
     return gains
+
+
+def _group_gains(runs: Runs, claim: Claim) -> list[Gain]:
+    """For a claim on a part of a mix: of its mean, or of a percentile."""
+    percentile = None if claim.quantity == "mean_ms" else next(
+        each for each in PERCENTILES if percentile_column(each) == claim.quantity)
+
+    def named(window: str) -> Distribution:
+        part, _, mix = window.partition(" in ")
+        if not mix:
+            return analysis.unmixed(runs, window)
+        return next(group for group in analysis.groups_of_mix(runs, mix)
+                    if group.name == f"IW {part} in the mix")
+
+    base, experiment = (named(window) for window in claim.compares)
+    gain = experiment.gain_over(base, percentile)
+    return [gain] if gain is not None else []
 
 
 def _holds(expects: str, gain: Gain) -> bool:

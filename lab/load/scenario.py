@@ -50,7 +50,7 @@ The first comment line is the claim in one sentence, then::
     [[claim]]                 # optional: what was published in words
     figure = "completion"
     says = "…"
-    compares = ["3", "10"]
+    compares = ["3", "10"]    # or a part of a mix: "3 in 3+10"
     quantity = "mean_ms"      # of lab.load.record.LoadRecord
     expects = "less"          # of the second window: less, more, or alike
     where = {load = [0.5]}    # optional: only these
@@ -68,7 +68,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import UsageError
-from lab.load.record import LoadRecord
+from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.trial import (DROPTAIL, FIXED, Clients, LoadTrial, distribution, mean_bytes,
                             seed_of)
 from lab.scenario import MOST_TRIALS, SCENARIOS, Overrides
@@ -397,10 +397,15 @@ def _claim(table: dict[str, Any], figures: Sequence[Figure], where: str) -> Clai
     compares = value_of(table, "compares", where)
     if not isinstance(compares, list) or len(compares) != 2:
         raise UsageError(f"{where}: compares has to be two windows")
-    first, second = (one_of(str(each), figure.windows, f"{where}: compares")
+    parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
+             if "+" in window for part in window.split("+")]
+    first, second = (one_of(str(each), (*figure.windows, *parts), f"{where}: compares")
                      for each in compares)
-    quantities = [column.name for column in fields(LoadRecord)
-                  if str(column.type) in ("float | None", "int | None")]
+    if " in " in first + second:
+        quantities = ["mean_ms", *map(percentile_column, PERCENTILES)]
+    else:
+        quantities = [column.name for column in fields(LoadRecord)
+                      if str(column.type) in ("float | None", "int | None")]
     only = table.get("where", {})
     if not isinstance(only, dict):
         raise UsageError(f"{where}: where has to be a table like {{load = [0.5]}}")

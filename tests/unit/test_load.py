@@ -289,6 +289,17 @@ def test_a_claim_needs_its_interval_on_its_side(scenario: LoadScenario,
     assert statement(runs, replace(claim, quantity="mean_ms")).word == DIRECTION_ONLY
 
 
+def test_a_claim_may_be_on_a_part_of_a_mix(scenario: LoadScenario,
+                                           records: list[LoadRecord]) -> None:
+    figure = next(figure for figure in scenario.figures if figure.name == "mix")
+    runs = Runs.of(figure, records, RUN)
+    claim = Claim("mix", "x", ("3 in 3+10", "10 in 3+10"), "mean_ms", "alike", {}, "")
+    groups = {group.name: group for group in analysis.groups_of_mix(runs, "3+10")}
+    found = statement(runs, claim).found
+    for name in ("IW 3 in the mix", "IW 10 in the mix"):
+        assert f"{groups[name].mean.value:.0f}" in found
+
+
 def test_runs_whose_verdict_failed_enter_no_figure(scenario: LoadScenario,
                                                    records: list[LoadRecord]) -> None:
     failed = [replace(record, verdict=FAIL) if record.trial.window == "10" else record
