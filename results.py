@@ -12,7 +12,7 @@ from typing import Any
 from lab import analysis, errors, markdown, runs, scenario as scenarios, study
 from lab.analysis import MissingCells
 from lab.command_line import Parser, run_main
-from lab.records import Record, RecordsError, read_records
+from lab.records import PASS, Record, RecordsError, read_records
 from lab.errors import FirstFlightError
 from lab.scenario import Scenario
 from lab.study import FETCHES, claim_of, findings_of, kind_of
@@ -58,8 +58,10 @@ def other(name: str, results: Path) -> markdown.Other:
     """What a scenario that is not of fetches found in its newest whole run, if there is one."""
     try:
         folder = study.newest_whole(name, results)
-        return markdown.Other(name, claim_of(name), runs.read_facts(folder),
-                              tuple(findings_of(name, folder)))
+        records = read_records(folder / runs.TRIALS_CSV, study.study_of(name).record)
+        facts = {**runs.read_facts(folder), "folder": f"{name}/{folder.name}"}
+        return markdown.Other(name, claim_of(name), facts, tuple(findings_of(name, folder)),
+                              sum(record.verdict == PASS for record in records), len(records))
     except FirstFlightError as error:
         say(str(error))
         return markdown.Other(name, claim_of(name), {}, ())

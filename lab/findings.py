@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lab.comparison import WORDS
+
 WIDTH = 110  # characters of a terminal
 
 
@@ -55,7 +57,8 @@ def words(findings: Iterable[Finding]) -> str:
     """How many statements got which word: "3 reproduced, 1 direction only"."""
     counted = Counter(statement.word for finding in findings
                       for statement in finding.statements if statement.word)
-    return ", ".join(f"{count} {word}" for word, count in counted.items())
+    return ", ".join(f"{counted[word]} {word}" for word in (*WORDS, *sorted(set(counted)
+                                                            - set(WORDS))) if counted[word])
 
 
 # The terminal ----------------------------------------------------------------
@@ -96,11 +99,15 @@ def _sentence(statement: Statement) -> str:
 
 # Markdown --------------------------------------------------------------------
 
-def as_markdown(findings: Sequence[Finding]) -> str:
-    """All findings as sections of the third level, for docs/RESULTS.md."""
+def as_markdown(findings: Sequence[Finding], drawing: str = "") -> str:
+    """All findings as sections of the third level, for docs/RESULTS.md.
+
+    drawing: what the names of their figures begin with, "" to name none.
+    """
     parts = []
     for finding in findings:
         parts.append(f"### {finding.name}: {finding.title}")
+        parts += [f"Drawn in `{drawing}_{finding.name}.png`."] if drawing else []
         parts += [_markdown_table(table) for table in finding.tables]
         if finding.statements:
             parts.append("\n".join(
@@ -113,6 +120,6 @@ def as_markdown(findings: Sequence[Finding]) -> str:
 def _markdown_table(table: Table) -> str:
     rule = "|".join(["---", *["--:"] * (len(table.columns) - 1)])
     lines = [f"| {' | '.join(cells)} |" for cells in (table.columns, *table.rows)]
-    head = [f"{table.title}\n"] if table.title else []
+    head = [f"**{table.title}**\n"] if table.title else []
     note = [f"\n{table.note}"] if table.note else []
     return "\n".join([*head, lines[0], f"|{rule}|", *lines[1:], *note])

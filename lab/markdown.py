@@ -21,12 +21,17 @@ Run = tuple[Scenario, Sequence[Record], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Other:
-    """A scenario that is not of fetches: what its run.json says, {} without a run, and findings."""
+    """A scenario that is not of fetches: what its run.json says, {} without a run, and findings.
+
+    verified, count: its trials.
+    """
 
     name: str
     claim: str
     facts: Mapping[str, Any]
     findings: tuple[Finding, ...]
+    verified: int = 0
+    count: int = 0
 
 
 HEAD = f"""\
@@ -49,6 +54,11 @@ reproductions print baseline / experiment − 1, which is larger (25 % there are
 their tables show both, and compare in theirs. Intervals are 95 % bootstrap intervals; "exact" means
 that nothing varies: without loss, in virtual time, a repeated fetch gives the same packets.
 n counts fetches.
+
+Scenarios under load and traces have statements in place of bars: what the source says, what was
+found, and the same three words. Under load a statement on two windows is {comparison.REPRODUCED} where
+the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
+speaks of, and {comparison.DIRECTION_ONLY} where only the mean over the cells does; ± is half of that interval.
 """
 
 
@@ -67,7 +77,9 @@ def results(scenarios_with_records: Sequence[Run], unmeasured: Sequence[Scenario
              for each in others]
     parts = [HEAD, "| scenario | measured | bars |\n|---|---|---|\n" + "\n".join(rows) + "\n"]
     parts += [text for _, _, _, text in described]
-    parts += [f"## {each.name}\n\n{each.claim}\n\n{findings.as_markdown(each.findings)}"
+    parts += [f"## {each.name}\n\n{each.claim}\n\n{_run_in_words(each.facts)};"
+              f" {each.verified} of {each.count} trials verified.\n\n"
+              + findings.as_markdown(each.findings, f"figures/{each.name}")
               for each in others if each.facts]
     return "\n".join(parts)
 
@@ -111,6 +123,10 @@ def _sections(scenario: Scenario, records: Sequence[Record],
 
 def _provenance(records: Sequence[Record], facts: Mapping[str, Any]) -> str:
     """Which run it is from; the paragraph ends in a newline."""
+    return f"{_run_in_words(facts)}; {table.of_records(records)}.\n"
+
+
+def _run_in_words(facts: Mapping[str, Any]) -> str:
     parts = [f"Run `{facts['folder']}`"] if facts.get("folder") else ["Run"]
     parts.append(f"finished {facts.get('finished_at', 'at an unknown time')}, engine"
                  f" {facts.get('engine')}, kernel {facts.get('kernel') or 'unknown'}")
@@ -120,7 +136,7 @@ def _provenance(records: Sequence[Record], facts: Mapping[str, Any]) -> str:
                      + (" with changes" if project.get("changed") else ""))
     if facts.get("wall_s") is not None:
         parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
-    return f"{', '.join(parts)}; {table.of_records(records)}.\n"
+    return ", ".join(parts)
 
 
 def _section(scenario: Scenario, panel: Panel, deterministic: bool) -> str:
