@@ -70,12 +70,13 @@ class Task:
 class Connection:
     """One connection on its way. Times in s of CLOCK_MONOTONIC.
 
-    due_s: when it was to be opened; opened_s: when it was.
+    due_us: when it was to be opened, microseconds from the start; opened_s:
+    when it was.
     """
 
     socket: socket.socket
     id: str
-    due_s: float
+    due_us: int
     opened_s: float
     asked_bytes: int
     connected_s: float = 0.0
@@ -118,23 +119,27 @@ class Generator:
 
     async def run(self) -> None:
         """Generate until the end; what is open then is recorded as open and reset."""
-        due_s, end_s = self.task.start_s, self.task.start_s + self.task.duration_s
+        arrival_s, start_s = 0.0, self.task.start_s
         while True:
-            due_s += self.random.expovariate(self.task.arrivals_per_s)
-            if due_s >= end_s:
+            arrival_s += self.random.expovariate(self.task.arrivals_per_s)
+            if arrival_s >= self.task.duration_s:
                 break
-            await asyncio.sleep(due_s - time.monotonic())
+            # Whole microseconds are what a wait can be; in the middle between two, so that
+            # the last digits of the clock's reading never decide which one it is.
+            due_us = int(arrival_s * 1e6)
+            await asyncio.sleep(start_s + (due_us + 0.5) / 1e6 - time.monotonic())
             for _ in range(self.task.connections):
-                self._connect(due_s, size_at(self.task.sizes, self.random.random()))
+                self._connect(due_us, size_at(self.task.sizes, self.random.random()))
+        end_s = start_s + self.task.duration_s
         await asyncio.sleep(end_s - time.monotonic())
         for connection in list(self.open):
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             self._end(connection, OPEN)
 
-    def _connect(self, due_s: float, size: int) -> None:
+    def _connect(self, due_us: int, size: int) -> None:
         opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         connection = Connection(opened, f"{self.task.name}.{next(self.number)}",
-                                due_s, time.monotonic(), size)
+                                due_us, time.monotonic(), size)
         self.open.add(connection)
         # Woken when all is here, not for every segment.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
@@ -199,7 +204,7 @@ class Generator:
         connection.socket.close()
         self.open.discard(connection)
         self.rows.append((
-            connection.id, f"{connection.due_s - self.task.start_s:.6f}",
+            connection.id, f"{connection.due_us / 1e6:.6f}",
             f"{(connection.connected_s - start) * 1000:.3f}" if connection.connected_s else "",
             f"{(now - start) * 1000:.3f}" if end == OK else "", connection.asked_bytes,
             connection.got_bytes, end, error))

@@ -12,6 +12,7 @@ first SAMPLED_HOSTS clients: enough to see on the wire what TCP says it did.
 from __future__ import annotations
 
 import csv
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +74,8 @@ class LoadBench:
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         assert self.net is not None
-        start_s = time.monotonic() + START_S
+        # A whole tenth of a second: what is due is then due at the same readings of the clock.
+        start_s = math.ceil(time.monotonic() * 10 + START_S * 10) / 10
         for number, (client, traffic) in enumerate(zip(self.clients, trial["traffic"]), start=1):
             client.send({**traffic, "servers": [host.IP() for host in self.net.servers],
                          "port": 80, "name": str(number), "start_s": start_s,
