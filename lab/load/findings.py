@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab.comparison import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
@@ -57,6 +57,61 @@ def tables(runs: Runs) -> tuple[Table, ...]:
         return (hit_table(runs),)
     assert kind == DECK
     return deck_tables(runs)
+
+
+# A part of a scenario ----------------------------------------------------------
+
+def of_cells(records: Sequence[LoadRecord]) -> Finding:
+    """Of whatever runs there are: a line a run, and what the windows changed in each cell."""
+    ordered = sorted(records, key=lambda record: (_cell(record), record.trial.repeat))
+    rows = [(record.trial.id, str(record.arrivals), str(record.completed), str(record.failed),
+             str(record.unfinished), *(UNKNOWN if value is None else f"{value:.{digits}f}"
+                                       for value, digits in (
+                                           (record.mean_ms, 0), (record.p50_ms, 0),
+                                           (record.p90_ms, 0), (record.p99_ms, 0),
+                                           (record.retransmission_percent, 3),
+                                           (record.offered_load, 4), (record.utilisation, 4))),
+             record.verdict, record.error or record.verdict_reason) for record in ordered]
+    runs_table = Table("", (
+        "run", "arrivals", "completed", "failed", "open", "mean ms", "p50", "p90", "p99",
+        "retransmitted %", "offered", "utilisation", "verdict", ""), tuple(rows))
+    changes = tuple(_changes([record for record in ordered if record.counts]))
+    change_table = Table("What the windows change", (
+        "", "mean, ms", "instead of", "saved, %", "saved of p50, %", "of p99, %"), changes)
+    return Finding("runs", "what was asked, and what came of it",
+                   (runs_table, change_table) if changes else (runs_table,))
+
+
+def _cell(record: LoadRecord) -> tuple[str, ...]:
+    """What a run shares with those of other windows and seeds."""
+    trial = record.trial
+    return tuple(map(str, (trial.part, trial.rtt_ms, trial.bandwidth_kbps, trial.queue_packets,
+                           trial.load, trial.response_bytes, trial.connections,
+                           analysis.variant(trial))))
+
+
+def _changes(records: Sequence[LoadRecord]) -> Iterator[tuple[str, ...]]:
+    """A row for each window but the smallest, cell by cell."""
+    for cell, group in itertools.groupby(records, _cell):
+        windows: dict[str, dict[int, LoadRecord]] = {}
+        for record in group:
+            windows.setdefault(record.trial.window, {})[record.trial.repeat] = record
+        base, *others = sorted(windows, key=_window_order)
+        for other in others:
+            mean, middle, last = (analysis.gain(windows[base], windows[other], quantity)
+                                  for quantity in ("mean_ms", "p50_ms", "p99_ms"))
+            if mean is not None:
+                yield (f"IW {other} instead of {base}: {cell[0]}, load {cell[4]}, {cell[5]} B,"
+                       f" queue {cell[3]}",
+                       estimated(mean.experiment), estimated(mean.base),
+                       *(UNKNOWN if gain is None else estimated(gain.percent, 1)
+                         for gain in (mean, middle, last)))
+
+
+def _window_order(window: str) -> tuple[int, int]:
+    """Windows by size, then mixes."""
+    parts = window.split("+")
+    return len(parts), int(parts[0].partition("*")[0])
 
 
 # Tables ------------------------------------------------------------------------

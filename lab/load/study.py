@@ -50,29 +50,11 @@ def tables(scenario: scenarios.LoadScenario, records: Sequence[LoadRecord], fold
            whole: bool) -> str:
     """For the terminal: the findings of a whole run, the runs themselves of a partial one."""
     from lab.findings import as_text
-    from lab.load.findings import findings
+    from lab.load.findings import findings, of_cells
     if whole:
         return f"{scenario.name}: {scenario.claim}\n\n" + as_text(
             findings(scenario, records, folder))
-    return as_text([_runs(records)])
-
-
-def _runs(records: Sequence[LoadRecord]) -> Finding:
-    """A line a run."""
-    from lab.findings import Finding, Table
-
-    def number(value: float | None, digits: int = 0) -> str:
-        return "–" if value is None else f"{value:.{digits}f}"
-
-    rows = [(record.trial.id, str(record.arrivals), str(record.completed), str(record.failed),
-             str(record.unfinished), number(record.mean_ms), number(record.p50_ms),
-             number(record.p90_ms), number(record.p99_ms),
-             number(record.retransmission_percent, 3), number(record.offered_load, 4),
-             number(record.utilisation, 4), record.verdict,
-             record.error or record.verdict_reason) for record in records]
-    return Finding("runs", "what was asked, and what came of it", (Table("", (
-        "run", "arrivals", "completed", "failed", "open", "mean ms", "p50", "p90", "p99",
-        "retransmitted %", "offered", "utilisation", "verdict", ""), tuple(rows)),))
+    return as_text([of_cells(records)])
 
 
 def guest_s(trial: LoadTrial) -> float:

@@ -15,7 +15,7 @@ from lab.findings import as_markdown, as_text
 from lab.load import analysis
 from lab.load.analysis import MissingRuns, Runs
 from lab.load.connections import ConnectionsError, joined, read, read_bottleneck
-from lab.load.findings import findings, statement
+from lab.load.findings import findings, of_cells, statement
 from lab.load.record import LoadRecord, expected_arrivals, judge
 from lab.load.scenario import Claim, LoadScenario, apply, expand, load, parsed, window_name
 from lab.load.trial import Clients, LoadTrial, distribution, mean_bytes, wire_bytes
@@ -298,6 +298,23 @@ def test_a_claim_may_be_on_a_part_of_a_mix(scenario: LoadScenario,
     found = statement(runs, claim).found
     for name in ("IW 3 in the mix", "IW 10 in the mix"):
         assert f"{groups[name].mean.value:.0f}" in found
+
+
+def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
+        records: list[LoadRecord]) -> None:
+    some = [record for record in records if record.trial.part == "one"]
+    runs_table, changes = of_cells(list(reversed(some))).tables
+    assert len(runs_table.rows) == len(some)
+    assert [row[0].partition(":")[0] for row in changes.rows] == ["IW 10 instead of 3",
+                                                                  "IW 3+10 instead of 3"]
+    gain = analysis.gain(*({record.trial.repeat: record for record in some
+                            if record.trial.window == window} for window in ("3", "10")),
+                         "mean_ms")
+    assert gain is not None and changes.rows[0][3].startswith(
+        f"{gain.percent.value:.1f}".replace("-", "−"))
+    # One window alone changes nothing; runs that do not count are shown and not compared.
+    assert len(of_cells(some[:1]).tables) == 1
+    assert len(of_cells([replace(record, verdict=FAIL) for record in some]).tables) == 1
 
 
 def test_runs_whose_verdict_failed_enter_no_figure(scenario: LoadScenario,
