@@ -330,15 +330,21 @@ def names(folder: Path = SCENARIOS) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
-def load(name: str, folder: Path = SCENARIOS) -> Scenario:
-    """Read and check scenarios/<name>.toml. Raises UsageError."""
+def path_of(name: str, folder: Path = SCENARIOS) -> Path:
+    """The file of a scenario of any kind. Raises UsageError where there is none of this name."""
     known = names(folder)
     if name not in known:
         raise UsageError(f"unknown scenario {name!r}{nearest(name, known)}; known:"
                          f" {', '.join(known) or 'none'}")
+    return folder / f"{name}.toml"
+
+
+def load(name: str, folder: Path = SCENARIOS) -> Scenario:
+    """Read and check scenarios/<name>.toml. Raises UsageError."""
+    path = path_of(name, folder)
     from lab.scenario_file import read  # which needs the classes of this module
 
-    return read(folder / f"{name}.toml")
+    return read(path)
 
 
 def expand(scenario: Scenario, overrides: Overrides = Overrides(), seed: int = 1) -> list[Trial]:

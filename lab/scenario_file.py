@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -13,18 +11,14 @@ from lab.errors import UsageError
 from lab.scenario import (BUCKETED, CLIENTS, DRAWN_KINDS, JOINT, KINDS, LOSS, METRICS, OF_BASELINE,
                           OF_EXPERIMENT, WINDOW_SWEEP, Axis, Claim,
                           Defect, Figure, Raw, Scenario, Sweep, bucket_value)
-from lab.toml_file import (QUANTITIES, SHARES_TOLERANCE_PERCENT, checked_numbers, congestion_control_name, known_keys,
-                           number_of, numbers_of, one_of, plain, table_of, tables_of, text_of,
-                           toml_fault, value_of)
+from lab.toml_file import (QUANTITIES, SHARES_TOLERANCE_PERCENT, checked_numbers, claim_line,
+                           congestion_control_name, file_name_of, known_keys, number_of,
+                           numbers_of, one_of, plain, read_toml, sysctls_of, table_of, tables_of,
+                           text_of, value_of)
 from lab.trial import Trial
 
 if TYPE_CHECKING:
     from lab.draws import Population
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SCENARIO_KEYS = ("kind", "title", "source", "sysctls", "defaults", "sweep", "axis", "figure",
                  "claim", "raw", "population")
@@ -41,13 +35,7 @@ DEFECT_KEYS = ("by", "values", "mark", "why")
 def read(path: Path) -> Scenario:
     """The scenario of one file, named like it. Raises UsageError."""
     file = f"scenarios/{path.name}"
-    try:
-        text = path.read_text(encoding="utf-8")
-        raw = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    except ValueError as error:  # also for a number of thousands of digits
-        raise UsageError(f"{file}: {toml_fault(error, text)}") from error
+    text, raw = read_toml(path)
     scenario = _scenario(path.stem, raw, text, file)
     for figure in scenario.figures:
         _check_figure(scenario, figure, f'{file}: [[figure]] "{figure.name}"')
@@ -60,7 +48,7 @@ def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> Scenario:
     known_keys(raw, SCENARIO_KEYS, file)
     defaults = table_of(raw, "defaults", file)
     known_keys(defaults, DEFAULT_KEYS, f"{file}: [defaults]")
-    sysctls = check_sysctls(table_of(raw, "sysctls", file), file)
+    sysctls = sysctls_of(raw, file)
     sweeps = tuple(_sweep({**defaults, **table}, where)
                    for table, where in tables_of(raw, "sweep", "name", SWEEP_KEYS, file))
     populations = _populations(raw, file)
@@ -92,23 +80,6 @@ def _like(name: str, defaults: dict[str, Any], where: str) -> Trial:
     filled = {"rtt_ms": [1], "bandwidth_kbps": [1], "initcwnd": [1], "response_bytes": [1],
               "repeat": 1, "name": "populations", "uplink": "same", **defaults}
     return next(iter(_sweep(filled, where).trials(name, 1)))
-
-
-def check_sysctls(table: dict[str, Any], file: str) -> dict[str, str]:
-    """A [sysctls] table. Raises UsageError."""
-    for key, value in table.items():
-        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key):
-            raise UsageError(f'{file}: [sysctls]: {key} = {value!r} is not of the form'
-                             ' "net.ipv4.tcp_sack" = "0"')
-    return table
-
-
-def claim_line(text: str, file: str) -> str:
-    """The first line of a scenario's file, a comment: its claim. Raises UsageError."""
-    first = text.partition("\n")[0].strip()
-    if not first.startswith("#") or not first.lstrip("# "):
-        raise UsageError(f"{file}: line 1: has to be a comment, the claim in one sentence")
-    return first.lstrip("# ")
 
 
 def _sweep(table: dict[str, Any], where: str) -> Sweep:
@@ -169,9 +140,7 @@ def _axis(table: dict[str, Any], where: str) -> Axis:
 
 
 def _figure(table: dict[str, Any], where: str) -> Figure:
-    name = text_of(table, "name", where)
-    if not re.fullmatch(r"[a-z0-9_]+", name):
-        raise UsageError(f"{where}: name becomes a file name: a-z, 0-9 and _ only")
+    name = file_name_of(table, where)
     kind = one_of(value_of(table, "kind", where), KINDS, f"{where}: kind")
     by = one_of(value_of(table, "by", where), BUCKETED, f"{where}: by")
     for one_kind, quantity in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):

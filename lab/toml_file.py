@@ -5,12 +5,18 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lab.errors import UsageError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each
 
@@ -74,6 +80,46 @@ QUANTITIES = {
     "share": Quantity("a share", "", 0.0001, 1),
     "shares_percent": Quantity("a share", "%", 0, 100),
 }
+
+
+def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
+    """A scenario's file: its text, and what stands in it. Raises UsageError."""
+    file = f"scenarios/{path.name}"
+    text = ""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    except ValueError as error:  # also for a number of thousands of digits
+        raise UsageError(f"{file}: {toml_fault(error, text)}") from error
+
+
+def claim_line(text: str, file: str) -> str:
+    """The first line of a scenario's file, a comment: its claim. Raises UsageError."""
+    first = text.partition("\n")[0].strip()
+    if not first.startswith("#") or not first.lstrip("# "):
+        raise UsageError(f"{file}: line 1: has to be a comment, the claim in one sentence")
+    return first.lstrip("# ")
+
+
+def sysctls_of(raw: dict[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
+    """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
+    sysctls = table_of(raw, "sysctls", where)
+    for key, value in sysctls.items():
+        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key) \
+                or one_word and not re.fullmatch(r"\S+", value):
+            raise UsageError(f'{where}: [sysctls]: {key} = {value!r} is not of the form'
+                             ' "net.ipv4.tcp_sack" = "0"')
+    return sysctls
+
+
+def file_name_of(table: dict[str, Any], where: str) -> str:
+    """The name of a table, which becomes a part of file names. Raises UsageError."""
+    name = text_of(table, "name", where)
+    if not re.fullmatch(r"[a-z0-9_]+", name):
+        raise UsageError(f"{where}: name becomes a file name: a-z, 0-9 and _ only")
+    return name
 
 
 def tables_of(raw: dict[str, Any], kind: str, key: str, known: Sequence[str],

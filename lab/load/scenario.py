@@ -60,8 +60,6 @@ The first comment line is the claim in one sentence, then::
 from __future__ import annotations
 
 import itertools
-import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -72,15 +70,9 @@ from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.trial import (DROPTAIL, FIXED, Clients, LoadTrial, distribution, mean_bytes,
                             seed_of)
 from lab.scenario import MOST_TRIALS, SCENARIOS, Overrides
-from lab.scenario_file import check_sysctls, claim_line
-from lab.toml_file import (QUANTITIES, congestion_control_name, known_keys, number_of,
-                           numbers_of, one_of, plain, table_of, tables_of, text_of, toml_fault,
-                           value_of)
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from lab.toml_file import (QUANTITIES, claim_line, congestion_control_name, file_name_of,
+                           known_keys, number_of, numbers_of, one_of, plain, read_toml,
+                           sysctls_of, table_of, tables_of, text_of, value_of)
 
 KEYS = ("kind", "title", "source", "sysctls", "defaults", "sweep", "population", "figure",
         "claim")
@@ -208,14 +200,7 @@ def window_name(window: Sequence[tuple[int, float]]) -> str:
 
 def load(name: str, folder: Path = SCENARIOS) -> LoadScenario:
     """Read and check scenarios/<name>.toml. Raises UsageError."""
-    file = f"scenarios/{name}.toml"
-    try:
-        text = (folder / f"{name}.toml").read_text(encoding="utf-8")
-        raw = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    except ValueError as error:
-        raise UsageError(f"{file}: {toml_fault(error, text)}") from error
+    text, raw = read_toml(folder / f"{name}.toml")
     return parsed(name, raw, text)
 
 
@@ -236,7 +221,7 @@ def parsed(name: str, raw: dict[str, Any], text: str) -> LoadScenario:
                     tables_of(raw, "figure", "name", FIGURE_KEYS, file))
     return LoadScenario(
         name, text_of(raw, "title", file), claim_line(text, file), text_of(raw, "source", file),
-        check_sysctls(table_of(raw, "sysctls", file), file), sweeps, figures,
+        sysctls_of(raw, file), sweeps, figures,
         tuple(_claim(table, figures, where) for table, where in
               tables_of(raw, "claim", "says", CLAIM_KEYS, file)), text)
 
@@ -299,7 +284,7 @@ def _sweep(table: dict[str, Any], populations: Mapping[str, Any], where: str) ->
     if hosts > MOST_HOSTS:
         raise UsageError(f"{where}: {hosts} hosts are asked for; a guest has memory for"
                          f" {MOST_HOSTS}")
-    return Sweep(name=_name(table, where), **lists, sizes=sizes, windows=windows,
+    return Sweep(name=file_name_of(table, where), **lists, sizes=sizes, windows=windows,
                  population=population, servers=number_of(table, "servers", where),
                  bandwidth_kbps=number_of(table, "bandwidth_kbps", where),
                  rtt_ms=number_of(table, "rtt_ms", where),
@@ -385,7 +370,7 @@ def _figure(table: dict[str, Any], sweeps: Sequence[Sweep], where: str) -> Figur
     for key, value in (("by", by), ("series", series)):
         if value or (key == "by" and kind in (GAIN, HIT)):
             one_of(value, AXES, f"{where}: {key}")
-    return Figure(_name(table, where), text_of(table, "title", where), kind, mine,
+    return Figure(file_name_of(table, where), text_of(table, "title", where), kind, mine,
                   tuple(one_of(str(window), known, f"{where}: windows") for window in windows),
                   by, series, text_of(table, "published", where, ""))
 
@@ -416,13 +401,6 @@ def _claim(table: dict[str, Any], figures: Sequence[Figure], where: str) -> Clai
                         f"{where}: expects"),
                  {key: tuple(values) if isinstance(values, list) else (values,)
                   for key, values in only.items()}, text_of(table, "why", where, ""))
-
-
-def _name(table: dict[str, Any], where: str) -> str:
-    name = text_of(table, "name", where)
-    if not re.fullmatch(r"[a-z0-9_]+", name):
-        raise UsageError(f"{where}: name becomes a file name: a-z, 0-9 and _ only")
-    return name
 
 
 def describe(column: str, value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,16 +10,11 @@ from typing import Any
 
 from lab.errors import UsageError
 from lab.scenario import FLAGS, SCENARIOS, Overrides
-from lab.toml_file import (QUANTITIES, Quantity, congestion_control_name, known_keys, nearest,
-                           number_of, one_of, plain, table_of, tables_of, text_of, toml_fault,
-                           value_of)
-from lab.trace.scenario import (EACH_THINK, Claim, Curve, Figure, Request, Schedule, Tcp, Trace,
-                       TraceScenario, Write)
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from lab.toml_file import (QUANTITIES, Quantity, claim_line, congestion_control_name,
+                           file_name_of, known_keys, nearest, number_of, one_of, plain,
+                           read_toml, sysctls_of, table_of, tables_of, text_of, value_of)
+from lab.trace.scenario import (EACH_THINK, Claim, Curve, Figure, Request, Schedule, Tcp,
+                                Trace, TraceScenario, Write)
 
 SCENARIO_KEYS = ("kind", "title", "source", "note", "sysctls", "defaults", "tcp", "schedule",
                  "trace", "figure", "claim")
@@ -60,17 +54,8 @@ MOST_WRITES = 50_000
 
 def load(name: str, folder: Path = SCENARIOS) -> TraceScenario:
     """The scenario of one file, named like it. Raises UsageError."""
-    path = folder / f"{name}.toml"
-    file = f"scenarios/{path.name}"
-    text = ""
-    try:
-        text = path.read_text(encoding="utf-8")
-        raw = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    except ValueError as error:
-        raise UsageError(f"{file}: {toml_fault(error, text)}") from error
-    return _scenario(path.stem, raw, text, file)
+    text, raw = read_toml(folder / f"{name}.toml")
+    return _scenario(name, raw, text, f"scenarios/{name}.toml")
 
 
 def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> TraceScenario:
@@ -86,44 +71,20 @@ def _scenario(name: str, raw: dict[str, Any], text: str, file: str) -> TraceScen
     figures = tuple(_figure(table, traces, where) for table, where
                     in tables_of(raw, "figure", "name", FIGURE_KEYS, file))
     return TraceScenario(
-        name=name, title=text_of(raw, "title", file), claim=_first_line(text, file),
-        source=text_of(raw, "source", file), text=text, sysctls=_sysctls(raw, file), tcps=tcps,
+        name=name, title=text_of(raw, "title", file), claim=claim_line(text, file),
+        source=text_of(raw, "source", file), text=text, sysctls=sysctls_of(raw, file, one_word=True), tcps=tcps,
         traces=traces, figures=figures, claims=tuple(
             _claim(table, traces, figures, where) for table, where
             in tables_of(raw, "claim", "says", CLAIM_KEYS, file)),
         note=text_of(raw, "note", file, ""))
 
 
-def _first_line(text: str, file: str) -> str:
-    first = text.partition("\n")[0].strip()
-    if not first.startswith("#") or not first.lstrip("# "):
-        raise UsageError(f"{file}: line 1: has to be a comment, the claim in one sentence")
-    return first.lstrip("# ")
-
-
-def _sysctls(raw: dict[str, Any], file: str) -> dict[str, str]:
-    sysctls = table_of(raw, "sysctls", file)
-    for key, value in sysctls.items():
-        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+=\S+", f"{key}={value}"):
-            raise UsageError(f'{file}: [sysctls]: {key} = {value!r} is not of the form'
-                             ' "net.ipv4.tcp_sack" = "0"')
-    return sysctls
-
-
 def _tcp(table: dict[str, Any], where: str) -> Tcp:
-    return Tcp(name=_plain_name(table, where), title=text_of(table, "title", where),
+    return Tcp(name=file_name_of(table, where), title=text_of(table, "title", where),
                congestion_control=congestion_control_name(
                    value_of(table, "congestion_control", where), where),
                validation=_flag(table, "validation", where), sysctls=tuple(
-                   f"{key}={value}" for key, value in _sysctls(table, where).items()))
-
-
-def _plain_name(table: dict[str, Any], where: str) -> str:
-    # It becomes a part of file names, and of "trace/tcp".
-    name = text_of(table, "name", where)
-    if not re.fullmatch(r"[a-z0-9_]+", name):
-        raise UsageError(f"{where}: name: {name!r} is not of a–z, 0–9 and _")
-    return name
+                   f"{key}={value}" for key, value in sysctls_of(table, where, one_word=True).items()))
 
 
 def _flag(table: dict[str, Any], key: str, where: str, default: bool | None = None) -> bool:
@@ -143,7 +104,7 @@ def _number(table: dict[str, Any], key: str, where: str, default: float | None =
 # Schedules -------------------------------------------------------------------
 
 def _schedule(table: dict[str, Any], where: str, segment_bytes: int) -> Schedule:
-    name = _plain_name(table, where)
+    name = file_name_of(table, where)
     if ("writes" in table) == ("requests" in table):
         raise UsageError(f"{where}: has to have either writes or requests")
     if "requests" in table:
@@ -219,7 +180,7 @@ def _trace(table: dict[str, Any], schedules: Sequence[tuple[dict[str, Any], str]
         raise UsageError(f'{where}: think_s goes with a request of think_s = "{EACH_THINK}" in'
                          f" its schedule")
     return Trace(
-        name=_plain_name(table, where), title=text_of(table, "title", where, ""),
+        name=file_name_of(table, where), title=text_of(table, "title", where, ""),
         schedule=schedule, tcps=_tcp_names(table, tcps, where),
         rtt_ms=number_of(table, "rtt_ms", where),
         bandwidth_kbps=number_of(table, "bandwidth_kbps", where),
@@ -272,7 +233,7 @@ def _outage(table: dict[str, Any], where: str) -> tuple[float, float]:
 
 def _figure(table: dict[str, Any], traces: Sequence[Trace], where: str) -> Figure:
     return Figure(
-        name=_plain_name(table, where), title=text_of(table, "title", where),
+        name=file_name_of(table, where), title=text_of(table, "title", where),
         kind=one_of(value_of(table, "kind", where), FIGURE_KINDS, f"{where}: kind"),
         curves=tuple(_curve(text, traces, f"{where}: curves")
                      for text in _list(table.get("curves", []), f"{where}: curves")),
@@ -317,7 +278,7 @@ def _claim(table: dict[str, Any], traces: Sequence[Trace], figures: Sequence[Fig
 
 def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
-    for key in ("response_bytes", "repeat", "client", "congestion_control"):
+    for key in ("response_bytes", "repeat", "client", "congestion_control", "load"):
         if getattr(overrides, key) is not None:
             raise UsageError(f"{scenario.name}: {FLAGS[key]} does not go with a scenario of kind"
                              ' "trace": its schedules and TCPs stand in its file')

@@ -162,7 +162,7 @@ def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     assert [(trial.rtt_ms, trial.initcwnd) for trial in other.trials()] == [(50.0, 3), (50.0, 4)]
     assert overridden(scenario, Overrides()) == scenario
     for wrong in (Overrides(client="curl"), Overrides(repeat=2), Overrides(rtt_ms=[1.0, 2.0]),
-                  Overrides(initcwnd=[0]), Overrides(bandwidth_kbps=[0.5])):
+                  Overrides(initcwnd=[0]), Overrides(bandwidth_kbps=[0.5]), Overrides(load=[0.5])):
         with pytest.raises(UsageError):
             overridden(scenario, wrong)
 
