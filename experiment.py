@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, Protocol
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError, Job, Observation
@@ -194,8 +194,8 @@ def measure(study: Study, engine: Engine,
             with Progress(len(study.trials), len(run.records), study.name) as progress:
                 for seen in engine.run([trial.job() for trial in missing], study.sysctls,
                                        run.work_folder):
-                    record = study.judge(by_id[seen.trial_id], seen, engine.exact)
-                    keep(run.folder, seen, study, seen.trial_id in kept)
+                    record, files = study.judge(by_id[seen.trial_id], seen, engine.exact)
+                    keep(run.folder, seen, files, seen.trial_id in kept)
                     file.append(record)
                     if not run.records:
                         run.point_latest()
@@ -226,14 +226,15 @@ def sample_of(trial_ids: list[str]) -> set[str]:
             for trial_id in trial_ids[start:start + 2]}
 
 
-def keep(folder: Path, seen: Observation, study: Study, with_captures: bool) -> None:
-    """Keep what was recorded of a trial: its files, and its packets for Wireshark to open."""
+def keep(folder: Path, seen: Observation, files: Mapping[str, bytes],
+         with_captures: bool) -> None:
+    """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
     for side, packets in captures.items():
         if packets:
             (folder / CAPTURES).mkdir(exist_ok=True)
             write_capture(folder / CAPTURES / f"{seen.trial_id}-{side}.pcap", packets)
-    for name, content in study.kept_files(seen.files).items():
+    for name, content in files.items():
         (folder / FILES).mkdir(exist_ok=True)
         (folder / FILES / f"{seen.trial_id}-{name}").write_bytes(content)
 

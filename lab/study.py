@@ -11,24 +11,18 @@ experiment.py measures a Study and need not know its kind.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from lab import runs, scenario as scenarios
-from lab.errors import FirstFlightError, UsageError
+from lab.errors import FirstFlightError
 from lab.findings import Finding
 from lab.records import AnyRecord, AnyTrial, Record
-from lab.scenario import SCENARIOS, Overrides, Scenario
-from lab.toml_file import nearest, toml_fault
+from lab.scenario import Overrides, Scenario, path_of
+from lab.toml_file import one_of, read_toml
 from lab.trial import Trial
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FETCHES, LOAD, TRACE = "fetches", "load", "trace"
 KINDS = (FETCHES, LOAD, TRACE)
@@ -58,21 +52,24 @@ class Seen(Protocol):
     def files(self) -> dict[str, bytes]: ...
 
 
+Judged = tuple[AnyRecord, Mapping[str, bytes]]
+
+
 @dataclass(frozen=True)
 class Study:
     """One scenario, what to measure of it, and how that is judged and told.
 
-    source: who published it; text: the scenario's file. trials, record: what is measured, and the class
-    of its records. whole: whether these trials are all that the figures need.
-    judge: (trial, what was seen, whether in virtual time) → record.
+    source: who published it; text: the scenario's file. trials, record: what
+    is measured, and the class of its records. whole: whether these trials are
+    all that the figures need.
+    judge: (trial, what was seen, whether in virtual time) → record, and what
+    of the trial's files is kept, by name.
     tables: (records, run folder, whether in virtual time) → text.
     guest_s, network_s: wall seconds of a trial in a guest, and on a network
-    in real time, roughly. all_captures: every trial's packets are kept;
-    kept_files: what is kept of what a trial's bench left.
+    in real time, roughly. all_captures: every trial's packets are kept.
     """
 
     name: str
-    kind: str
     title: str
     claim: str
     source: str
@@ -81,32 +78,19 @@ class Study:
     trials: Sequence[AnyTrial]
     record: type[Any]
     whole: bool
-    judge: Callable[[Any, Seen, bool], AnyRecord]
+    judge: Callable[[Any, Seen, bool], Judged]
     tables: Callable[[Sequence[Any], Path, bool], str]
     guest_s: Callable[[Any], float]
     network_s: Callable[[Any], float]
     all_captures: bool = False
-    kept_files: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict
 
 
 def kind_of(name: str) -> str:
     """The kind of a scenario. Raises UsageError where there is no such scenario."""
-    known = scenarios.names()
-    if name not in known:
-        raise UsageError(f"unknown scenario {name!r}{nearest(name, known)}; known:"
-                         f" {', '.join(known) or 'none'}")
-    path = SCENARIOS / f"{name}.toml"
-    try:
-        text = path.read_text(encoding="utf-8")
-        kind = tomllib.loads(text).get("kind", FETCHES)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"scenarios/{path.name}: cannot be read: {error}") from error
-    except ValueError as error:
-        raise UsageError(f"scenarios/{path.name}: {toml_fault(error, text)}") from error
-    if kind not in KINDS:
-        raise UsageError(f"scenarios/{path.name}: kind: unknown {kind!r}"
-                         f"{nearest(str(kind), KINDS)}; known: {', '.join(KINDS)}")
-    return str(kind)
+    path = path_of(name)
+    _, raw = read_toml(path)
+    kind = raw.get("kind", FETCHES)
+    return one_of(kind, KINDS, f"scenarios/{path.name}: kind")
 
 
 def claim_of(name: str) -> str:
@@ -124,10 +108,8 @@ def study_of(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> St
     if kind == LOAD:
         from lab.load.study import study
         return study(name, overrides, seed)
-    if kind == TRACE:
-        from lab.trace.study import study as trace_study
-        return trace_study(name, overrides, seed)
-    raise UsageError(f"{name}: scenarios of kind {kind!r} cannot be measured yet")
+    from lab.trace.study import study as trace_study
+    return trace_study(name, overrides, seed)
 
 
 def findings_of(name: str, folder: Path) -> list[Finding]:
@@ -135,10 +117,8 @@ def findings_of(name: str, folder: Path) -> list[Finding]:
     if kind_of(name) == LOAD:
         from lab.load.study import findings_of as of_load
         return of_load(name, folder)
-    if kind_of(name) == TRACE:
-        from lab.trace.study import findings_of as of_trace
-        return of_trace(name, folder)
-    raise UsageError(f"{name}: has no findings")
+    from lab.trace.study import findings_of as of_trace
+    return of_trace(name, folder)
 
 
 def newest_whole(name: str, results: Path) -> Path:
@@ -160,18 +140,18 @@ def _of_fetches(name: str, overrides: Overrides, seed: int) -> Study:
     scenario = scenarios.load(name)
     whole = scenarios.covers(scenario, overrides)
     return Study(
-        name=name, kind=FETCHES, title=scenario.title, claim=scenario.claim,
-        source=scenario.source, text=scenario.text, sysctls=scenario.sysctls, trials=scenarios.expand(scenario, overrides, seed),
-        record=Record, whole=whole,
+        name=name, title=scenario.title, claim=scenario.claim,
+        source=scenario.source, text=scenario.text, sysctls=scenario.sysctls,
+        trials=scenarios.expand(scenario, overrides, seed), record=Record, whole=whole,
         judge=lambda trial, seen, exact: _judge_fetch(trial, seen, exact, scenario.sysctls),
         tables=lambda records, _, exact: _fetch_tables(scenario, records, whole, exact),
         guest_s=lambda trial: GUEST_FETCH_S[trial.client], network_s=_fetch_s)
 
 
-def _judge_fetch(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str]) -> Record:
+def _judge_fetch(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str]) -> Judged:
     from lab.verify import judge
     return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
-                 sysctls=sysctls)
+                 sysctls=sysctls), seen.files
 
 
 def _fetch_tables(scenario: Scenario, records: Sequence[Record], whole: bool,

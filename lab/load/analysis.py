@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,15 @@ def axis_value(trial: LoadTrial, axis: str) -> Any:
 class Runs:
     """The runs of one figure: those that count, by window and seed.
 
-    folder: the run folder; left_out: runs that do not count.
+    folder: the run folder; left_out: runs that do not count. _read: by id,
+    the connections read so far, since a figure's tables and claims each ask.
     """
 
     figure: Figure
     folder: Path
     records: tuple[LoadRecord, ...]
     left_out: int
+    _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, figure: Figure, records: Iterable[LoadRecord], folder: Path) -> Runs:
@@ -122,8 +124,11 @@ class Runs:
 
     def connections(self, record: LoadRecord) -> Connections:
         """The connections of a run that count. Raises ConnectionsError."""
-        path = self.folder / FILES / f"{record.trial.id}-{FILE}"
-        return read_file(path).counted(record.trial.counted_s)
+        trial = record.trial
+        if trial.id not in self._read:
+            path = self.folder / FILES / f"{trial.id}-{FILE}"
+            self._read[trial.id] = read_file(path).counted(trial.counted_s)
+        return self._read[trial.id]
 
     def queue(self, record: LoadRecord) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
         """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets."""

@@ -94,10 +94,19 @@ class Connections:
 
 
 def joined(files: Mapping[str, bytes]) -> bytes:
-    """The rows of client<n>.csv and server<n>.csv as one file, gzipped; ordered by arrival.
+    """The rows of client<n>.csv and server<n>.csv as one file, gzipped."""
+    return packed(joined_text(files))
 
-    A server's row belongs to the client's with the same id. Gzipped without a
-    time stamp: two runs alike are alike to the byte.
+
+def packed(text: str) -> bytes:
+    """Gzipped without a time stamp: two runs alike are alike to the byte."""
+    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
+
+
+def joined_text(files: Mapping[str, bytes]) -> str:
+    """The rows of client<n>.csv and server<n>.csv together, ordered by arrival.
+
+    A server's row belongs to the client's with the same id.
     """
     served = {row["id"]: row for name, content in files.items() if name.startswith("server")
               for row in _rows(content)}
@@ -117,24 +126,36 @@ def joined(files: Mapping[str, bytes]) -> bytes:
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return gzip.compress(text.getvalue().encode(), compresslevel=6, mtime=0)
+    return text.getvalue()
 
 
 def read(content: bytes, where: str = FILE) -> Connections:
-    """The reverse of `joined`. Raises ConnectionsError where it is damaged."""
+    """The reverse of `packed`, parsed. Raises ConnectionsError where it is damaged."""
+    try:
+        text = gzip.decompress(content).decode("utf-8")
+    except (OSError, EOFError, ValueError) as error:
+        raise _damaged(where, error) from error
+    return parsed(text, where)
+
+
+def parsed(text: str, where: str = FILE) -> Connections:
+    """The rows of `joined_text` as arrays. Raises ConnectionsError where they are none."""
     import numpy
     try:
-        lines = gzip.decompress(content).decode("utf-8").splitlines()
+        lines = text.splitlines()
         if not lines or tuple(lines[0].split(",")) != COLUMNS:
             raise ValueError("its columns are not this version's")
         names = {end: str(place) for place, end in enumerate(ENDS)}
         cells = [[names[cell] if column == "end" else cell or "nan"
                   for column, cell in zip(COLUMNS[:-1], row)] for row in csv.reader(lines[1:])]
         table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
-    except (OSError, EOFError, ValueError, KeyError, csv.Error) as error:
-        raise ConnectionsError(f"{where}: is damaged ({error}); measure again with --fresh"
-                               ) from error
+    except (ValueError, KeyError, csv.Error) as error:
+        raise _damaged(where, error) from error
     return Connections(*table.T)
+
+
+def _damaged(where: str, error: Exception) -> ConnectionsError:
+    return ConnectionsError(f"{where}: is damaged ({error}); measure again with --fresh")
 
 
 def read_file(path: Path) -> Connections:
@@ -174,8 +195,7 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
         rows = [[float(row[name]) for name in QUEUE_COLUMNS] for row in _rows(content)]
         table = numpy.array(rows).reshape(len(rows), len(QUEUE_COLUMNS))
     except (ValueError, KeyError, TypeError) as error:
-        raise ConnectionsError(f"{where}: is damaged ({error}); measure again with --fresh"
-                               ) from error
+        raise _damaged(where, error) from error
     return Bottleneck(*table.T)
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lab.load.connections import (FILE, OK, OPEN, QUEUE_FILE, Bottleneck, Connections,
-                                  ConnectionsError, joined, read, read_bottleneck)
+                                  ConnectionsError, joined_text, packed, parsed,
+                                  read_bottleneck)
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.records import FAIL, PASS, SKIPPED
+from lab.runs import now_text
 from lab.wire import CaptureError, read_exchanges
 
 if TYPE_CHECKING:
@@ -102,40 +103,45 @@ def percentile_column(percentile: float) -> str:
     return f"p{percentile:g}_ms".replace(".", "")
 
 
-def kept_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What of a run's files is kept, by name."""
-    if QUEUE_FILE not in files:
-        return dict(files)
-    return {FILE: joined(files), QUEUE_FILE: files[QUEUE_FILE]}
-
-
 def judge(trial: LoadTrial, seen: Seen) -> LoadRecord:
     """The record of a run: what was measured, what was seen on the wire, the verdict."""
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    fault = seen.content.get("error", "")
-    if fault or QUEUE_FILE not in seen.files:
-        return LoadRecord(trial, False, fault or "the run left no records", measured_at=now)
+    return judged(trial, seen)[0]
+
+
+def judged(trial: LoadTrial, seen: Seen) -> tuple[LoadRecord, Mapping[str, bytes]]:
+    """The record of a run, and what of its files is kept."""
+    if QUEUE_FILE not in seen.files:
+        fault = seen.content.get("error", "") or "the run left no records"
+        return LoadRecord(trial, False, fault, measured_at=now_text()), seen.files
+    text = joined_text(seen.files)
+    return _judged(trial, seen, text), {FILE: packed(text),
+                                        QUEUE_FILE: seen.files[QUEUE_FILE]}
+
+
+def _judged(trial: LoadTrial, seen: Seen, connections: str) -> LoadRecord:
+    """connections: the rows of all of them."""
+    if seen.content.get("error"):
+        return LoadRecord(trial, False, seen.content["error"], measured_at=now_text())
     try:
-        everything = read(joined(seen.files))
+        everything = parsed(connections)
         queue = read_bottleneck(seen.files[QUEUE_FILE])
         flights = wire_flights(seen.client_pcap, seen.server_pcap)
     except (ConnectionsError, CaptureError) as error:
-        return LoadRecord(trial, False, str(error), measured_at=now)
+        return LoadRecord(trial, False, str(error), measured_at=now_text())
     smooth = everything.where(~(everything.connect_ms >= REPEATED_MS))
+    on_wire = [segments for host in flights.values() for segments in host]
     measured: dict[str, Any] = {
-                **_of_connections(trial, everything.counted(trial.counted_s)),
-                **_of_bottleneck(trial, queue.between(trial.counted_s)),
-                "repeated_handshakes": len(everything) - len(smooth),
-                "seen_initcwnd": _values(smooth.initial_window),
-                "seen_first_flight": _values(smooth.first_flight),
-                "wire_connections": sum(map(len, flights.values())),
-                "wire_first_flight": _values([each for host in flights.values()
-                                              for each in host])}
+        **_of_connections(trial, everything.counted(trial.counted_s)),
+        **_of_bottleneck(trial, queue.between(trial.counted_s)),
+        "repeated_handshakes": len(everything) - len(smooth),
+        "seen_initcwnd": _values(smooth.initial_window),
+        "seen_first_flight": _values(smooth.first_flight),
+        "wire_connections": len(on_wire), "wire_first_flight": _values(on_wire)}
     dead = seen.content.get("ended_servers", [])
     death = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
     faults = _faults(trial, smooth, measured, flights)
     return LoadRecord(trial, not dead, death, **measured, verdict=FAIL if faults or dead else PASS,
-                      verdict_reason="; ".join(faults), measured_at=now)
+                      verdict_reason="; ".join(faults), measured_at=now_text())
 
 
 def _of_connections(trial: LoadTrial, counted: Connections) -> dict[str, Any]:

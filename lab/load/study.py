@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.load import scenario as scenarios
-from lab.load.record import LoadRecord, judge, kept_files
+from lab.load.record import LoadRecord, judged
 from lab.load.trial import LoadTrial
 from lab.records import read_records
 from lab.runs import TRIALS_CSV
@@ -23,17 +23,16 @@ START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
 
 def study(name: str, overrides: Overrides, seed: int) -> Study:
     """A load scenario with what the command line says in place of it. Raises UsageError."""
-    from lab.study import LOAD, Study
+    from lab.study import Study
     scenario = scenarios.load(name)
     trials = scenarios.expand(scenario, overrides, seed)
     whole = set(scenarios.expand(scenario, Overrides(), seed)) <= set(trials)
     return Study(
-        name=name, kind=LOAD, title=scenario.title, claim=scenario.claim,
+        name=name, title=scenario.title, claim=scenario.claim,
         source=scenario.source, text=scenario.text, sysctls=scenario.sysctls, trials=trials,
-        record=LoadRecord, whole=whole, judge=lambda trial, seen, _: judge(trial, seen),
+        record=LoadRecord, whole=whole, judge=lambda trial, seen, _: judged(trial, seen),
         tables=lambda records, folder, _: tables(scenario, records, folder, whole),
-        guest_s=guest_s, network_s=network_s,
-        kept_files=kept_files)
+        guest_s=guest_s, network_s=network_s)
 
 
 def records_of(folder: Path) -> list[LoadRecord]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from lab import runs
 from lab.findings import Finding, as_text
-from lab.records import AnyRecord, read_records
+from lab.records import read_records
 from lab.scenario import Overrides
-from lab.study import HOST_OVERHEAD_S, TRACE, Seen, Study
+from lab.study import HOST_OVERHEAD_S, Judged, Seen, Study
 from lab.trace import curves, findings, table
 from lab.trace.curves import TraceFigure, WarmFigure
 from lab.trace.file import load, overridden
@@ -34,7 +34,7 @@ def study(name: str, overrides: Overrides = Overrides(), seed: int = 1) -> Study
     asked = overridden(scenario, overrides)
     whole = asked == scenario
     return Study(
-        name=name, kind=TRACE, title=scenario.title, claim=scenario.claim,
+        name=name, title=scenario.title, claim=scenario.claim,
         source=scenario.source, text=scenario.text, sysctls=scenario.sysctls,
         trials=asked.trials(), record=TraceRecord, whole=whole, judge=_judge,
         tables=lambda records, folder, _: _tables(asked, records, folder, whole),
@@ -53,8 +53,9 @@ def figures_of(name: str, folder: Path) -> list[TraceFigure | WarmFigure]:
     return curves.figures(load(name), records, findings.Views(records, folder))
 
 
-def _judge(trial: TraceTrial, seen: Seen, exact: bool) -> AnyRecord:
-    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, seen.files, exact)
+def _judge(trial: TraceTrial, seen: Seen, exact: bool) -> Judged:
+    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, seen.files,
+                 exact), seen.files
 
 
 def _tables(scenario: TraceScenario, records: Sequence[Any], folder: Path, whole: bool) -> str:
