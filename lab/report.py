@@ -8,7 +8,6 @@ is escaped by the template (report.html.j2), which alone knows HTML.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections import Counter
@@ -18,26 +17,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from lab import (analysis, comparison, model, population_analysis, published, report_facts,
-                 report_texts as texts, runs, scenario as scenarios, stats, table, time_sequence)
+                 report_page, report_texts as texts, runs, scenario as scenarios, stats, table,
+                 time_sequence)
 from lab.analysis import Bucket, Panel
 from lab.comparison import REPRODUCED, Row
 from lab.errors import FirstFlightError
 from lab.records import SKIPPED, Record, read_records, record_value
+from lab.report_page import ReportError as ReportError
 from lab.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario, plain
 from lab.trial import Trial
 
-PAGE = "report.html"
 TEMPLATE = "report.html.j2"
 MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person has seen enough
 
 Ends = tuple[tuple[float, str], ...]  # upper end and label of each bucket, ascending
-
-
-class ReportError(FirstFlightError):
-    """A run folder from which no page can be built."""
 
 
 # What the template draws ---------------------------------------------------------
@@ -201,32 +195,21 @@ def page(run: Run, drawings: Mapping[str, bytes]) -> str:
     """
     panels, reasons = run.covered
     shown = pictures(run, panels, drawings)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True)
-    environment.filters["tight"] = texts.tight
-    return environment.get_template(TEMPLATE).render(
-        scenario=run.scenario, run_path=run.path, tiles=tiles(run, panels),
+    return report_page.render(
+        TEMPLATE, scenario=run.scenario, run_path=run.path, tiles=tiles(run, panels),
         findings=findings(run, panels), pictures=shown,
         missing=missing_figures(run, shown, reasons),
         statements=statements(run, panels.values()),
         changes=changes(run) if not panels else None, trials=trials(run),
         checks=checks(run), failures=failures(run), causes=causes(run),
-        charts=time_sequence.charts(run.records, run.folder / "captures"), facts=report_facts.provenance(run.facts, run.scenario.name, run.path,
-                                       run.scenario.text), sysctls=sysctls(run))
+        charts=time_sequence.charts(run.records, run.folder / "captures"),
+        facts=report_facts.provenance(run.facts, run.scenario.name, run.path,
+                                      run.scenario.text), sysctls=sysctls(run))
 
 
 def write(run: Run, drawings: Mapping[str, bytes]) -> Path:
     """Write the page into the run's folder, aside and renamed; return its path."""
-    path, aside = run.folder / PAGE, run.folder / f".{PAGE}"
-    try:
-        aside.write_text(page(run, drawings), encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
-    runs.give_to_invoking_user(path)
-    return path
+    return report_page.write(run.folder, page(run, drawings))
 
 
 # Findings ------------------------------------------------------------------------
@@ -450,7 +433,7 @@ def pictures(run: Run, panels: Mapping[str, Panel], drawings: Mapping[str, bytes
         panel, drawing = panels.get(figure.name), drawings.get(figure.name)
         if panel is not None or drawing is not None:
             shown.append(Picture(
-                figure.name, figure.title, "" if drawing is None else _address(drawing),
+                figure.name, figure.title, "" if drawing is None else report_page.address(drawing),
                 "" if panel is None else sentence(panel),
                 figure.title if panel is None else _described(panel),
                 None if panel is None else bucket_table(panel, run.deterministic)))
@@ -472,7 +455,7 @@ def _other_picture(run: Run, name: str, drawing: bytes) -> Picture:
         f"{cells[0]}: {cells[2]} ms saved of {cells[1]} ms." for cells in rows.rows)
     if name == "fig5":
         text += ". Their numbers stand in the tables of the single figures."
-    return Picture(name, title, _address(drawing), "", text, rows)
+    return Picture(name, title, report_page.address(drawing), "", text, rows)
 
 
 def cause_table(run: Run) -> Table | None:
@@ -496,10 +479,6 @@ def missing_figures(run: Run, shown: Sequence[Picture], reasons: Mapping[str, st
     return [Missing(figure.title, reasons.get(figure.name) or "not drawn; build the page again"
                     f" with ./report.py --scenario {run.scenario.name}")
             for figure in run.scenario.figures if figure.name not in names]
-
-
-def _address(drawing: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(drawing).decode("ascii")
 
 
 def _described(panel: Panel) -> str:
