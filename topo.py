@@ -32,6 +32,7 @@ asked; a difference is an error, never a warning.
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -321,7 +322,7 @@ class DumbbellTopo(Topo):
 
 
 class Dumbbell:
-    """The running dumbbell: built once, then re-shaped run by run."""
+    """The running dumbbell, for one run: each has a network of its own."""
 
     def __init__(self, clients: int, servers: int,
                  sysctls: dict[str, str] | None = None) -> None:
@@ -357,37 +358,28 @@ class Dumbbell:
     def shape(self, shape: DumbbellShape) -> None:
         """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
         commands = dumbbell_commands(shape)
-        self._install(self.router_tc, BOTTLENECK, commands)
-        self._install(self.router_tc, WAY_BACK, commands)
-        compare_netem(WAY_BACK, self.router_tc.ask([], f"qdisc show dev {WAY_BACK}"), "1:",
-                       shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
-        rows = self.router_tc.ask([], f"qdisc show dev {BOTTLENECK}")
+        rows = self.router_tc.ask(commands[WAY_BACK], f"qdisc show dev {WAY_BACK}")
+        compare_netem(WAY_BACK, rows, "1:", shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
+        rows = self.router_tc.ask(commands[BOTTLENECK], f"qdisc show dev {BOTTLENECK}")
         if shape.queue == "droptail":
             compare_netem(BOTTLENECK, rows, "1:", 0.0, shape.bandwidth_kbps,
-                           shape.queue_packets)
+                          shape.queue_packets)
         elif shape.queue not in [row["kind"] for row in rows]:
             raise NetworkError(f"{BOTTLENECK} has {[row['kind'] for row in rows]},"
                                f" asked {shape.queue}")
         for number, rtt_ms in enumerate(shape.client_rtt_ms):
             port = client_port(number)
-            self._install(self.switch_tc, port, commands)
+            rows = self.switch_tc.ask(commands[port], f"qdisc show dev {port}")
             loss_percent = shape.client_loss_percent[number]
             if loss_percent:
                 seed_loss(port, 1, rtt_ms - shape.back_ms, DELAY_LIMIT_PACKETS, loss_percent,
                           shape.seed + number)
-            rows = self.switch_tc.ask([], f"qdisc show dev {port}")
+                rows = self.switch_tc.ask([], f"qdisc show dev {port}")
             compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS,
-                           loss_percent)
+                          loss_percent)
             if shape.client_kbps[number]:
                 compare_netem(port, rows, "2:", 0.0, shape.client_kbps[number],
-                               shape.access_queue_packets)
-
-    def _install(self, tool: BatchTool, port: str, commands: list[str]) -> None:
-        # Deleted first: counters start at nothing, and no packet of a run before is left.
-        tool.ask([f"qdisc replace dev {port} root handle 9: pfifo",
-                  f"qdisc del dev {port} root",
-                  *(command for command in commands if f" dev {port} " in command)],
-                 f"qdisc show dev {port}")
+                              shape.access_queue_packets)
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""
@@ -432,21 +424,22 @@ def shape_commands(shape: Shape) -> list[str]:
                             shape.queue_packets, 0.0)]
 
 
-def dumbbell_commands(shape: DumbbellShape) -> list[str]:
-    """The `tc` commands that install a shape on the dumbbell's router and client switch."""
-    commands = [*_bottleneck_commands(shape), f"qdisc replace dev {WAY_BACK} root handle 1: netem"
-                f" delay {round(shape.back_ms * 1000)}us limit {DELAY_LIMIT_PACKETS}"]
+def dumbbell_commands(shape: DumbbellShape) -> dict[str, list[str]]:
+    """By port, the `tc` commands that install a shape on the dumbbell's router and client switch."""
+    commands = {BOTTLENECK: _bottleneck_commands(shape), WAY_BACK: [
+        f"qdisc replace dev {WAY_BACK} root handle 1: netem"
+        f" delay {round(shape.back_ms * 1000)}us limit {DELAY_LIMIT_PACKETS}"]}
     for number, (rtt_ms, kbps, loss_percent) in enumerate(zip(
             shape.client_rtt_ms, shape.client_kbps, shape.client_loss_percent)):
         port = client_port(number)
         loss = f" loss random {loss_percent:g}%" if loss_percent else ""
-        commands.append(f"qdisc replace dev {port} root handle 1: netem delay"
-                        f" {round((rtt_ms - shape.back_ms) * 1000)}us"
-                        f" limit {DELAY_LIMIT_PACKETS}{loss}")
+        commands[port] = [f"qdisc replace dev {port} root handle 1: netem delay"
+                          f" {round((rtt_ms - shape.back_ms) * 1000)}us"
+                          f" limit {DELAY_LIMIT_PACKETS}{loss}"]
         if kbps:
-            commands.append(f"qdisc replace dev {port} parent 1:1 handle 2: netem"
-                            f" rate {round(kbps * 1000)}bit"
-                            f" limit {shape.access_queue_packets}")
+            commands[port].append(f"qdisc replace dev {port} parent 1:1 handle 2: netem"
+                                  f" rate {round(kbps * 1000)}bit"
+                                  f" limit {shape.access_queue_packets}")
     return commands
 
 
@@ -495,7 +488,8 @@ def dumbbell_commands_of(job: dict[str, Any]) -> list[str]:
     traffic = [f"load_client.py on client{number}: {each['arrivals_per_s']:.2f} arrivals a second,"
                f" {each['connections']} connections each"
                for number, each in enumerate(job["traffic"], start=1)]
-    return [*dumbbell_commands(DumbbellShape(**job["shape"])), *routes, *traffic]
+    shape = dumbbell_commands(DumbbellShape(**job["shape"]))
+    return [*itertools.chain.from_iterable(shape.values()), *routes, *traffic]
 
 
 def _port_commands(port: str, delay_ms: float, rate_kbps: float,
