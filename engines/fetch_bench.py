@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
-from engines.tap import Tap, open_capture
+from engines.tap import Tap, open_capture, save_all
 from topo import SERVER_IP, Shape, Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
@@ -40,7 +40,8 @@ class FetchBench:
         self.star.drain(DRAIN_DEADLINE_S)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
-        return {"captures": {side: self._save(side) for side in self.taps}}
+        return {"captures": {side: save_all([tap], self.captures[side])
+                             for side, tap in self.taps.items()}}
 
     def close(self) -> None:
         for capture in self.captures.values():
@@ -71,10 +72,3 @@ class FetchBench:
                 if line["error"]:
                     said["error"] = line["error"]
                 return said
-
-    def _save(self, side: str) -> dict[str, int]:
-        capture = self.captures[side]
-        offset = capture.tell()
-        packets = self.taps[side].save(capture)
-        capture.flush()
-        return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}

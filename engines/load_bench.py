@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
-from engines.tap import Tap, open_capture
+from engines.tap import Tap, open_capture, save_all
 from topo import Dumbbell, DumbbellShape
 
 QUEUE_INTERVAL_S = 0.1
@@ -121,14 +121,8 @@ class LoadBench:
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
         files = {path.name: f"{self.folder.name}/{path.name}"
                  for path in sorted(self.folder.glob("*.csv"))}
-        return {"captures": {side: self._save(side) for side in self.taps}, "files": files}
-
-    def _save(self, side: str) -> dict[str, int]:
-        capture = self.captures[side]
-        offset = capture.tell()
-        packets = sum(tap.save(capture) for tap in self.taps[side])
-        capture.flush()
-        return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
+        return {"captures": {side: save_all(taps, self.captures[side])
+                             for side, taps in self.taps.items()}, "files": files}
 
     def close(self) -> None:
         self._end_programs()

@@ -6,7 +6,7 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -88,6 +88,14 @@ class Tap:
                 continue
             (ip_bytes,) = struct.unpack_from(">H", head, 16)
             return _stamp_ns(control), head, _ETHERNET_BYTES + ip_bytes
+
+
+def save_all(taps: Iterable[Tap], capture: BinaryIO) -> dict[str, int]:
+    """Append what taps recorded to a capture; return where it lies (engines/job.py)."""
+    offset = capture.tell()
+    packets = sum(tap.save(capture) for tap in taps)
+    capture.flush()
+    return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
 
 
 def sample_filter(every_port: int, hosts: Sequence[str]) -> list[tuple[int, int, int, int]]:
