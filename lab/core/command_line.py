@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from lab.errors import FAILED, INTERRUPTED, USAGE, FirstFlightError
+from lab.core.errors import FAILED, INTERRUPTED, USAGE, FirstFlightError
 
 
 def say(message: str) -> None:

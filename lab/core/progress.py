@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from lab.command_line import say
+from lab.core.command_line import say
 
 if TYPE_CHECKING:
     from tqdm import tqdm

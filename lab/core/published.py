@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import UsageError
+from lab.core.errors import UsageError
 
-PAPER = Path(__file__).resolve().parent.parent / "paper"
+PAPER = Path(__file__).resolve().parent.parent.parent / "paper"
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lab.errors import FirstFlightError
-from lab.records import (AnyRecord, AnyTrial, Record, RecordFile, RecordsError, columns_of,
-                         read_records)
+from lab.core.errors import FirstFlightError
+from lab.core.kinds import RunData, Study
+from lab.core.records import Record, RecordFile, RecordsError, read_records
 
 RUN_JSON = "run.json"
 TRIALS_CSV = "trials.csv"
@@ -36,8 +36,8 @@ class Run:
 
     folder: Path
     facts: dict[str, Any]
-    kind: type[Any]
-    records: list[AnyRecord]
+    kind: type[Record]
+    records: list[Any]
     resumed: bool
     _lock: int
 
@@ -46,7 +46,7 @@ class Run:
         """Where engines put what is theirs; gone when the run is closed."""
         return self.folder / "work"
 
-    def missing(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
+    def missing(self, trials: Iterable[Any]) -> list[Any]:
         """The trials that have no record yet, in the order given."""
         measured = {record.trial for record in self.records}
         return [trial for trial in trials if trial not in measured]
@@ -77,26 +77,32 @@ class Run:
         os.close(self._lock)
 
 
-def open_run(results: Path, scenario: str, engine: str, trials: Sequence[AnyTrial],
-             fresh: bool, kind: type[Any] = Record) -> Run:
-    """The newest unfinished run of exactly these trials, or a new one.
+def open_run(results: Path, study: Study, engine: str, seed: int, fresh: bool) -> Run:
+    """The newest unfinished run of exactly this, or a new one.
 
-    kind: of their records. A run that another process is still measuring is left alone. Raises
+    A run that another process is still measuring is left alone. Raises
     FirstFlightError where the folder cannot be written.
     """
-    home = results / scenario
-    identity = selection_hash(trials, kind)
+    home = results / study.head.name
+    asked = identity(study, engine, seed)
     try:
         home.mkdir(parents=True, exist_ok=True)
         if not fresh:
             for folder in newest_first(home):
-                run = _resume(folder, engine, identity, kind)
+                run = _resume(folder, asked, study.record)
                 if run is not None:
                     return run
-        return _create(home, engine, identity, kind)
+        return _create(home, engine, asked, study.record)
     except OSError as error:
         raise FirstFlightError(f"{error.filename or home}: {error.strerror}: results cannot be"
                                " written there") from error
+
+
+def identity(study: Study, engine: str, seed: int) -> str:
+    """Names what was asked: trials, scenario text, seed and engine, whatever is recorded of it."""
+    text = "\n".join([engine, str(seed), study.head.text,
+                      *sorted(trial.id for trial in study.trials)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def newest_first(home: Path) -> list[Path]:
@@ -105,10 +111,50 @@ def newest_first(home: Path) -> list[Path]:
                    and not folder.is_symlink()), reverse=True)
 
 
-def selection_hash(trials: Sequence[AnyTrial], kind: type[Any] = Record) -> str:
-    """Names a set of trials and the columns they are recorded in."""
-    text = "\n".join([*columns_of(kind), *sorted(trial.id for trial in trials)])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def newest_whole(name: str, results: Path) -> Path:
+    """The newest complete run of a whole scenario.
+
+    Raises FirstFlightError that names the command where there is none.
+    """
+    for folder in newest_first(results / name):
+        facts = read_facts(folder)
+        if facts.get("state") == COMPLETE and not facts.get("partial"):
+            return folder
+    raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
+                           f" ./run.sh --scenario {name}")
+
+
+def load(folder: Path, study: Study) -> RunData:
+    """A stored run. Raises FirstFlightError where it is not whole, or another scenario's."""
+    records = read_records(folder / TRIALS_CSV, study.record)
+    name = study.head.name
+    if not records:
+        raise RecordsError(f"{folder / TRIALS_CSV}: holds no trial yet; measure with"
+                           f" ./run.sh --scenario {name}")
+    foreign = next((record for record in records if record.trial.scenario != name), None)
+    if foreign is not None:
+        raise RecordsError(f"{folder / TRIALS_CSV}: holds trials of {foreign.trial.scenario!r},"
+                           f" but run.json says {name!r}")
+    return RunData(folder, read_facts(folder), records)
+
+
+def scenario_of(folder: Path) -> str:
+    """The name of a stored run's scenario. Raises RecordsError where run.json does not say."""
+    path = folder / RUN_JSON
+    if not folder.is_dir():
+        raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # also bytes that are no text
+        raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
+    if not isinstance(facts, dict):
+        raise RecordsError(f"{path}: is not the description of a run")
+    if not isinstance(facts.get("scenario"), str):
+        raise RecordsError(f"{path}: names no scenario; it is not a run of ours, or it was"
+                           " stopped before it began")
+    return str(facts["scenario"])
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
@@ -124,10 +170,9 @@ def now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _resume(folder: Path, engine: str, identity: str, kind: type[Any]) -> Run | None:
+def _resume(folder: Path, asked: str, kind: type[Record]) -> Run | None:
     facts = read_facts(folder)
-    if (facts.get("state"), facts.get("engine"), facts.get("selection")) \
-            != (RUNNING, engine, identity):
+    if (facts.get("state"), facts.get("identity")) != (RUNNING, asked):
         return None
     lock = _try_lock(folder)
     if lock is None:
@@ -141,13 +186,13 @@ def _resume(folder: Path, engine: str, identity: str, kind: type[Any]) -> Run | 
     return Run(folder, facts, kind, records, True, lock)
 
 
-def _create(home: Path, engine: str, identity: str, kind: type[Any]) -> Run:
+def _create(home: Path, engine: str, asked: str, kind: type[Record]) -> Run:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
     folder = home / f"{stamp}-{engine}"
     folder.mkdir()
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
-    facts = {"state": RUNNING, "engine": engine, "selection": identity, "started_at": now_text()}
+    facts = {"state": RUNNING, "engine": engine, "identity": asked, "started_at": now_text()}
     run = Run(folder, facts, kind, [], False, lock)
     run.save()
     return run

@@ -6,7 +6,9 @@ wait for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -109,3 +111,44 @@ def _check(values: Sequence[float], weights: Sequence[float]) -> None:
         raise ValueError(f"{len(values)} values with {len(weights)} weights")
     if not sum(weights) > 0:
         raise ValueError("the weights sum to nothing")
+
+
+# Estimates over independent seeds ----------------------------------------------------
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its 95 % interval, None where there is none; n: of how many it is the mean."""
+
+    value: float
+    interval: tuple[float, float] | None = None
+    n: int = 1
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the interval excludes 0, else 0."""
+        if self.interval is None:
+            return 0
+        return 1 if self.interval[0] > 0 else -1 if self.interval[1] < 0 else 0
+
+    def scaled(self, factor: float) -> Estimate:
+        """In another unit, factor > 0."""
+        ends = self.interval
+        return Estimate(self.value * factor, None if ends is None else
+                        (ends[0] * factor, ends[1] * factor), self.n)
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and Student interval of independent values. Raises ValueError for none."""
+    if not values:
+        raise ValueError("no values to estimate from")
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return Estimate(mean, None, 1)
+    from scipy import stats
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread / math.sqrt(
+        len(values))
+    return Estimate(mean, (mean - half, mean + half), len(values))

@@ -1,0 +1,271 @@
+"""Charts: what figures show, as points with their units; drawing/<family>.py draws each.
+
+Nothing here knows of ink or paper. A kind of study fills these in; what a
+figure needs beyond them is a file of drawing/ over the samples of a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from lab.core.stats import Estimate
+
+Ends = tuple[float, float]
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What every figure has around its axes.
+
+    context: the lines under the title, what was measured and how. foot: below
+    the axes, what was counted. alarm: what was left out or differs, "" for
+    nothing; it is drawn to be seen.
+    """
+
+    family: ClassVar[str] = ""
+
+    title: str
+    context: tuple[str, ...]
+    foot: str = ""
+    alarm: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values behind a finding, for whoever draws their distribution.
+
+    values, weights: arrays of one length; the values in the finding's unit.
+    """
+
+    name: str
+    values: Any
+    weights: Any
+
+
+# Bars --------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Bar:
+    """One bucket: what was saved, absolute (in the chart's unit) and in percent.
+
+    published, published_percent: None where nothing is. share_percent: of all
+    responses. n: fetches; left_out: those that do not count. above: two lines
+    of text over it.
+    """
+
+    label: str
+    absolute: Estimate
+    percent: Estimate
+    published: float | None = None
+    published_percent: float | None = None
+    share_percent: float | None = None
+    n: int = 0
+    left_out: int = 0
+    above: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class BarChart(Chart):
+    """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
+
+    axis: of the buckets. publisher: in the legend, "published in the paper".
+    percent_note: behind the published percentages there. even_scale: the left
+    axis is linear, for differences around zero.
+    """
+
+    family: ClassVar[str] = "bars"
+
+    bars: tuple[Bar, ...] = ()
+    axis: str = ""
+    unit: str = "ms"
+    publisher: str = ""
+    percent_note: str = ""
+    even_scale: bool = False
+
+
+@dataclass(frozen=True)
+class TimeBar:
+    """One window: its time; percent: saved against the baseline, None for the baseline itself."""
+
+    label: str
+    time: Estimate
+    percent: float | None
+    published: float | None = None
+    n: int = 0
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class TimeChart(Chart):
+    """A bar for each initial window like the paper's Figure 2."""
+
+    family: ClassVar[str] = "times"
+
+    bars: tuple[TimeBar, ...] = ()
+    axis: str = ""
+    unit: str = "ms"
+    publisher: str = ""
+
+
+@dataclass(frozen=True)
+class BarPage(Chart):
+    """Several charts of bars under each other, like the paper's page with its Figure 5."""
+
+    family: ClassVar[str] = "bar_page"
+
+    charts: tuple[BarChart, ...] = ()
+
+
+# Lines -------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Line:
+    """One line, or one series of bars or markers, of a plot.
+
+    name: in the legend, "" for none. x, y: of one length; ends: 95 %
+    intervals of y, () where there are none. look: which of the colours and
+    markers, in their order. style: "curve" has no markers; "faint" is for
+    what others are compared with; "published" are open markers; "bars" stand
+    beside those of other lines.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    ends: tuple[Ends | None, ...] = ()
+    look: int = 0
+    style: Literal["line", "curve", "dashed", "faint", "published", "bars"] = "line"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One pair of axes with their lines.
+
+    ticks: (place, label) along x; () for the axis's own. zero: a line at
+    y = 0. limit: a line at y that nothing passes, None for none. whole: ticks
+    along y are whole numbers. legend: whether it has one of its own.
+    """
+
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    title: str = ""
+    ticks: tuple[tuple[float, str], ...] = ()
+    x_scale: Literal["linear", "log"] = "linear"
+    y_scale: Literal["linear", "symlog"] = "linear"
+    x_ends: Ends | None = None
+    y_ends: Ends | None = None
+    zero: bool = False
+    limit: float | None = None
+    whole: bool = False
+    legend: bool = False
+
+
+@dataclass(frozen=True)
+class LineChart(Chart):
+    """Plots in columns, each column's under each other.
+
+    widths: of the columns, in proportion; () for even. height_inches: of the
+    tallest column. legend: one for all plots, of the first one's lines.
+    palette: "distinct" colours, or "ordered" ones from light to dark.
+    """
+
+    family: ClassVar[str] = "lines"
+
+    columns: tuple[tuple[Plot, ...], ...] = ()
+    widths: tuple[float, ...] = ()
+    height_inches: float = 5.6
+    legend: bool = False
+    palette: Literal["distinct", "ordered"] = "distinct"
+
+
+# A connection over time --------------------------------------------------------------
+
+@dataclass(frozen=True)
+class TraceRow:
+    """One connection. Times in seconds after the request, the rest in segments.
+
+    sent, again: data sent for the first time, and again; acked: the
+    acknowledged sequence number, a step at each point. window, ssthresh,
+    in_flight: steps; ssthresh only where it is finite. rtt_ms: smoothed.
+    absent: why there is nothing to draw, "" if there is. flagged: its verdict
+    failed.
+    """
+
+    title: str
+    sent: Points = ()
+    again: Points = ()
+    acked: Points = ()
+    window: Points = ()
+    ssthresh: Points = ()
+    in_flight: Points = ()
+    rtt_ms: Points = ()
+    absent: str = ""
+    flagged: bool = False
+
+
+@dataclass(frozen=True)
+class TraceChart(Chart):
+    """What was sent and acknowledged beside the window, a row for each connection.
+
+    from_s, to_s: what is shown; rtt: whether the RTT is.
+    """
+
+    family: ClassVar[str] = "traces"
+
+    rows: tuple[TraceRow, ...] = ()
+    from_s: float = 0.0
+    to_s: float = 1.0
+    rtt: bool = False
+
+
+# A distribution in two dimensions ----------------------------------------------------
+
+@dataclass(frozen=True)
+class GridChart(Chart):
+    """Shares in percent over two quantities, both axes logarithmic.
+
+    x, y: the middles of the cells, arrays of shape (x,), (y,); shares:
+    array of shape (x, y). diagonals: (x·y constant, label) lines.
+    """
+
+    family: ClassVar[str] = "grid"
+
+    x: Any = None
+    y: Any = None
+    shares: Any = None
+    x_label: str = ""
+    y_label: str = ""
+    colour_label: str = ""
+    diagonals: tuple[tuple[float, str], ...] = ()
+
+
+# On a page ---------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Mark:
+    """A segment of data in a timeline: from byte to byte, when it left. kind: data, again, lost."""
+
+    kind: Literal["data", "again", "lost"]
+    time_ms: float
+    from_bytes: float
+    to_bytes: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The packets of one connection as its server saw them.
+
+    acknowledged: (ms, bytes), a step at each point. text: the same in words.
+    to_ms, to_bytes: ends of the axes, shared by timelines that are compared.
+    """
+
+    title: str
+    text: str
+    marks: tuple[Mark, ...]
+    acknowledged: tuple[tuple[float, float], ...]
+    to_ms: float
+    to_bytes: float

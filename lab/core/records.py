@@ -1,0 +1,264 @@
+"""Records: one row of trials.csv a trial, written as soon as it is measured, read by name.
+
+A record is a frozen dataclass with its trial, another one, first. A row has
+what was asked (the trial's columns), what was measured, what was seen on the
+wire, what the model predicts, and the verdict. An empty field means that the
+value could not be had.
+
+Columns have names, not places: a run that was made before a column existed
+has that column's default, and a column that this version does not know stays
+in its file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TextIO, TypeVar, get_type_hints
+
+from lab.core.errors import FirstFlightError
+
+PASS = "pass"
+FAIL = "fail"
+SKIPPED = "skipped"  # nothing to judge: the transfer itself failed, or the kernel lacks it
+
+# Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
+SYNC_INTERVAL_S = 0.2
+
+
+class RecordsError(FirstFlightError):
+    """A results file cannot be read as what it should be."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the records of every kind have; a kind adds its trial and its columns.
+
+    ok: whether the transfer itself succeeded, else error says what happened.
+    verdict: pass, fail or skipped; verdict_reason says what differed.
+    """
+
+    trial: Any
+    ok: bool
+    error: str = ""
+    verdict: str = field(default=SKIPPED, kw_only=True)
+    verdict_reason: str = field(default="", kw_only=True)
+    measured_at: str = field(default="", compare=False, kw_only=True)
+
+    @property
+    def counts(self) -> bool:
+        """Whether this record may enter a number."""
+        return self.ok and self.verdict == PASS
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that the transfer failed."""
+        return self.verdict if self.ok else "failed transfer"
+
+    @property
+    def why_not(self) -> str:
+        """Why it does not count; "" where it does."""
+        return "" if self.counts else (self.error or self.verdict_reason
+                                       or "no reason was recorded")
+
+
+R = TypeVar("R", bound=Record)
+_SOURCE = "lab.core.records"
+_LAST = ("verdict", "verdict_reason", "measured_at")
+
+
+def measured(source: Callable[[Any], Any], default: Any = None) -> Any:
+    """A column of a record that is read off the evidence of a trial: source(evidence)."""
+    return field(default=default, metadata={_SOURCE: source}, kw_only=True)
+
+
+def measure(kind: type[Record], evidence: Any) -> dict[str, Any]:
+    """The values of all `measured` columns of a record."""
+    return {column.name: column.metadata[_SOURCE](evidence) for column in fields(kind)
+            if _SOURCE in column.metadata}
+
+
+def trial_class(kind: type[Record]) -> type[Any]:
+    """The dataclass of the trials that a kind of record is of."""
+    trial: type[Any] = get_type_hints(kind)["trial"]
+    return trial
+
+
+def columns_of(kind: type[Record]) -> tuple[str, ...]:
+    """The columns of trials.csv: the trial's, then the record's, the verdict last."""
+    own = [column.name for column in fields(kind) if column.name not in ("trial", *_LAST)]
+    return (*(column.name for column in fields(trial_class(kind))), *own, *_LAST)
+
+
+def value_of(record: Record, column: str) -> Any:
+    """The value of one column, of the trial or of the record itself."""
+    return getattr(record.trial if hasattr(record.trial, column) else record, column)
+
+
+# Writing -----------------------------------------------------------------------------
+
+class RecordFile:
+    """trials.csv, open for appending.
+
+    A record survives the death of this process as soon as `append` returns,
+    and that of the machine within SYNC_INTERVAL_S of the next one.
+    """
+
+    def __init__(self, path: Path, kind: type[Record]) -> None:
+        """Open or create it. A row cut short by a crash is cut away first."""
+        self.path = path
+        self.columns = _adopt(path, columns_of(kind))
+        self.synced = 0.0
+        self.file: TextIO = path.open("a", newline="", encoding="utf-8")
+        if self.file.tell() == 0:
+            self._write(self.columns)
+
+    def append(self, record: Record) -> None:
+        self._write([to_text(_value_or_none(record, column)) for column in self.columns])
+
+    def close(self) -> None:
+        self._sync()
+        self.file.close()
+
+    def _write(self, row: Sequence[str]) -> None:
+        self.file.write(_line(row))
+        self.file.flush()
+        if time.monotonic() - self.synced > SYNC_INTERVAL_S:
+            self._sync()
+
+    def _sync(self) -> None:
+        os.fsync(self.file.fileno())
+        self.synced = time.monotonic()
+
+
+def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of the file: those it has, and after them those that it lacks.
+
+    A file that lacks some is written anew, aside and renamed; rows measured
+    before have nothing under them. A torn last row is cut away.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return columns
+    complete = data.rfind(b"\n") + 1
+    if complete < len(data):
+        os.truncate(path, complete)
+    if not complete:
+        return columns
+    rows = list(csv.reader(io.StringIO(data[:complete].decode("utf-8", errors="replace"))))
+    had = tuple(rows[0])
+    lacking = tuple(column for column in columns if column not in had)
+    if lacking:
+        aside = path.with_name(f".{path.name}")
+        aside.write_text("".join(map(_line, [
+            [*had, *lacking], *([*row, *[""] * len(lacking)] for row in rows[1:])])),
+            encoding="utf-8", newline="")
+        aside.replace(path)
+    return had + lacking
+
+
+def _line(row: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(row)
+    return line.getvalue()
+
+
+def _value_or_none(record: Record, column: str) -> Any:
+    """None for a column that this version does not know."""
+    known = hasattr(record.trial, column) or hasattr(record, column)
+    return value_of(record, column) if known else None
+
+
+# Reading -----------------------------------------------------------------------------
+
+def read_records(path: Path, kind: type[R]) -> list[R]:
+    """All whole rows of a trials.csv; a torn last line is dropped.
+
+    Raises RecordsError where the file is missing, lacks a column that has no
+    default, or holds a value that is none.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
+    text = data[:data.rfind(b"\n") + 1].decode("utf-8", errors="replace")
+    rows = csv.reader(io.StringIO(text))
+    header = tuple(next(rows, ()))
+    reader = RowReader(kind, header)
+    if reader.lacking:
+        raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a file"
+                           " of such trials")
+    records = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            records.append(reader.record(row))
+        except (ValueError, KeyError) as error:
+            raise RecordsError(f"{path}, line {number}: {error}; delete that line to measure"
+                               " its trial again") from error
+    return records
+
+
+class RowReader:
+    """Rows of one header, as records of a kind.
+
+    lacking: required columns that the header does not have.
+    """
+
+    def __init__(self, kind: type[Record], header: Sequence[str]) -> None:
+        self.kind, self.trial = kind, trial_class(kind)
+        self.width = len(header)
+        places = {column: place for place, column in enumerate(header)}
+        self.of_trial = _parsers(self.trial, places)
+        self.of_record = _parsers(kind, places)
+        self.lacking = [
+            column.name for owner in (self.trial, kind) for column in fields(owner)
+            if column.name not in (*places, "trial") and column.default is MISSING]
+
+    def record(self, row: Sequence[str]) -> Any:
+        """Raises ValueError or KeyError."""
+        if len(row) != self.width:
+            raise ValueError(f"{len(row)} fields, expected {self.width}")
+        asked, seen = ({name: parse(row[place]) for name, place, parse, has_default in columns
+                        if row[place] or not has_default}
+                       for columns in (self.of_trial, self.of_record))
+        return self.kind(trial=self.trial(**asked), **seen)
+
+
+Column = tuple[str, int, Callable[[str], Any], bool]
+
+
+def _parsers(owner: type[Any], places: Mapping[str, int]) -> list[Column]:
+    """Of each column that the header has: name, place, what reads its text, and whether an
+    empty field means its default."""
+    return [(column.name, places[column.name], _parser(str(column.type)),
+             column.default is not MISSING)
+            for column in fields(owner) if column.name in places and column.name != "trial"]
+
+
+def _parser(kind: str) -> Callable[[str], Any]:
+    """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
+    base = kind.removesuffix(" | None")
+    parsers: dict[str, Callable[[str], Any]] = {
+        "str": str, "bool": {"true": True, "false": False}.__getitem__, "int": int,
+        "float": float}
+    parse = parsers[base]
+    if base == kind:
+        return parse
+    return lambda text: None if text == "" else parse(text)
+
+
+def to_text(value: Any) -> str:
+    """A field as it stands in the file; floats keep what was measured, to the microsecond."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
+    return " ".join(str(value).split())

@@ -1,0 +1,126 @@
+"""Scenario files: TOML, read once; what a scenario of every kind has at its head."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.core import schema
+from lab.core.errors import UsageError
+from lab.core.words import nearest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
+HEAD_KEYS = ("kind", "title", "source", "note", "sysctls")
+MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
+
+
+@dataclass(frozen=True)
+class ScenarioFile:
+    """A scenario's file as it was read: its text, and what stands in it."""
+
+    name: str
+    text: str
+    raw: dict[str, Any]
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"scenarios/{self.name}.toml"
+
+    @property
+    def claim(self) -> str:
+        """The first line, a comment: the claim in one sentence. Raises UsageError."""
+        first = self.text.partition("\n")[0].strip()
+        if not first.startswith("#") or not first.lstrip("# "):
+            raise UsageError(f"{self.where}: line 1: has to be a comment, the claim in one"
+                             " sentence")
+        return first.lstrip("# ")
+
+    def head(self) -> Head:
+        """What every scenario has, whatever its kind. Raises UsageError."""
+        given = {name: value for name, value in self.raw.items() if name in ("title", "source",
+                                                                             "note")}
+        return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
+                           text=self.text, sysctls=sysctls_of(self.raw, self.where))
+
+
+@dataclass(frozen=True)
+class Head:
+    """title: one line; source: who published it, where; note: for its readers.
+
+    claim: in one sentence. text: the whole file. sysctls: by name, what
+    differs from engines.kernel.TCP_SYSCTLS.
+    """
+
+    title: str
+    source: str
+    name: str = schema.key(absent=True)
+    claim: str = schema.key(absent=True)
+    text: str = schema.key(absent=True)
+    sysctls: dict[str, str] = schema.key(absent=True)
+    note: str = ""
+
+
+def names(folder: Path = SCENARIOS) -> list[str]:
+    """The scenarios that there are, sorted."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
+    """The file of a scenario of any kind, read. Raises UsageError."""
+    path = folder / f"{name}.toml"
+    if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
+        known = names(folder)
+        raise UsageError(f"unknown scenario {name!r}{nearest(name, known)}; known:"
+                         f" {', '.join(known) or 'none'}")
+    return read(path)
+
+
+def read(path: Path) -> ScenarioFile:
+    """A scenario's file. Raises UsageError."""
+    file, text = f"scenarios/{path.name}", ""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return ScenarioFile(path.stem, text, tomllib.loads(text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    except ValueError as error:  # also for a number of thousands of digits
+        raise UsageError(f"{file}: {toml_fault(error, text)}") from error
+
+
+def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
+    """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
+    sysctls = schema.table(raw, "sysctls", where)
+    for key, value in sysctls.items():
+        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key) \
+                or one_word and not re.fullmatch(r"\S+", value):
+            raise UsageError(f'{where}: [sysctls]: {key} = {value!r} is not of the form'
+                             ' "net.ipv4.tcp_sack" = "0"')
+    return sysctls
+
+
+def check_count(count: int, what: str = "trials") -> None:
+    """Raises UsageError for more trials than one run takes."""
+    if count > MOST_TRIALS:
+        raise UsageError(f"{count} {what} are asked for, at most {MOST_TRIALS} fit in one run")
+
+
+def toml_fault(error: Exception, text: str) -> str:
+    """What is wrong in a TOML file, with the line in front."""
+    message = str(error)
+    if "at end of document" in message:
+        return f"line {text.count(chr(10)) + 1}: {message.partition(' (at')[0]} (end of file)"
+    match = re.search(r" \(at line (\d+), column (\d+)\)", message)
+    if match is None:
+        return message
+    return (f"line {match[1]}: {message.replace(match[0], '')}"
+            f" (column {match[2]})")

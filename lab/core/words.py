@@ -1,0 +1,62 @@
+"""Numbers and names as people read them, in messages, tables and sentences."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+UNKNOWN = "–"  # in place of a value that is not known
+MINUS = "−"
+
+
+def plain(value: float) -> str:
+    """A number as people write it: no exponent, no trailing zeros."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.10g}"
+
+
+def number(value: float | None, digits: int = 1, signed: bool = False) -> str:
+    """A number with fixed decimals, UNKNOWN for None, and never a negative zero."""
+    if value is None:
+        return UNKNOWN
+    rounded = round(value, digits) + 0.0
+    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", MINUS)
+
+
+def short(value: float | None) -> str:
+    """One decimal where it matters."""
+    return number(value, 1 if value is None or abs(value) < 99.95 else 0)
+
+
+def count(value: float | None) -> str:
+    """A mean of counts: whole where it is."""
+    return number(value, 0 if value is None or value == int(value) else 1)
+
+
+def between(ends: tuple[float, float] | None, digits: int = 1) -> str:
+    """An interval: "12.0 … 14.5"."""
+    return f"{number(ends[0], digits)} … {number(ends[1], digits)}" if ends else UNKNOWN
+
+
+def span(values: Iterable[float | None], unit: str) -> str:
+    """From the least to the most of the values that are known."""
+    known = [value for value in values if value is not None]
+    low, high = short(min(known)), short(max(known))
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{short(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def tight(text: str) -> str:
+    """The text with numbers held to their units, so that no line breaks between them."""
+    return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))", "\u00a0", text)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """" (did you mean …?)" where a known word is near, else nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,37 @@
+"""The kinds of study that there are; nothing else imports every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lab.core import schema
+from lab.core.kinds import NOTHING, Kind, Overrides, Study
+from lab.core.scenario_file import ScenarioFile
+
+
+def fetches() -> Kind:
+    """One transfer at a time on the star."""
+    from lab.fetches.study import study
+    return study
+
+
+def load() -> Kind:
+    """Many connections on a shared link."""
+    from lab.load.study import study
+    return study
+
+
+def trace() -> Kind:
+    """One connection's window over time."""
+    from lab.trace.study import study
+    return study
+
+
+# By the `kind` of a scenario file; each is imported only where it is asked for.
+KINDS: dict[str, Callable[[], Kind]] = {"fetches": fetches, "load": load, "trace": trace}
+
+
+def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+    """A scenario with what the command line says in place of it. Raises UsageError."""
+    kind = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
+    return KINDS[kind]()(file, overrides, seed)
