@@ -100,34 +100,6 @@ class RoundTrip:
 
 
 @dataclass
-class Timers:
-    """When the server's timers run out at the earliest, and whether one would have.
-
-    They do not act here: what they would send is not on a lossless course.
-    """
-
-    probe_at: int = _NEVER
-    timeout_at: int = _NEVER
-    probe_due: bool = False
-    timeout_due: bool = False
-
-    def check(self, now: int) -> None:
-        """Before an acknowledgement that arrives now."""
-        self.probe_due |= now > self.probe_at
-        self.timeout_due |= now > self.timeout_at
-
-    def set(self, now: int, first_sent: int, in_flight: int, round_trip: RoundTrip) -> None:
-        """After a transmission or an acknowledgement (tcp_schedule_loss_probe)."""
-        if not in_flight:
-            self.probe_at = self.timeout_at = _NEVER
-            return
-        slack_us = LEAST_TIMEOUT_US if in_flight == 1 else 2000  # TCP_TIMEOUT_MIN_US
-        self.timeout_at = first_sent + round_trip.timeout_us * 1000
-        self.probe_at = now + min(2 * round_trip.smoothed_us + slack_us,
-                                  round_trip.timeout_us) * 1000
-
-
-@dataclass
 class Cubic:
     """CUBIC as far as it goes without loss: HyStart, then growth from there (tcp_cubic.c).
 
@@ -284,7 +256,6 @@ class Sender:
     batches: deque[_Batch] = field(default_factory=deque)
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     cubic: Cubic = field(init=False)
-    timers: Timers = field(default_factory=Timers)
     closed: bool = False  # the FIN waits behind the last byte
     # Whether the window is what limits the sender (tcp_cwnd_validate).
     limited: bool = False
@@ -394,12 +365,10 @@ class Sender:
         limited |= self.in_flight >= self.window
         if out or limited:
             self._note_use(limited)
-        self._set_timers(now)
         return out
 
     def acknowledge(self, now: int, upto: int, window_end: int) -> None:
         """Take an acknowledgement (tcp_ack, tcp_clean_rtx_queue)."""
-        self.timers.check(now)
         count, first_sent, last_sent = 0, 0, 0
         while self.batches and self.batches[0].ends[0] <= upto:
             batch = self.batches[0]
@@ -416,7 +385,6 @@ class Sender:
             self.acknowledged = upto
             self.in_flight -= count
             self._grow(now, count, first_sent, last_sent)
-        self._set_timers(now)
 
     def _grow(self, now: int, count: int, first_sent: int, last_sent: int) -> None:
         new_round = self.acknowledged > self.round_end
@@ -502,10 +470,6 @@ class Sender:
             self.limited = limited
             self.most_in_flight = self.in_flight
             self.usage_end = self.sent
-
-    def _set_timers(self, now: int) -> None:
-        first_sent = self.batches[0].sent_at if self.batches else 0
-        self.timers.set(now, first_sent, self.in_flight, self.round_trip)
 
 
 class Receiver:

@@ -29,7 +29,6 @@ _SNAP_BYTES = 96
 # Nanosecond stamps, Ethernet: the header that engines/tap.py writes.
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
-_ETHERNET_BYTES = 14
 _SEQUENCE_SPACE = 1 << 32
 _MILLISECOND_NS = 1_000_000
 _SAME_WRITE_NS = _MILLISECOND_NS  # what leaves this close together leaves for one reason
@@ -105,7 +104,6 @@ class Exchange:
     lost_to_client, lost_to_server: sent and never received, whatever it was.
     response_start_ns, response_acknowledged_ns: at the server, the first
         segment of the response and the first acknowledgement of all of it.
-    reset: whether either side sent a RST.
     """
 
     client_port: int
@@ -125,7 +123,6 @@ class Exchange:
     lost_to_server: tuple[Segment, ...]
     response_start_ns: int | None
     response_acknowledged_ns: int | None
-    reset: bool
 
     @property
     def handshake_retransmissions(self) -> int:
@@ -232,21 +229,8 @@ def clock_phase_ns(exchange: Exchange) -> int | None:
     return (low + high) // 2 if low <= high else None
 
 
-def cut(path: Path, offset: int, size: int) -> bytes:
-    """The packets of one trial out of a job's capture. Raises CaptureError if it ends early."""
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            packets = file.read(size)
-    except OSError as error:
-        raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(packets) < size:
-        raise CaptureError(f"{path} ends {size - len(packets)} bytes too early")
-    return packets
-
-
 def write_capture(path: Path, packets: bytes) -> None:
-    """Write packets (see `cut`) as a pcap file of their own, for Wireshark or tcpdump."""
+    """Write the packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
     path.write_bytes(packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets)
 
 
@@ -363,8 +347,7 @@ def _sum_up(port: int, at_client: tuple[Segment, ...],
         client_retransmissions=_sent_again(s for s in at_client if not s.to_client),
         lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
         lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
-        response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns,
-        reset=any(s.flags & RST for s in at_client + at_server))
+        response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns)
 
 
 def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
