@@ -8,16 +8,16 @@ from datetime import datetime, timezone
 from statistics import mode
 from typing import Any
 
-from lab import model
 from lab.errors import FirstFlightError
 from lab.records import FAIL, PASS, SKIPPED
+from lab.tcp.exchange import read_exchange
+from lab.tcp.packets import SYN_BYTES
 from lab.trace.scenario import TraceTrial
 from lab.trace.records import TraceRecord
 from lab.trace.replay import Replay, replay
 from lab.trace.view import View, view_of
 from lab.verify import Check
 from lab.trace.window import parse
-from lab.wire import read_exchange
 
 WINDOW_FILE = "window.csv"
 RTT_TOLERANCE_MS = {True: 0.05, False: 3.0}  # in virtual time, in real time
@@ -74,7 +74,7 @@ def _measured(view: View, replayed: Replay, observation: dict[str, Any]) -> dict
         "finish_ms": view.finish_s() * 1000,
         "seen_initcwnd": observation["responses"][0]["initial_window"],
         "seen_rtt_ms": None if handshake_ms is None else handshake_ms - sum(
-            model.SYN_BYTES * 8 / rate for rate in (trial.uplink_kbps, trial.bandwidth_kbps)),
+            SYN_BYTES * 8 / rate for rate in (trial.uplink_kbps, trial.bandwidth_kbps)),
         "data_segments": len(view.sends), "retransmissions": len(exchange.retransmissions),
         "lost_segments": len(exchange.lost_data), "timeouts": view.timeouts(),
         "longest_rtt_ms": view.longest_rtt_ms(), "largest_window": view.largest_window(),

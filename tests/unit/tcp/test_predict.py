@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from lab import model, tcp
-from lab.model import Transfer, predict
+from lab.tcp.packets import MSS
+from lab.tcp.predict import Transfer, predict
 
 WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2
 # Round trips with an acknowledgement for every segment, by segments and window.
@@ -21,7 +21,7 @@ BASE = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=3, i
 
 def unlimited(segments: int, initcwnd: int) -> Transfer:
     return replace(BASE, bandwidth_kbps=math.inf, uplink_kbps=math.inf, initcwnd=initcwnd,
-                   initrwnd=100, response_bytes=segments * model.MSS)
+                   initrwnd=100, response_bytes=segments * MSS)
 
 
 def rounds(segments: int, initcwnd: int) -> int:
@@ -113,15 +113,6 @@ def test_a_later_response_finds_the_window_grown() -> None:
     assert prediction.connect_ms == 0 and prediction.started_ms > 300
     assert prediction.latency_ms < predict(BASE).latency_ms - 70
     assert prediction.first_flight == 3  # the connection's
-
-
-def test_a_link_serialises_and_queues() -> None:
-    link = tcp.Link(rtt_ms=20, rate_kbps=56)
-    assert link.send(0, 1514) == 10_000_000 + 216_285_714
-    assert link.send(0, 66) == 10_000_000 + 216_285_714 + 9_428_571
-    assert link.peak_queue == 2
-    assert link.send(1_000_000_000, 66) == 1_000_000_000 + 10_000_000 + 9_428_571
-    assert link.peak_queue == 2
 
 
 def test_the_peak_of_the_queue() -> None:

@@ -1,7 +1,8 @@
 """The lossless transfer, computed: what a fetch must take if nothing goes wrong.
 
 `predict` follows every segment and every acknowledgement of one fetch on an
-idle path, by the rules of Linux (lab.tcp), and is exact to microseconds.
+idle path, by the rules of Linux (sender.py, cubic.py, receiver.py), and is
+exact to microseconds.
 
 What `predict` knows: the handshake, the request and the server's immediate
 acknowledgement of it; store-and-forward serialisation both ways; slow start
@@ -12,9 +13,9 @@ follows another on the same connection.
 
 What it does not know: loss, and the sender's timers, which some networks
 outlast; other congestion controls than cubic and reno; computing time at the
-hosts. Some timers of the receiver count in milliseconds of its clock:
-where that matters, in responses of more than 30 segments, `clock_phase_ns`
-says how they fall.
+hosts. Some timers of the receiver count in milliseconds of its clock: where
+that matters, in responses of more than 30 segments, `clock_phase_ns` says how
+they fall.
 """
 
 from __future__ import annotations
@@ -24,21 +25,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from lab.tcp import Link, Receiver, Sender, Sent, receive_window
-
-ETHERNET_BYTES = 14
-# IPv4, TCP and the timestamp option, with padding (RFC 7323).
-HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
-# IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
-SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
-MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
-
-# Why TCP sends again what was not lost.
-SYN_TIMER = "SYN timer (1 s) shorter than the RTT"
-SYN_ACK_TIMER = "SYN-ACK timer (1 s) shorter than the RTT"
-FALLBACK_TIMER = "retransmission timer (3 s after a retransmitted SYN-ACK) shorter than the RTT"
-RETRANSMISSION_TIMER = "retransmission timer shorter than the wait in the queue"
-PROBE = "tail loss probe: the acknowledgement takes longer than 2 SRTT"
+from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
+from lab.tcp.path import Link, Sent
+from lab.tcp.receiver import Receiver, receive_window
+from lab.tcp.sender import Sender
 
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that `predict` follows
 
@@ -57,7 +47,7 @@ class Transfer:
     earlier_bytes, earlier_request_bytes: of a response fetched before on the
         same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
-        SYN leaves (lab.wire.clock_phase_ns).
+        SYN leaves (exchange.clock_phase_ns).
     """
 
     rtt_ms: float
