@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.core import errors, runs, scenario_file
+from lab.core import errors, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
-from lab.registry import study_of
+from lab.registry import stored_report
 from lab.tell import page
 
 PROJECT = Path(__file__).resolve().parent
@@ -60,8 +60,7 @@ def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
 
 def build(folder: Path, figures: Path | None) -> Path:
     """Write the page of one run; return its path. Raises FirstFlightError."""
-    study = study_of(scenario_file.find(runs.scenario_of(folder)))
-    report = study.report(runs.load(folder, study))
+    report = stored_report(folder)
     drawings = drawn(report, folder) if figures is None else stored(report.name, figures)
     return page.write(folder, report, drawings)
 

@@ -12,7 +12,7 @@ from lab.core import errors, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
-from lab.registry import study_of
+from lab.registry import stored_report
 from lab.tell import files, markdown
 
 PROJECT = Path(__file__).resolve().parent
@@ -34,12 +34,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def told(folder: Path) -> Report:
-    """What a stored run says. Raises FirstFlightError."""
-    study = study_of(scenario_file.find(runs.scenario_of(folder)))
-    return study.report(runs.load(folder, study))
-
-
 def newest(name: str, results: Path) -> Report | None:
     """Of the newest whole run that can be read; a damaged one is told and passed over."""
     try:
@@ -49,7 +43,7 @@ def newest(name: str, results: Path) -> Report | None:
         return None
     for folder in folders:
         try:
-            return told(folder)
+            return stored_report(folder)
         except FirstFlightError as error:
             say(f"passed over: {error}")
     return None
@@ -62,7 +56,7 @@ def say(message: str) -> None:
 def one(folder: Path, output: Path | None) -> int:
     """The chapter of one run, to a file or to standard output."""
     try:
-        chapter = markdown.chapter(told(folder))
+        chapter = markdown.chapter(stored_report(folder))
         if output is None:
             print(chapter, end="")
         else:

@@ -37,15 +37,16 @@ found, and the same three words. Under load a statement on two windows is {REPRO
 the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
 speaks of, and {DIRECTION_ONLY} where only the mean over the cells does; ± is half of that interval.
 """
+NOTHING = "nothing published to compare with"
 
 
 def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
     """The whole document. unmeasured: scenarios of which there is no whole run."""
     rows = ["| scenario | measured | bars and statements |", "|---|---|---|"]
     rows += [f"| [{report.name}](#{report.name}) | {_when(report)} |"
-             f" {'; '.join(counted(report.findings)) or 'nothing published to compare with'} |"
+             f" {escaped('; '.join(counted(report.findings))) or NOTHING} |"
              for report in reports]
-    rows += [f"| {name} | not measured: `./run.sh --scenario {name}` | |" for name in unmeasured]
+    rows += [f"| {name} | not measured: {code(f'./run.sh --scenario {name}')} | |" for name in unmeasured]
     return "\n".join([HEAD, *rows, "", "\n".join(map(chapter, reports))])
 
 
@@ -53,7 +54,7 @@ def chapter(report: Report) -> str:
     """One run, as a section of the second level; it ends in a newline."""
     verified = ("; ".join(line.strip() for line in report.summary)
                 or f"{report.verified} of {report.count} trials verified")
-    counts = [f"{line[0].upper()}{line[1:]}." for line in counted(report.findings)]
+    counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
     parts = [f"## {escaped(report.name)}",
              f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
              f"{_run(report)}; {escaped(verified)}.", *counts]
@@ -79,7 +80,7 @@ def _run(report: Report) -> str:
                      + (" with changes" if project.get("changed") else ""))
     if facts.get("wall_s") is not None:
         parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
-    return f"Run `{clean(report.path)}`, {escaped(', '.join(parts))}"
+    return f"Run {code(report.path)}, {escaped(', '.join(parts))}"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -94,8 +95,8 @@ def _finding(scenario: str, finding: Finding) -> list[str]:
     bars = claims.summary(finding.bars)
     about = [f"{bars}."] if bars else []
     if finding.chart is not None:
-        files = [f"`figures/{scenario}_{'_'.join(name)}.png`" for name in
-                 ((finding.name,), *((finding.name, also) for also in finding.also))]
+        files = [code(f"figures/{scenario}_{name}.png") for name in
+                 (finding.name, *(f"{finding.name}_{also}" for also in finding.also))]
         about.append(f"Drawn in {', '.join(files)}.")
     parts += [" ".join(about)] if about else []
     for table in finding.tables:
@@ -137,4 +138,9 @@ def _row(cells: Iterable[str]) -> str:
 
 def escaped(text: str) -> str:
     """Text of others that stays text: no HTML, no formula, no link, no end of a cell."""
-    return re.sub(r"[\\|<$]|(?<=\])\(", r"\\\g<0>", clean(text))
+    return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", clean(text))
+
+
+def code(text: str) -> str:
+    """A path as it stands, in letters of one width."""
+    return f"`{clean(text).replace('`', ' ')}`"

@@ -93,7 +93,7 @@ def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
         own = list(places)
         width = sum(widths[place] for place in own) + 2 * (len(own) - 1)
         widths[own[-1]] += max(0, len(group) - width)
-        spans.append(f" {group} ".center(width, "─") if 0 < len(group) < width - 1
-                     else group.ljust(width))
+        spans.append(f" {group} ".center(width, "─") if 0 < len(group) <= width - 4
+                     else group.center(width))
     line = "  ".join(spans).rstrip()
     return [line] if line else []
