@@ -37,6 +37,7 @@ found, and the same three words. Under load a statement on two windows is {REPRO
 the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
 speaks of, and {DIRECTION_ONLY} where only the mean over the cells does; ± is half of that interval.
 """
+
 NOTHING = "nothing published to compare with"
 
 
@@ -46,7 +47,8 @@ def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
     rows += [f"| [{report.name}](#{report.name}) | {_when(report)} |"
              f" {escaped('; '.join(counted(report.findings))) or NOTHING} |"
              for report in reports]
-    rows += [f"| {name} | not measured: {code(f'./run.sh --scenario {name}')} | |" for name in unmeasured]
+    rows += [f"| {name} | not measured: {code(f'./run.sh --scenario {name}')} | |"
+             for name in unmeasured]
     return "\n".join([HEAD, *rows, "", "\n".join(map(chapter, reports))])
 
 

@@ -9,6 +9,7 @@ HTML; whatever they are given is escaped.
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def _owner(drawing: str, report: Report) -> Finding | None:
     """The finding that a drawing is of: that of its name, or of the longest beginning of it."""
     named = [finding for finding in report.findings
              if f"{drawing}_".startswith(f"{finding.name}_")]
-    return max(named, key=lambda finding: len(finding.name), default=None)
+    return max(named, key=lambda finding: len(finding.name)) if named else None
 
 
 def _of(finding: Finding, name: str, drawing: bytes) -> Picture:
@@ -79,6 +80,7 @@ def _picture(title: str, text: str, drawing: bytes) -> Picture:
     return Picture(title, address, text or title)
 
 
+@functools.cache
 def _environment() -> jinja2.Environment:
     """The templates beside this file; every value is cleaned, then escaped."""
     environment = jinja2.Environment(

@@ -1,4 +1,4 @@
-"""Reports made by hand, for what renders them; and text that would do harm if it were not escaped."""
+"""Reports made by hand, for what renders them; and text that harms where it is not escaped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.core.findings import (Column, Fact, Finding, Interval, Report, Statement, Table, Tile)
 from lab.core.stats import Estimate
 
-HOSTILE = '<script>alert("1")</script><img src=x onerror=alert(1)>$a$ [b](c) ` | \\ \x1b[2J\n# d\ud800'
+HOSTILE = ('<script>alert("1")</script><img src=x onerror=alert(1)>'
+           '$a$ [b](c) ` | \\ \x1b[2J\n# d\ud800')
 SEEN = HOSTILE.replace("\x1b", " ").replace("\n", " ").replace("\ud800", " ")
 
 BY_RTT = Table("Improvement by RTT", (

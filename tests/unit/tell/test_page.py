@@ -129,6 +129,11 @@ def test_tables_have_headers_and_names(shown: Outline) -> None:
     assert spans == ["2", "2", "1", "1"]
 
 
+def test_a_table_without_a_title_is_named_after_its_finding() -> None:
+    found = (replace(FINDINGS[1], tables=(replace(FINDINGS[1].tables[0], title=""),)),)
+    assert 'aria-label="A mix of windows"' in pages.page(report(findings=found), {})
+
+
 def test_trials_and_failures_can_be_sorted_and_filtered(shown: Outline) -> None:
     assert [attributes["class"] for attributes in shown.of("table")] == [
         "stick", "stick", "sortable", "", "sortable wrap", "wrap", ""]
