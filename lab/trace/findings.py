@@ -81,10 +81,10 @@ def title_of(scenario: TraceScenario, figure: Figure, trial: TraceTrial) -> str:
 # Tables ------------------------------------------------------------------------------
 
 def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
-    columns = (TCP, *(Column(name, digits=0) for name in (
-        "segments", "lost", "sent again", "timeouts", "largest window")),
-        Column("longest RTT", "ms"), Column("finished", "s", digits=3),
-        Column("in recovery, not judged", digits=0), Column("window as its rules say"))
+    columns = (TCP, *map(Column, ("segments", "lost", "sent again", "timeouts",
+                                  "largest window")),
+               Column("longest RTT", "ms"), Column("finished", "s", digits=3),
+               Column("in recovery, not judged"), Column("window as its rules say"))
     records = [views.record(curve) for curve in figure.curves]
     rows = tuple((title_of(scenario, figure, record.trial), *_cells(record))
                  for record in records)
@@ -120,9 +120,8 @@ def _restarts(scenario: TraceScenario, figure: Figure, views: Views) -> list[Tab
             f"{restart.before[0]} → {restart.after[0]}", cwnd,
             f"{limit(restart.before[1])} → {limit(restart.after[1])}",
             limit(INFINITE) if ssthresh == INFINITE else ssthresh, restart.flight))
-    columns = (TCP, Column("at", "s", digits=3), Column("idle", "ms", digits=0),
-               Column("RTO", "ms", digits=0), Column("window"), Column("by rule", digits=0),
-               Column("ssthresh"), Column("by rule", digits=0), Column("sent at once", digits=0))
+    columns = (TCP, Column("at", "s", digits=3), Column("idle", "ms"), Column("RTO", "ms"),
+               *map(Column, ("window", "by rule", "ssthresh", "by rule", "sent at once")))
     return [Table("After idle times of more than an RTO:", columns, tuple(rows))] if rows else []
 
 
@@ -172,7 +171,7 @@ def _chart(scenario: TraceScenario, figure: Figure, views: Views, context: str) 
     return TraceChart(
         figure.title, (context,),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
-        f"{wrong} differ" if wrong else "", rows, figure.from_s,
+        f"{wrong} of them differ" if wrong else "", rows, figure.from_s,
         figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt)
 
 

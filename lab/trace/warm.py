@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core.charts import Line, LineChart, Plot
-from lab.core.findings import Cell, Column, Finding, Statement, Table
+from lab.core.findings import Cell, Column, Finding, Rounded, Statement, Table
 from lab.core.words import plain
 from lab.trace.analysis import ByThinkTime, by_think_time, windows_of
 from lab.trace.record import TraceRecord
@@ -46,12 +46,12 @@ def finding(scenario: TraceScenario, figure: Figure, records: Sequence[TraceReco
 def _table(curve: Curve, measured: ByThinkTime) -> Table:
     windows = windows_of(measured)
     rows: list[tuple[Cell, ...]] = [
-        (plain(think_s), *(_cell(line.get(window)) for window in windows))
-        for think_s, line in measured.items()]
+        (Rounded(think_s, len(plain(think_s).partition(".")[2])),
+         *(_cell(line.get(window)) for window in windows)) for think_s, line in measured.items()]
     return Table(
         f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
         " segments sent again)",
-        (Column("think time", "s", is_text=True),
+        (Column("think time", "s"),
          *(Column(f"IW {window}") for window in windows)), tuple(rows))
 
 
