@@ -40,10 +40,11 @@ def _uplink_kbps(value: Any, where: str) -> float | None:
 
 
 def _outage_ms(value: Any, where: str) -> tuple[float, ...]:
-    times = schema.values(schema.number("outage_ms"), empty=True)(value, where)
-    if times and (len(times) != 2 or times[0] >= times[1]):
+    check = schema.number("outage_ms")
+    times = tuple(check(each, where) for each in value) if isinstance(value, list) else ()
+    if value != [] and (len(times) != 2 or times[0] >= times[1]):
         raise UsageError(f"{where} has to be two times, the first before the second")
-    return tuple(times) or (0.0, 0.0)
+    return times or (0.0, 0.0)
 
 
 # What stands in a file ---------------------------------------------------------------
