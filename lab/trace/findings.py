@@ -171,8 +171,8 @@ def _chart(scenario: TraceScenario, figure: Figure, views: Views, context: str) 
     return TraceChart(
         figure.title, (context,),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
-        f"{wrong} of them differ" if wrong else "", rows, figure.from_s,
-        figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt)
+        f"{wrong} samples of the window differ from the rules" if wrong else "", rows,
+        figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt)
 
 
 def _row(title: str, record: TraceRecord, view: View | None) -> TraceRow:

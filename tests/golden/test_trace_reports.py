@@ -95,7 +95,7 @@ def test_a_failed_verdict_is_told() -> None:
     (finding,) = report.findings
     chart = chart_of(finding)
     assert [row.flagged for row in chart.rows] == [True, *[False] * 5]
-    assert chart.alarm == "2 of them differ"
+    assert chart.alarm == "2 samples of the window differ from the rules"
     assert report.summary[:2] == ("traces: 1 fail, 7 pass, 1 skipped",
                                   "  idle-linux-iw10: fail: window: seen 2 of 8")
     assert finding.tables[0].notes[0].startswith("idle-linux-iw10: fail: window: seen 2 of 8. ")
