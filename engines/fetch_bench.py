@@ -21,8 +21,8 @@ class FetchBench:
                  alive: Callable[[], None]) -> None:
         self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
-        self.server = LineProcess.python(self.star.server, project / "server.py")
-        self.client = LineProcess.python(self.star.client, project / "client.py")
+        self.server = LineProcess.python(self.star.server, project, "server")
+        self.client = LineProcess.python(self.star.client, project, "client")
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
         self.server.receive(TOOL_DEADLINE_S, "listening socket")

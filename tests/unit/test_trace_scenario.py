@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hosts.request import parse_writes
 from lab.errors import UsageError
 from lab.scenario import Overrides, names
 from lab.study import TRACE, claim_of, kind_of, study_of
@@ -13,7 +14,6 @@ from lab.trace.file import METRICS as READ_METRICS, load, overridden
 from lab.trace.findings import METRICS
 from lab.trace.scenario import TraceTrial, Write
 from lab.trace.view import due_times_s
-from server import Wanted, parse_path, parse_writes, write_times
 
 TRACES = [name for name in names() if kind_of(name) == TRACE]
 
@@ -178,25 +178,6 @@ def test_both_sides_read_a_schedule_alike(write: Write) -> None:
     assert sum(size for _, size in read) == write.count * write.size_bytes
     assert [due_ms / 1000 for due_ms, _ in read] == pytest.approx(due_times_s(write.text))
     assert read[-1][0] / 1000 == pytest.approx(write.last_s)
-
-
-@pytest.mark.parametrize("text", ["5", "5:", "a:1", "5:-1", "5:0", "2:1;1:1", "5..4/1:1",
-                                  "0..1/0:1", "nan:1", "0..inf/1:1", "-1:5", "0..1e9/1:5"])
-def test_the_server_refuses_a_bad_schedule(text: str) -> None:
-    assert parse_path(f"/100?at={text}") is None
-
-
-def test_what_a_schedule_lets_out_when() -> None:
-    def times(path: str) -> list[tuple[float, int]]:
-        wanted = parse_path(path)
-        assert isinstance(wanted, Wanted)
-        return list(write_times(wanted, 50, 50 + wanted.body_bytes))
-    assert times("/100") == [(0.0, 150)]
-    assert times("/100?burst=30&gap_ms=7") == [(0.0, 80), (7.0, 150)]
-    assert times("/100?burst=300&gap_ms=7") == [(0.0, 150)]
-    assert times("/100?at=0:30;5:70") == [(0.0, 80), (5.0, 150)]
-    assert times("/100?at=3:30;5:30") == [(0.0, 50), (3.0, 80), (5.0, 150)]  # the rest at the end
-    assert times("/100?at=0:300") == [(0.0, 150)]
 
 
 def test_a_trial_knows_when_its_schedule_ends() -> None:
