@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Protocol
-from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from collections.abc import Mapping, Sequence
 
-from engines.host import HostEngine
-from engines.job import EngineCannot, EngineError, Job, Observation
-from engines.uml import UmlEngine, find_kernel
+from engines.commands import commands_of
+from engines.engine import Engine, choose_engine
+from engines.job import EngineCannot, EngineError, Observation
 from lab import errors, provenance, runs, scenario as scenarios
 from lab.command_line import Parser, run_main, say
 from lab.errors import CannotError, FirstFlightError
@@ -43,22 +43,6 @@ the three commands that people need:
 exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
 3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted
 """
-
-
-class Engine(Protocol):
-    """What runs trials.
-
-    exact: its clock is virtual, so times are to be exact. facts: what its
-    kernel says of itself, once trials run.
-    """
-
-    name: str
-    exact: bool
-    jobs: int
-    facts: dict[str, Any]
-
-    def run(self, trials: list[Job], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Observation]: ...
 
 
 def numbers(text: str) -> list[float]:
@@ -132,16 +116,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def choose_engine(name: str, jobs: int) -> Engine:
-    """The engine asked for. Raises CannotError where it is not to be had."""
-    kernel = find_kernel() if name in ("auto", "uml") else None
-    if kernel is not None:
-        return UmlEngine(kernel, jobs)
-    if name == "uml":
-        raise CannotError("the guest kernel is not built: run ./install.sh, it says what is missing")
-    return HostEngine()
-
-
 def list_scenarios() -> None:
     names = scenarios.names()
     width = max(map(len, names), default=0)
@@ -151,7 +125,6 @@ def list_scenarios() -> None:
 
 def dry_run(study: Study, engine: str, jobs: int) -> None:
     """Print what a run would do."""
-    from topo import commands_of  # imports Mininet: only here
     print(f"{study.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
@@ -255,11 +228,11 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
 def run_scenario(name: str, arguments: argparse.Namespace) -> int:
     """Measure one scenario, print its tables, draw it; return the exit status."""
     study = study_of(name, overrides_of(arguments), arguments.seed)
-    engine = choose_engine(arguments.engine, arguments.jobs)
-    if arguments.dry_run:
-        dry_run(study, engine.name, engine.jobs)
-        return errors.OK
     try:
+        engine = choose_engine(arguments.engine, arguments.jobs)
+        if arguments.dry_run:
+            dry_run(study, engine.name, engine.jobs)
+            return errors.OK
         folder, records = measure(study, engine, arguments)
     except EngineCannot as error:
         raise CannotError(str(error)) from error

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
+from engines.routes import SERVER_IP
+from engines.shaping import Shape
 from engines.tap import Tap, open_capture, save_all
-from topo import SERVER_IP, Shape, Star
+from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from engines.shaping import DumbbellShape
 from engines.tap import Tap, open_capture, save_all
-from topo import Dumbbell, DumbbellShape
+from topo import Dumbbell
 
 QUEUE_INTERVAL_S = 0.1
 ALIVE_INTERVAL_S = 10.0

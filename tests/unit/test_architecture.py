@@ -37,7 +37,8 @@ def test_imports_go_one_way(path: Path) -> None:
     if place.parts[0] == "engines":
         assert not names & (OWN - {"engines", "topo"}), "engines know no results and no verdicts"
     if "mininet" in names:
-        assert place.name in ("topo.py", "bench.py", "kernel.py"), "Mininet stays in topo and what serves it"
+        assert place.name in ("topo.py", "bench.py", "kernel.py"), \
+            "Mininet stays in topo and what serves it"
     if "matplotlib" in names:
         assert place.name in DRAWERS, "drawing stays in plot"
     assert not names & {"experiment"}, "nothing imports experiment"
