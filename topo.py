@@ -118,7 +118,7 @@ class Star:
         self.switch: Switch = self.net["s1"]
         self.tc = BatchTool(self.switch, "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.tc.shape(Port(CLIENT_PORT, (Netem(),)))
+        self.tc.install_port(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
                         for host in (self.client, self.server)}
         self.client_ip = BatchTool(self.client, "ip")
@@ -139,7 +139,7 @@ class Star:
             return
         self.shaped = None
         for port in ports:
-            self.tc.shape(port)
+            self.tc.install_port(port)
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -155,7 +155,7 @@ class Star:
             return
         self.routed = None
         for tool, route in zip((self.server_ip, self.client_ip), star_routes(*asked)):
-            tool.route(route)
+            tool.install_route(route)
         self.routed = asked
 
     def lose_all(self, lose: bool) -> None:
@@ -164,7 +164,8 @@ class Star:
         to_client, _ = self.shaped.ports()
         outer, _ = to_client.qdiscs
         assert isinstance(outer, Netem)
-        self.tc.shape(Port(CLIENT_PORT, (replace(outer, loss_percent=100.0) if lose else outer,)))
+        wanted = replace(outer, loss_percent=100.0) if lose else outer
+        self.tc.install_port(Port(CLIENT_PORT, (wanted,)))
 
     def set_server_sysctls(self, asked: dict[str, str]) -> None:
         """Set sysctls at the server until they are set anew. Raises NetworkError."""
@@ -227,7 +228,7 @@ class Dumbbell:
         self.router_tc = BatchTool(self.router, "tc")
         self.switch_tc = BatchTool(self.net["s1"], "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.router_tc.shape(Port(WAY_BACK, (Netem(),)))
+        self.router_tc.install_port(Port(WAY_BACK, (Netem(),)))
         self.server_ip = [BatchTool(server, "ip") for server in self.servers]
         self._know_each_other()
         self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
@@ -250,19 +251,19 @@ class Dumbbell:
     def shape(self, shape: DumbbellShape) -> None:
         """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
         for port in shape.router_ports():
-            self.router_tc.shape(port)
+            self.router_tc.install_port(port)
         for port in shape.client_ports():
-            self.switch_tc.shape(port)
+            self.switch_tc.install_port(port)
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""
         for tool, server in zip(self.server_ip, self.servers):
             for route in dumbbell_routes(server.name, initcwnd, congestion_control):
-                tool.route(route)
+                tool.install_route(route)
         for client in self.clients:
             tool = BatchTool(client, "ip")
-            tool.route(Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
-                             via=f"{CLIENT_SIDE}.254"))
+            tool.install_route(Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
+                                     via=f"{CLIENT_SIDE}.254"))
             tool.close()
 
     def set_pacing(self) -> None:

@@ -97,7 +97,7 @@ class BatchTool:
         rows: list[dict[str, Any]] = json.loads(line)
         return rows
 
-    def shape(self, port: Port) -> None:
+    def install_port(self, port: Port) -> None:
         """Install what a port carries. Raises NetworkError where tc tells otherwise."""
         rows = self.ask(port.commands, port.question)
         for number, qdisc in enumerate(port.qdiscs, start=1):
@@ -108,7 +108,7 @@ class BatchTool:
         if wrong:
             raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
 
-    def route(self, route: Route) -> None:
+    def install_route(self, route: Route) -> None:
         """Install a route. Raises NetworkError where ip tells otherwise."""
         wrong = route.differences(self.ask([route.command], route.question))
         if wrong:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the guest kernel: Linux for User-Mode Linux, with time travel.
 #
-# The source is the distribution's own package where that is new enough, taken without root and without
-# changing the machine. Only the parts that kernel.config can need are unpacked. The kernel goes into the
-# cache under a hash of all that it is made from, and only after it has booted once.
+# The source is the distribution's own package where that is new enough, taken without root and
+# without changing the machine. Only the parts that kernel.config can need are unpacked. The kernel
+# goes into the cache under a hash of all that it is made from, and only after it has booted once.
 set -euo pipefail
 export LC_ALL=C
 unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
@@ -11,7 +11,8 @@ unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 readonly RECIPE=3             # part of the cache's key: raise it when a kernel is built otherwise
-readonly MIN_VERSION=6.13     # before it UML's floating-point state has a fixed size: no boot on CPUs with AMX
+# Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
+readonly MIN_VERSION=6.13
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
 readonly OBJECTS=645          # about how many files are compiled; only for the progress line
 
@@ -33,8 +34,8 @@ Builds the guest kernel if the cache has none for this configuration, and prints
   --force         build even if the cache has it
   -h, --help      this text
 
-The cache is \${XDG_CACHE_HOME:-~/.cache}/first-flight/kernel. A build takes about two minutes on two
-cores and ${NEEDED_MB} MB of disk while it runs; the kernel itself has 6 MB.
+The cache is \${XDG_CACHE_HOME:-~/.cache}/first-flight/kernel. A build takes about two minutes on
+two cores and ${NEEDED_MB} MB of disk while it runs; the kernel itself has 6 MB.
 Exit status: 0 built or there already, 1 failed, 2 usage, 4 this machine cannot run it.
 EOF
 }
@@ -94,8 +95,8 @@ become_the_invoking_user() {
 
 # ---------------------------------------------------------------- running the long steps
 
-# Each long step is a session of its own, so that it can be ended whole; it ends by itself if this script is
-# killed (pdeathsig), and does not inherit the lock (9), which must end with this script.
+# Each long step is a session of its own, so that it can be ended whole; it ends by itself if this
+# script is killed (pdeathsig), and does not inherit the lock (9), which must end with this script.
 step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far it is
     local label=$1 detail=$2 began=$SECONDS
     shift 2
@@ -142,7 +143,8 @@ check_machine() {
     for tool in gcc make flex bison bc ld xz tar flock setsid; do
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
-    (( ${#missing[@]} == 0 )) || die 1 "missing: ${missing[*]}; ./install.sh installs what is needed"
+    (( ${#missing[@]} == 0 )) ||
+        die 1 "missing: ${missing[*]}; ./install.sh installs what is needed"
     gcc -fsyntax-only -include stdio.h -x c /dev/null 2>/dev/null ||
         die 1 "gcc finds no C library headers; ./install.sh installs them (libc6-dev)"
 }
@@ -151,13 +153,15 @@ check_disk() {
     local free_mb
     free_mb=$(( $(df --output=avail -B 1M "$root" | tail -n 1) ))
     (( free_mb >= NEEDED_MB )) ||
-        die 1 "$root has $free_mb MB free, the build needs $NEEDED_MB; free some, or set XDG_CACHE_HOME"
+        die 1 "$root has $free_mb MB free, the build needs $NEEDED_MB; free some," \
+            "or set XDG_CACHE_HOME"
 }
 
 prepare_cache() {
     mkdir -p "$root" 2>/dev/null || true
     [[ -w $root ]] ||
-        die 1 "cannot write to the cache $root; set XDG_CACHE_HOME to a folder that you can write to"
+        die 1 "cannot write to the cache $root;" \
+            "set XDG_CACHE_HOME to a folder that you can write to"
     exec 9>"$root/lock"
     if ! flock --nonblock 9; then
         say "another build is running, waiting for it"
@@ -182,7 +186,8 @@ build() {
     # Looked at again, since another build may have ended while this one waited for the lock.
     is_cached && return
     find_source
-    step "unpacking ${source##*/}" nothing "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
+    step "unpacking ${source##*/}" nothing \
+        "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
         fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
     prepare_tree
     configure

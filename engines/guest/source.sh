@@ -14,8 +14,8 @@ is_new_enough() {   # VERSION
     [[ $(printf '%s\n' "$MIN_VERSION" "$1" | sort -V | head -n 1) == "$MIN_VERSION" ]]
 }
 
-# The packages of a set of apt lists that hold a kernel source, best first. Debian: linux-source-7.2;
-# Ubuntu: linux-source-6.14.0 and linux-hwe-6.14-source-6.14.0.
+# The packages of a set of apt lists that hold a kernel source, best first. Debian:
+# linux-source-7.2; Ubuntu: linux-source-6.14.0 and linux-hwe-6.14-source-6.14.0.
 source_packages() {     # APT-OPTION...
     local package version
     apt-cache "$@" pkgnames linux- |
@@ -23,8 +23,8 @@ source_packages() {     # APT-OPTION...
         while read -r package; do
             version=${package##*-}
             is_new_enough "$version" || continue
-            [[ $version == "$KNOWN_GOOD" || $version == "$KNOWN_GOOD".* ]] && echo "1 $version $package" ||
-                echo "0 $version $package"
+            [[ $version == "$KNOWN_GOOD" || $version == "$KNOWN_GOOD".* ]] &&
+                echo "1 $version $package" || echo "0 $version $package"
         done | sort -k 1,1nr -k 2,2Vr | cut -d ' ' -f 3
 }
 
@@ -34,7 +34,8 @@ download_package() {    # APT-OPTION...
         uri=$(apt-get "$@" --print-uris download "$package" 2>>"$log" | grep "^'") || continue
         download_mb=$(( $(cut -d ' ' -f 3 <<<"$uri") / 1000000 ))
         step "downloading $package:" downloaded \
-            env --chdir="$work/source" apt-get "$@" -o APT::Sandbox::User=root download "$package" || {
+            env --chdir="$work/source" \
+            apt-get "$@" -o APT::Sandbox::User=root download "$package" || {
             tried+=("the download of $package failed")
             continue
         }
@@ -53,19 +54,21 @@ from_own_lists() {
     }
 }
 
-# The address that the machine itself uses for Debian; the second way is for apt lists that were never read.
+# The address that the machine itself uses for Debian; the second way is for apt lists that were
+# never read.
 debian_mirror() {
     local mirror
     # shellcheck disable=SC2016  # apt's own placeholders
-    mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+    mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' \
+        'Created-By: Packages' |
         awk '$1 == "Debian" && $2 == "main" && $3 !~ /security|^cdrom/ && !found++ { print $3 }')
     [[ -n $mirror ]] || mirror=$(apt-get --print-uris update |
         sed -n "s|^'\([^']*/debian/\)dists/.*|\1|p" | awk '!found++')
     echo "$mirror"
 }
 
-# A newer suite of the machine's own mirror, in an apt state that lives in the work folder. Signatures are
-# checked against the distribution's keyring as always.
+# A newer suite of the machine's own mirror, in an apt state that lives in the work folder.
+# Signatures are checked against the distribution's keyring as always.
 write_apt_state() {     # MIRROR SUITE
     local keyring=/usr/share/keyrings/debian-archive-keyring.gpg options="target=Packages"
     [[ -r $keyring ]] && options+=" signed-by=$keyring"
@@ -97,7 +100,8 @@ from_newer_suites() {
     for suite in stable-backports testing sid; do
         write_apt_state "$mirror" "$suite"
         step "reading the package list of $suite" nothing \
-            apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any update || {
+            apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
+            update || {
             tried+=("Debian's $suite could not be read")
             continue
         }
@@ -128,8 +132,8 @@ find_source() {
     fi
     from_own_lists || from_newer_suites || from_kernel_org || {
         printf 'tried: %s\n' "${tried[@]}" >>"$log"
-        fail "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try); name a tree or tarball of" \
-            "Linux $MIN_VERSION or newer with --source"
+        fail "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
+            "name a tree or tarball of Linux $MIN_VERSION or newer with --source"
     }
 }
 
@@ -140,13 +144,15 @@ tar_stream() {      # SOURCE: the tarball, tree or package as an uncompressed ta
     case $1 in
     *.deb)
         # The tarball inside goes straight through: nothing of the package is written to the disk.
-        inner=$(dpkg-deb --contents "$1" | awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ && !found++ { print $NF }')
+        inner=$(dpkg-deb --contents "$1" |
+            awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ && !found++ { print $NF }')
         [[ -n $inner ]] || { echo "no tarball in $1" >&2; return 1; }
         dpkg-deb --fsys-tarfile "$1" | tar -xOf - "$inner" | decompress "$inner"
         ;;
     *)
         if [[ -d $1 ]]; then
-            tar -C "$(dirname "$1")" --exclude=.git --exclude='*.o' --exclude='*.a' -cf - "$(basename "$1")"
+            tar -C "$(dirname "$1")" --exclude=.git --exclude='*.o' --exclude='*.a' \
+                -cf - "$(basename "$1")"
         else
             # shellcheck disable=SC2094  # its name tells the compression; it is only read
             decompress "$1" <"$1"
@@ -165,33 +171,38 @@ decompress() {      # NAME
     esac
 }
 
-# What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from one version
-# to the next. Makefiles and Kconfigs are read even of parts that are switched off.
+# What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from
+# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off.
 unpack() {      # SOURCE TREE
-    tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 --anchored --wildcards --no-wildcards-match-slash \
+    tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 \
+        --anchored --wildcards --no-wildcards-match-slash \
         --exclude='*/Documentation/*/*' --exclude='*/tools/testing' --exclude='*/arch/x86/kvm' \
         --exclude='*/.config' --exclude='*/include/config' --exclude='*/include/generated' \
         --exclude='*/arch/*/include/generated' \
         '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
         '*/drivers/base' '*/drivers/char/*.[ch]' '*/drivers/net/*.[ch]' '*/drivers/tty/*.[ch]' \
-        '*/fs/*.[ch]' '*/fs/devpts' '*/fs/exportfs' '*/fs/hostfs' '*/fs/kernfs' '*/fs/notify' '*/fs/proc' \
-        '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' '*/kernel' '*/lib' '*/mm' '*/net' \
-        '*/scripts' '*/security/*.[ch]' '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
+        '*/fs/*.[ch]' '*/fs/devpts' '*/fs/exportfs' '*/fs/hostfs' '*/fs/kernfs' '*/fs/notify' \
+        '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
+        '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
+        '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
         --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
 }
 
 makefile_version() {    # < Makefile
-    awk -F ' *= *' '$1 == "VERSION" { v = $2 } $1 == "PATCHLEVEL" { p = $2 } $1 == "SUBLEVEL" { s = $2 }
+    awk -F ' *= *' '
+        $1 == "VERSION" { v = $2 } $1 == "PATCHLEVEL" { p = $2 } $1 == "SUBLEVEL" { s = $2 }
         NR > 20 { exit } END { if (v) print v "." p "." s }'
 }
 
-# The version of a named source, without unpacking it: GNU tar stops at the Makefile of the top folder.
+# The version of a named source, without unpacking it: GNU tar stops at the Makefile of the top
+# folder.
 named_version() {
     if [[ -d $named_source ]]; then
         makefile_version <"$named_source/Makefile"
     else
         { tar_stream "$named_source" 2>/dev/null |
-            tar -xOf - --anchored --wildcards --no-wildcards-match-slash --occurrence=1 '*/Makefile' 2>/dev/null ||
+            tar -xOf - --anchored --wildcards --no-wildcards-match-slash --occurrence=1 \
+                '*/Makefile' 2>/dev/null ||
             true; } | makefile_version
     fi
 }
@@ -202,7 +213,8 @@ check_named_source() {
     [[ ! -d $named_source || -d $named_source/arch/um ]] ||
         die 2 "$named_source is no kernel source tree: it has no arch/um"
     version=$(named_version 2>/dev/null || true)
-    [[ -n $version ]] || die 2 "$named_source holds no kernel source: it has no top folder with a kernel's Makefile"
+    [[ -n $version ]] ||
+        die 2 "$named_source holds no kernel source: it has no top folder with a kernel's Makefile"
     is_new_enough "$version" ||
         die 2 "$named_source is Linux $version; the guest needs $MIN_VERSION or newer"
 }
