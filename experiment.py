@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from engines.commands import commands_of
 from engines.engine import Engine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
@@ -127,7 +128,6 @@ def list_scenarios() -> None:
 
 def dry_run(study: Study, engine: Engine) -> None:
     """Print what a run would do."""
-    from topo import commands_of  # imports Mininet: only here
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")

@@ -22,14 +22,14 @@ SCALE = ("hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "re
 # room begins a file's module decides.
 MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("hosts", ("hosts",)), ("server", ("hosts",)), ("client", ("hosts",)),
-    ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.kernel")),
+    ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.routes", "engines.kernel")),
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")),
     ("lab.registry", ("lab.core", *(f"lab.{kind}.study" for kind in KINDS))),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
-    ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "drawing", "topo")),
+    ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "drawing")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
     ("benchmarks", ("benchmarks", "engines", "lab", "hosts")),

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The HTTP server of the load experiments: one response a connection, thousands at once.
 
     GET /<bytes>?id=<name>    a body of that many bytes; the name goes into the record
@@ -8,26 +7,25 @@ was accepted with, how many segments left with the first write, and what was
 sent again. Commands come as lines on standard input: `stop` lets it write its
 records, CSV with a header, to the file named on its command line.
 
-asyncio's event loop, one process, no thread: `load_server.py FILE [--port 80]`.
+asyncio's event loop, one process, no thread: `-m hosts.load_server FILE [--port 80]`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import csv
-import hashlib
 import socket
-import struct
 import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-LISTEN_BACKLOG = 4096
+from hosts.reports import report, write_records
+from hosts.serving import body_of, listening
+from hosts.tcp_info import TcpInfo
+
 MAX_REQUEST_BYTES = 4096
 MAX_BODY_BYTES = 1 << 24
-BLOCK = hashlib.sha256(b"First Flight").hexdigest().encode() * 1024
 
 COLUMNS = ("id", "initial_window", "first_flight", "sent_bytes", "retransmitted_bytes",
            "min_rtt_ms", "end")
@@ -52,11 +50,7 @@ class Server:
         self.loop = loop
         self.rows: list[tuple[object, ...]] = []
         self.open: dict[int, Connection] = {}
-        self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("0.0.0.0", port))
-        self.listener.listen(LISTEN_BACKLOG)
-        self.listener.setblocking(False)
+        self.listener: socket.socket = listening(port)
         loop.add_reader(self.listener, self._accept)
 
     def _accept(self) -> None:
@@ -67,8 +61,7 @@ class Server:
                 return
             accepted.setblocking(False)
             # Read before anything is sent: this is the initial window.
-            (window,) = struct.unpack_from("=I", tcp_info(accepted, 84), 80)
-            connection = Connection(accepted, window)
+            connection = Connection(accepted, TcpInfo.of(accepted).congestion_window)
             self.open[accepted.fileno()] = connection
             self.loop.add_reader(accepted, self._receive, connection)
 
@@ -93,8 +86,7 @@ class Server:
         size, connection.id = asked
         connection.pending = response(size)
         self._send(connection)
-        (connection.first_flight,) = struct.unpack_from(
-            "=I", tcp_info(connection.socket, 28), 24)
+        connection.first_flight = TcpInfo.of(connection.socket).unacknowledged
 
     def _send(self, connection: Connection) -> None:
         try:
@@ -112,11 +104,9 @@ class Server:
             self.loop.add_writer(connection.socket, self._send, connection)
 
     def _close(self, connection: Connection, end: str) -> None:
-        raw = tcp_info(connection.socket, 216)
-        sent_bytes, retransmitted_bytes = struct.unpack_from("=QQ", raw, 200)
-        (min_rtt_us,) = struct.unpack_from("=I", raw, 148)
+        info = TcpInfo.of(connection.socket)
         self.rows.append((connection.id, connection.initial_window, connection.first_flight,
-                          sent_bytes, retransmitted_bytes, min_rtt_us / 1000, end))
+                          info.sent_bytes, info.retransmitted_bytes, info.min_rtt_us / 1000, end))
         del self.open[connection.socket.fileno()]
         self.loop.remove_reader(connection.socket)
         self.loop.remove_writer(connection.socket)
@@ -126,15 +116,7 @@ class Server:
         """Write all records; connections that never ended are in them as open."""
         for connection in list(self.open.values()):
             self._close(connection, OPEN)
-        with path.open("w", newline="", encoding="ascii") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(self.rows)
-
-
-def tcp_info(connection: socket.socket, size: int) -> bytes:
-    """The first bytes of struct tcp_info (include/uapi/linux/tcp.h)."""
-    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, size)
+        write_records(path, COLUMNS, self.rows)
 
 
 def parse_request(request: bytes) -> tuple[int, str] | None:
@@ -151,18 +133,17 @@ def parse_request(request: bytes) -> tuple[int, str] | None:
 @cache
 def response(size: int) -> memoryview:
     """Headers and body, in one piece: two writes would be two flights."""
-    body = (BLOCK * (size // len(BLOCK) + 1))[:size]
-    return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body)
+    return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body_of(size))
 
 
 async def serve(path: Path, port: int) -> None:
     loop = asyncio.get_running_loop()
-    server, stopped = Server(loop, port), loop.create_future()
-    loop.add_reader(sys.stdin, lambda: stopped.done() or stopped.set_result(None))
-    print('{"event": "listening"}', flush=True)
-    await stopped
+    server, told_to_stop = Server(loop, port), asyncio.Event()
+    loop.add_reader(sys.stdin, told_to_stop.set)
+    report({"event": "listening"})
+    await told_to_stop.wait()
     server.write(path)
-    print('{"event": "written"}', flush=True)
+    report({"event": "written"})
 
 
 def main() -> int:

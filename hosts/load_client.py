@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The traffic generator of the load experiments: an open loop of Poisson arrivals.
 
 What to do comes as one JSON line on standard input:
@@ -18,16 +17,14 @@ handshake and its response were done, and how it ended: ok, failed with the
 reason, or open at the end of duration_s on the clock of CLOCK_MONOTONIC that
 starts at start_s.
 
-asyncio's event loop, one process, no thread.
+asyncio's event loop, one process, no thread: `-m hosts.load_client`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import csv
 import errno
 import itertools
-import json
 import os
 import random
 import select
@@ -36,10 +33,11 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from hosts.reports import report, requests, write_records
 
 COLUMNS = ("id", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_bytes", "end",
            "error")
@@ -210,10 +208,7 @@ class Generator:
             connection.got_bytes, end, error))
 
     def write(self) -> None:
-        with Path(self.task.file).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(self.rows)
+        write_records(Path(self.task.file), COLUMNS, self.rows)
 
 
 def response_bytes(head: bytes) -> int:
@@ -236,12 +231,6 @@ def size_at(points: list[list[float]], share: float) -> int:
     return max(1, round(below_bytes))
 
 
-def lines() -> Iterator[str]:
-    """Standard input, line by line, as it comes."""
-    while line := sys.stdin.readline():
-        yield line
-
-
 async def generate(task: Task) -> None:
     generator = Generator(asyncio.get_running_loop(), task)
     await generator.run()
@@ -249,17 +238,17 @@ async def generate(task: Task) -> None:
 
 
 def main() -> int:
-    for line in lines():
-        task = Task(**json.loads(line))
+    for request in requests():
+        task = Task(**request)
         loop = asyncio.SelectorEventLoop(ExactSelector())
         try:
             loop.run_until_complete(generate(task))
         except OSError as error:
-            print(json.dumps({"event": "failed", "error": str(error)}), flush=True)
+            report({"event": "failed", "error": str(error)})
             continue
         finally:
             loop.close()
-        print(json.dumps({"event": "done"}), flush=True)
+        report({"event": "done"})
     return 0
 
 
