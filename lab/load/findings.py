@@ -95,7 +95,7 @@ def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
 
 def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
     """A group beside the runs where everybody has its window."""
-    change = own and group.gain_over(own, None)
+    change = None if own is None else group.gain_over(own, None)
     if own is None or change is None:
         return None
     verb = "less" if change.percent.value > 0 else "more"

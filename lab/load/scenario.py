@@ -15,6 +15,7 @@ The first comment line is the claim in one sentence, then::
     queue = ["droptail"]      # or "fq_codel", "cake"
     load = [0.95]             # offered, as a part of the bottleneck, headers counted
     response_bytes = [50000]
+    sizes = "web_search"      # optional, in place of response_bytes: the paper's Figure 1
     connections = [1]         # at once, by one arrival
     initcwnd = [3, 10, 16]
     initrwnd = 100
@@ -31,9 +32,10 @@ The first comment line is the claim in one sentence, then::
     [[sweep]]                 # lists are combined
     name = "loads"
     load = [0.5, 0.75]
+    population = "far"        # optional, in place of clients and rtt_ms
     mixes = [[[3, 0.5], [10, 0.5]]]   # optional: [initial window, share] of the clients
 
-    [[population]]            # optional, in place of rtt_ms: who the clients are
+    [[population]]            # optional: who the clients are
     name = "far"
     clients = [[0.25, 300, 512, 1]]   # share, RTT in ms, own link in kbit/s (0: any),
                                       # random loss on the way to it in %
@@ -44,8 +46,9 @@ The first comment line is the claim in one sentence, then::
     kind = "distribution"     # or gain, mix, hit, percentiles
     sweep = "loads"           # or a list of them
     windows = ["3", "10"]     # the first is the baseline; "3+10" is a mix
-    by = "load"               # gain, hit: along the axis
-    series = "response_bytes" # gain, hit: one line each; optional
+    by = "load"               # gain, hit: along the axis; see lab.load.axes
+    series = "response_bytes" # gain: one line each; optional
+    published = "Africa, all" # percentiles: a table of paper/ietf78.csv; optional
 
     [[claim]]                 # optional: what was published in words
     figure = "completion"

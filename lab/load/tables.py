@@ -84,7 +84,7 @@ def fairness(mixes: Mixes) -> Table:
     for window, groups in mixes.groups.items():
         for group in groups:
             own = mixes.alone.get(group.window)
-            change = own and group.gain_over(own, None)
+            change = None if own is None else group.gain_over(own, None)
             rows.append((group.name, group.mean, change.percent if change else None,
                          group.rate_kbps, group.retransmission))
         rows.append((f"Jain's index of {analysis.window_label(window)}", "", "",
