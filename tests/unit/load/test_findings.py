@@ -9,7 +9,7 @@ import pytest
 from lab.core import scenario_file
 from lab.core.charts import LineChart, Plot
 from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, WORDS
-from lab.core.findings import Finding
+from lab.core.findings import Finding, Rounded
 from lab.core.kinds import Overrides
 from lab.core.records import FAIL
 from lab.core.stats import Estimate
@@ -154,6 +154,24 @@ def test_the_queue_is_drawn_below_its_limit(found: dict[str, Finding]) -> None:
     assert queue.limit == 25 and queue.x_ends == (0, 8)
     assert all(0 <= packets <= 25 for line in queue.lines for packets in line.y)
     assert [len(line.x) for line in queue.lines] == [5, 5]
+
+
+def test_what_percentiles_gain_is_drawn_as_it_is_told(found: dict[str, Finding]) -> None:
+    saved = plots(found["distribution"])[1]
+    row = next(row for row in found["distribution"].tables[0].rows
+               if row[0] == "IW 10 saves, %")
+    told = [cell.value for cell in row if isinstance(cell, Rounded)]
+    (line,) = saved.lines
+    assert [Estimate(y, ends, 2) for y, ends in zip(line.y, line.ends)] == told
+    labels = [label for _, label in saved.ticks]
+    assert labels == ["mean", "10", "25", "50", "75", "90", "95", "99", "99.9"]
+    assert line.x == tuple(range(8))  # of the last percentile one run knows nothing
+
+
+def test_bars_of_two_windows_look_different(found: dict[str, Finding]) -> None:
+    for plot in plots(found["hit"]):
+        assert [(line.name, line.look, line.style) for line in plot.lines] == [
+            ("IW 3", 0, "bars"), ("IW 10", 1, "bars")]
 
 
 def test_a_window_keeps_its_colour_in_the_mix(found: dict[str, Finding]) -> None:

@@ -54,7 +54,7 @@ def test_a_response_is_counted_with_all_its_headers() -> None:
     assert wire_bytes(1) == 38 + 1 + 66 + 74 + 2 * 66
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])
 def test_every_load_scenario_expands_and_offers_what_it_says(file: ScenarioFile) -> None:
     made_ready = study(file)
     trials = made_ready.trials
