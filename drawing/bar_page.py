@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from drawing import bars, style
 from lab.core.charts import BarPage
 
-AXES_INCHES, ROW_INCHES, BELOW_INCHES = 2.15, 3.0, 0.52
+AXES_INCHES, ROW_INCHES, BELOW_INCHES = 2.15, 2.95, 0.52
 
 
 def draw(chart: BarPage) -> Figure:
@@ -15,5 +15,5 @@ def draw(chart: BarPage) -> Figure:
     frame = style.frame(chart, ROW_INCHES * len(chart.charts), bars.legend_of(chart.charts))
     for row, each in enumerate(reversed(chart.charts)):
         left = bars.draw_pair(frame, each, ROW_INCHES * row + BELOW_INCHES, AXES_INCHES)
-        style.write(left, (len(each.bars) - 1) / 2, -0.38, each.axis, size=style.MEDIUM)
+        left.set_xlabel(style.literal(each.axis))
     return frame.figure

@@ -21,7 +21,8 @@ from lab.core.charts import Bar, BarChart
 from lab.core.words import short
 
 BAR_WIDTH = 0.36  # of the distance between buckets
-LEFT_INCHES, RIGHT_INCHES = 0.82, 0.82  # for ticks and names of the two axes
+LEFT_INCHES, RIGHT_INCHES = 0.82, 0.72  # for ticks and names of the two axes
+NAME_INCHES, RIGHT_NAME_INCHES = 0.53, 0.38
 AXES_INCHES, BELOW_INCHES = 3.22, 0.8
 ABOVE_INCHES, BARE_INCHES = 0.42, 0.12  # over the axes, with words there and without
 
@@ -65,7 +66,6 @@ def draw_pair(frame: style.Frame, chart: BarChart, low: float, height: float) ->
     _draw_published(left, -BAR_WIDTH / 2, "o", [bar.published for bar in chart.bars])
     _draw_published(right, BAR_WIDTH / 2, "D", [bar.published_percent for bar in chart.bars])
     set_buckets(left, [bar.label for bar in chart.bars])
-    left.tick_params(axis="x", top=True)
     for place, bar in enumerate(chart.bars):
         if bar.share_percent is not None:
             style.write(left, place, 0.085, f"{bar.share_percent:.2f} %")
@@ -93,7 +93,8 @@ def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
     """The axis along x, wide enough that a few bars are not broad blocks."""
     margin = max(0.5, (5 - len(labels)) / 2)
     axes.set_xlim(-margin, len(labels) - 1 + margin)
-    style.name_ticks(axes, list(enumerate(labels)), style.MEDIUM)
+    style.name_ticks(axes, list(enumerate(labels)))
+    axes.tick_params(axis="x", labelsize=style.MEDIUM)
 
 
 # The absolute axis -------------------------------------------------------------------
@@ -141,10 +142,9 @@ def _set_absolute_axis(axes: Axes, scale: Scale, unit: str) -> None:
             axes.set_yscale("log")
     axes.set_ylim(*ends)
     style.fix_ticks(axes.yaxis, ticks, ends)
-    style.ground(axes, "y", style.MEDIUM)
-    axes.set_ylabel(style.literal(f"Absolute improvement ({unit})"), color=style.BLUE_TEXT,
-                    fontsize=style.MEDIUM)
-    axes.tick_params(axis="y", colors=style.BLUE_TEXT)
+    axes.grid(axis="y")
+    axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
+    style.name_y(axes, f"Absolute improvement ({unit})", NAME_INCHES, colour=style.BLUE_TEXT)
 
 
 def _zero_height(axes: Axes, scale: Scale) -> float:
@@ -166,9 +166,9 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float, least: float
     low = -high * zero / (1 - zero)
     axes.set_ylim(low, high)
     style.fix_ticks(axes.yaxis, style.even_ticks(low, high), (low, high))
-    axes.set_ylabel("Improvement (% of the baseline)", color=style.ORANGE_TEXT,
-                    fontsize=style.MEDIUM)
-    axes.tick_params(axis="y", colors=style.ORANGE_TEXT, labelsize=style.MEDIUM, length=3)
+    axes.tick_params(axis="y", colors=style.ORANGE_TEXT, labelsize=style.MEDIUM)
+    style.name_y(axes, "Improvement (% of the baseline)", RIGHT_NAME_INCHES,
+                 colour=style.ORANGE_TEXT, right=True)
 
 
 # Marks and words ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Shares over two quantities, by colour, both axes logarithmic; lines of equal product over them."""
+"""Shares over two quantities, as colours on logarithmic axes; lines of equal product over them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,15 @@ def draw(chart: GridChart) -> Figure:
         set_scale("log")
         set_ends(values[0], values[-1])
         style.fix_ticks(axis, style.decades(), (values[0], values[-1]))
-    axes.tick_params(labelsize=style.MEDIUM, colors=style.INK)
-    axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
-    axes.set_ylabel(style.literal(chart.y_label), fontsize=style.MEDIUM)
+    axes.set_xlabel(style.literal(chart.x_label))
+    style.name_y(axes, chart.y_label, 0.6)
     for product, label in chart.diagonals:
         _draw_diagonal(axes, chart, product, label)
     shades = frame.axes(LEFT_INCHES + AXES_INCHES[0] + 0.25, LOW_INCHES, SHADES_INCHES,
                         AXES_INCHES[1])
     frame.figure.colorbar(mesh, cax=shades)
     style.fix_ticks(shades.yaxis, style.decades(), shades.get_ylim())
-    shades.set_ylabel(style.literal(chart.colour_label), fontsize=style.MEDIUM)
-    shades.tick_params(labelsize=style.MEDIUM, colors=style.INK)
+    style.name_y(shades, chart.colour_label, 0.65, right=True)
     return frame.figure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -49,8 +48,7 @@ def draw(chart: LineChart) -> Figure:
             low -= above + height + under
             axes = frame.axes(left, low + under, width, height)
             _draw_plot(axes, plot, chart, height)
-            axes.set_title(style.literal("\n".join(title)), loc="left", fontsize=style.MEDIUM,
-                           color=style.INK, pad=5)
+            axes.set_title(style.literal("\n".join(title)))
     return frame.figure
 
 
@@ -78,18 +76,20 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     if plot.limit is not None:
         axes.axhline(plot.limit, color=style.ALARM, linewidth=0.8, linestyle="--")
     is_tall = height > TALL_INCHES
-    style.ground(axes, size=style.LEGEND if is_tall else style.SMALL)
+    axes.grid()
+    if not is_tall:
+        axes.tick_params(labelsize=style.SMALL)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    _set_x(axes, plot, style.LEGEND if is_tall else style.SMALL)
+    _set_x(axes, plot)
     _set_y(axes, plot, bool(bars))
     size = style.MEDIUM if is_tall else style.SMALL
     named = [part for line in plot.y_label.split("\n")
              for part in style.fitted(line, size, height)]
-    axes.set_xlabel(style.literal(plot.x_label), fontsize=style.MEDIUM)
+    axes.set_xlabel(style.literal(plot.x_label))
     axes.set_ylabel(style.literal("\n".join(named)), fontsize=size)
     if plot.legend:
-        axes.legend(loc="best", fontsize=style.LEGEND, framealpha=0.85, edgecolor="none")
+        axes.legend(loc="best")
 
 
 def _asides(plot: Plot) -> dict[int, float]:
@@ -100,11 +100,11 @@ def _asides(plot: Plot) -> dict[int, float]:
     return {look: (place - (len(looks) - 1) / 2) * ASIDE for place, look in enumerate(looks)}
 
 
-def _set_x(axes: Axes, plot: Plot, size: float) -> None:
+def _set_x(axes: Axes, plot: Plot) -> None:
     if plot.x_ends:
         axes.set_xlim(*plot.x_ends)
     if plot.ticks:
-        style.name_ticks(axes, plot.ticks, size)
+        style.name_ticks(axes, plot.ticks)
     elif plot.x_scale == "log":
         style.fix_ticks(axes.xaxis, style.decades(), axes.get_xlim())
     else:

@@ -30,6 +30,7 @@ FORMATS = ("png", "svg", "pdf")
 DPI = 150
 WIDTH_INCHES = 9.6  # of every figure, so that their words are of one size on a page
 SIDE_INCHES = 0.12  # left and right of what is written across
+X_NAME_INCHES = 0.27  # from the axes down to the name of the axis along x
 TINY, SMALL, MEDIUM, LARGE = 7.0, 7.5, 9.0, 12.0  # points
 LEGEND = 8.0
 
@@ -43,6 +44,14 @@ BLUE_TEXT, ORANGE_TEXT = "#005A8E", "#8F6200"
 # Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc says.
 GROUPS = ("agg", "axes", "figure", "font", "grid", "hatch", "image", "legend", "lines",
           "markers", "patch", "path", "pdf", "savefig", "svg", "text", "xtick", "ytick")
+OWN = {
+    "axes.axisbelow": True, "axes.labelcolor": INK, "axes.labelsize": MEDIUM,
+    "axes.titlecolor": INK, "axes.titlelocation": "left", "axes.titlepad": 4.0,
+    "axes.titlesize": MEDIUM, "grid.color": GROUND, "grid.linewidth": 0.6,
+    "legend.columnspacing": 1.6, "legend.edgecolor": "none", "legend.fontsize": LEGEND,
+    "legend.framealpha": 0.85, "legend.handletextpad": 0.5, "svg.hashsalt": "first-flight",
+    "text.color": INK, "xtick.color": INK, "xtick.labelsize": LEGEND, "xtick.major.size": 3.0,
+    "ytick.color": INK, "ytick.labelsize": LEGEND, "ytick.major.size": 3.0}
 # Dates would make two drawings of the same data differ.
 METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 PNG_COMPRESSION = 4  # of 9: as small as the default within a tenth, in half the time
@@ -53,7 +62,7 @@ def settings() -> AbstractContextManager[None]:
     plain = {key: value for key, value in matplotlib.rcParamsDefault.items()
              if key.partition(".")[0] in GROUPS}
     context: AbstractContextManager[None] = matplotlib.rc_context(
-        {**plain, "svg.hashsalt": "first-flight"})
+        {**plain, **OWN})
     return context
 
 
@@ -83,8 +92,10 @@ class Frame:
     def axes(self, left: float, low: float, width: float, height: float) -> Axes:
         """New axes; all in inches, from the lower left corner of the body."""
         across, up = self.figure.get_size_inches()
-        return self.figure.add_axes((left / across, (self.bottom + low) / up, width / across,
+        axes = self.figure.add_axes((left / across, (self.bottom + low) / up, width / across,
                                      height / up))
+        axes.xaxis.set_label_coords(0.5, -X_NAME_INCHES / height)
+        return axes
 
 
 def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> Frame:
@@ -112,8 +123,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
                    color=FAINT, ha="center", va="center")
     if labels:
         drawn.legend(handles, labels, loc="lower center", ncol=columns, frameon=False,
-                     bbox_to_anchor=(0.5, legend_low / height), borderaxespad=0.2, borderpad=0.2,
-                     fontsize=LEGEND, handletextpad=0.5, columnspacing=1.6)
+                     bbox_to_anchor=(0.5, legend_low / height), borderaxespad=0.2, borderpad=0.2)
     return Frame(drawn, bottom)
 
 
@@ -124,7 +134,7 @@ def _line_inches(size: float) -> float:
 def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHES,
            bold: bool = False) -> list[str]:
     """The text in lines that are no wider, by what letters take on average and some more."""
-    return textwrap.wrap(text, max(8, int(72 * inches / (size * (0.65 if bold else 0.55)))))
+    return textwrap.wrap(text, max(8, int(72 * inches / (size * (0.62 if bold else 0.55)))))
 
 
 def legend_columns(lengths: Sequence[int]) -> int:
@@ -145,11 +155,12 @@ def literal(text: str) -> str:
 
 # Axes --------------------------------------------------------------------------------
 
-def ground(axes: Axes, which: str = "both", size: float = LEGEND) -> None:
-    """A faint grid behind everything, ticks of one size and ink."""
-    axes.grid(axis=which, color=GROUND, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=size, length=3, colors=INK)
+def name_y(axes: Axes, name: str, inches: float, size: float = MEDIUM, colour: str = INK,
+           right: bool = False) -> None:
+    """The name of the axis along y, so far from the axes; matplotlib need not search a place."""
+    axes.set_ylabel(literal(name), fontsize=size, color=colour)
+    part = inches / (axes.get_position().width * WIDTH_INCHES)
+    axes.yaxis.set_label_coords(1 + part if right else -part, 0.5)
 
 
 def write(axes: Axes, place: float, inches: float, text: str, colour: str = INK,
@@ -161,11 +172,10 @@ def write(axes: Axes, place: float, inches: float, text: str, colour: str = INK,
               transform=axes.get_xaxis_transform())
 
 
-def name_ticks(axes: Axes, ticks: Sequence[tuple[float, str]], size: float = LEGEND) -> None:
+def name_ticks(axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
     """Ticks along x at these places, with these labels."""
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks([place for place, _ in ticks], [literal(label) for _, label in ticks],
-                    fontsize=size)
+    axes.set_xticks([place for place, _ in ticks], [literal(label) for _, label in ticks])
 
 
 def fix_ticks(axis: Any, values: Sequence[float], ends: Ends) -> None:
@@ -178,7 +188,8 @@ def fix_ticks(axis: Any, values: Sequence[float], ends: Ends) -> None:
 
 def plain_ticks(axis: Any, most: int, whole: bool = False) -> None:
     """So many ticks of matplotlib's own choice on an even axis; whole: at whole numbers only."""
-    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10], integer=whole))
+    steps = [1, 2, 3, 4, 5, 10] if whole else [1, 2, 5, 10]
+    axis.set_major_locator(MaxNLocator(most, steps=steps, integer=whole))
     _label_ticks(axis)
 
 

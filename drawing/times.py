@@ -55,10 +55,9 @@ def _set_time_axis(axes: Axes, times: Sequence[TimeBar], unit: str) -> None:
         bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None)
     axes.set_ylim(0, high)
     style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
-    style.ground(axes, "y", style.MEDIUM)
-    axes.set_ylabel(style.literal(f"Mean time ({unit})"), color=style.BLUE_TEXT,
-                    fontsize=style.MEDIUM)
-    axes.tick_params(axis="y", colors=style.BLUE_TEXT)
+    axes.grid(axis="y")
+    axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
+    style.name_y(axes, f"Mean time ({unit})", bars.NAME_INCHES, colour=style.BLUE_TEXT)
 
 
 def _write_values(axes: Axes, place: int, bar: TimeBar, unit: str) -> None:

@@ -23,8 +23,8 @@ DASHES = (0, (4, 2))
 MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
 ROW_INCHES, ABOVE_INCHES, BELOW_INCHES = 1.68, 0.3, 0.3  # of each row, its ticks included
 NAME_INCHES = 0.2  # of the time axis, under the last row
-LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.68, 0.72, 0.14
-RTT_INCHES = 0.42  # for the axis of the RTT
+LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.68, 0.72, 0.16
+Y_NAME_INCHES, RTT_INCHES = 0.46, 0.42  # from the axes to the names of those along y
 
 
 def draw(chart: TraceChart) -> Figure:
@@ -48,7 +48,7 @@ def draw(chart: TraceChart) -> Figure:
             if chart.rtt:
                 _rtt(right.twinx(), row, chart)
         flag = " (its verdict failed)" if row.flagged else ""
-        left.set_title(style.literal(row.title + flag), loc="left", fontsize=style.MEDIUM, pad=3,
+        left.set_title(style.literal(row.title + flag),
                        color=style.ALARM if row.flagged or row.absent else style.INK)
     return frame.figure
 
@@ -94,21 +94,22 @@ def _rtt(axes: Axes, row: TraceRow, chart: TraceChart) -> None:
               zorder=4)
     axes.set_ylim(0, 1.08 * max((value for each in chart.rows for _, value in each.rtt_ms),
                                 default=1.0))
-    _whole_axis(axes, "RTT (ms)")
-    axes.tick_params(labelsize=style.SMALL, length=3, colors=style.INK)
+    _whole_axis(axes, "RTT (ms)", right=True)
+    axes.tick_params(labelsize=style.SMALL)
 
 
-def _whole_axis(axes: Axes, name: str) -> None:
-    axes.set_ylabel(name, fontsize=style.SMALL)
+def _whole_axis(axes: Axes, name: str, right: bool = False) -> None:
+    style.name_y(axes, name, RTT_INCHES if right else Y_NAME_INCHES, style.SMALL, right=right)
     style.plain_ticks(axes.yaxis, 4, whole=True)
 
 
 def _time_axis(axes: Axes, chart: TraceChart, last: bool) -> None:
     axes.set_xlim(chart.from_s, chart.to_s)
     style.plain_ticks(axes.xaxis, 8)
-    style.ground(axes, size=style.SMALL)
+    axes.grid()
+    axes.tick_params(labelsize=style.SMALL)
     if last:
-        axes.set_xlabel("seconds after the request", fontsize=style.MEDIUM)
+        axes.set_xlabel("seconds after the request")
 
 
 def _say_absent(left: Axes, right: Axes, why: str, width: float) -> None:
