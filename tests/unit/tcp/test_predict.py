@@ -1,0 +1,122 @@
+"""The model: the stepped course against the paper's closed form, and by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from lab.tcp.packets import MSS
+from lab.tcp.predict import Transfer, predict
+
+WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2
+# Round trips with an acknowledgement for every segment, by segments and window.
+ROUNDS = {3: (1, 1, 1, 1, 1, 1), 4: (2, 1, 1, 1, 1, 1), 7: (2, 2, 1, 1, 1, 1),
+          10: (3, 2, 1, 1, 1, 1), 15: (3, 2, 2, 1, 1, 1), 30: (4, 3, 2, 2, 2, 1),
+          50: (5, 4, 3, 3, 2, 2), 100: (6, 5, 4, 3, 3, 2)}
+BASE = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=3, initrwnd=27,
+                response_bytes=9060, request_bytes=95)
+
+
+def unlimited(segments: int, initcwnd: int) -> Transfer:
+    return replace(BASE, bandwidth_kbps=math.inf, uplink_kbps=math.inf, initcwnd=initcwnd,
+                   initrwnd=100, response_bytes=segments * MSS)
+
+
+def rounds(segments: int, initcwnd: int) -> int:
+    """Round trips by the paper's equation 1: ⌈log_γ(S(γ−1)/IW + 1)⌉ with γ = 2.
+
+    A window doubles in a round trip where every segment is acknowledged.
+    """
+    # A window that fits exactly must not need one round more by rounding.
+    return max(1, math.ceil(math.log2(segments / initcwnd + 1) - 1e-9))
+
+
+@pytest.mark.parametrize("segments", ROUNDS)
+def test_rounds_with_quick_acknowledgements(segments: int) -> None:
+    assert tuple(rounds(segments, window) for window in WINDOWS) == ROUNDS[segments]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("segments", ROUNDS)
+def test_unlimited_bandwidth_leaves_the_rounds(segments: int, window: int) -> None:
+    prediction = predict(unlimited(segments, window))
+    expected = rounds(segments, window)
+    if (segments, window) == (100, 42):
+        expected += 1  # 58 segments are more than the receive window has grown to
+    assert prediction.latency_ms == expected * 100
+    assert prediction.connect_ms == 100 and prediction.first_byte_ms == 200
+    assert prediction.total_ms == (1 + expected) * 100
+    assert prediction.first_flight == min(window, segments)
+    assert prediction.slow_start_end == 0
+
+
+def test_one_segment_by_hand() -> None:
+    """Handshake, request, acknowledgement and segment, each store and forward."""
+    one = replace(BASE, response_bytes=500, bandwidth_kbps=800, uplink_kbps=80)
+    up, down = 0.1, 0.01  # ms a byte
+    connect = 100 + 74 * (up + down)
+    request = connect + 50 + (66 + 66 + 95) * up
+    first_byte = request + 50 + (66 + 66 + 500) * down
+    prediction = predict(one)
+    assert prediction.connect_ms == pytest.approx(connect, abs=1e-5)
+    assert prediction.first_byte_ms == pytest.approx(first_byte, abs=1e-5)
+    assert prediction.total_ms == prediction.first_byte_ms
+    assert prediction.latency_ms == pytest.approx(first_byte - request + 50 + 66 * up, abs=1e-5)
+
+
+def test_a_slow_link_is_never_idle() -> None:
+    """Where the link sets the pace, the window makes no difference to the total."""
+    slow = replace(BASE, rtt_ms=20, bandwidth_kbps=256, uplink_kbps=256)
+    totals = {predict(replace(slow, initcwnd=window)).total_ms for window in (3, 6, 10)}
+    assert len(totals) == 1
+    sending_ms = (9060 + 7 * 66) * 8 / 256
+    first_byte_ms = predict(slow).first_byte_ms
+    assert totals.pop() == pytest.approx(first_byte_ms + sending_ms - 1514 * 8 / 256, abs=1e-3)
+
+
+def test_windows_help_up_to_the_response() -> None:
+    totals = [predict(replace(BASE, initcwnd=window)).total_ms for window in range(1, 12)]
+    assert totals == sorted(totals, reverse=True)
+    assert totals[6] == totals[-1]  # seven segments
+
+
+def test_the_receive_window_limits_the_first_flight() -> None:
+    wide = replace(BASE, initcwnd=42, response_bytes=60_000)
+    flights = [predict(replace(wide, initrwnd=segments)).first_flight
+               for segments in (4, 10, 27, 44)]
+    # A window of 10 · 1460 bytes has room for ten segments of 1448 and a short one.
+    assert flights == [4, 11, 27, 42]
+
+
+def test_hystart_ends_slow_start_from_16_segments_on() -> None:
+    long = replace(BASE, bandwidth_kbps=5000, uplink_kbps=5000, initcwnd=16, rtt_ms=70,
+                   response_bytes=300_000, initrwnd=44)
+    assert predict(long).slow_start_end >= 16
+    assert predict(replace(long, congestion_control="reno")).slow_start_end == 0
+    assert predict(replace(long, response_bytes=9060, initcwnd=10)).slow_start_end == 0
+
+
+def test_a_pause_of_the_back_end_delays_the_rest() -> None:
+    paused = replace(BASE, initcwnd=10, burst_bytes=4300, gap_ms=300)
+    late, at_once = predict(paused), predict(replace(BASE, initcwnd=10))
+    assert late.first_byte_ms == at_once.first_byte_ms
+    assert late.latency_ms > 300 + 100
+    # Meanwhile the acknowledgements of the burst have made IW 3 as good as IW 10.
+    assert predict(replace(paused, initcwnd=3)).latency_ms == late.latency_ms
+
+
+def test_a_later_response_finds_the_window_grown() -> None:
+    later = replace(BASE, earlier_bytes=20_000, earlier_request_bytes=96)
+    prediction = predict(later)
+    assert prediction.connect_ms == 0 and prediction.started_ms > 300
+    assert prediction.latency_ms < predict(BASE).latency_ms - 70
+    assert prediction.first_flight == 3  # the connection's
+
+
+def test_the_peak_of_the_queue() -> None:
+    # Seven segments behind the acknowledgement of the request, and the FIN.
+    assert predict(replace(BASE, initcwnd=10, bandwidth_kbps=100)).peak_queue == 9
+    assert predict(replace(BASE, initcwnd=3, bandwidth_kbps=100)).peak_queue < 9
+    assert predict(replace(BASE, initcwnd=10, bandwidth_kbps=math.inf)).peak_queue == 1
