@@ -19,8 +19,8 @@ STYLES = ("-", "-", "-", "--", "--", ":", ":")
 ORDERED = ("#BBBBBB", style.SKY, "#44AA99", "#CC6677", style.BLUE, "#332288", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FIRST_BARS = "#999999"  # of what others are compared with
+UNNAMED = "_nolegend_"  # matplotlib's word for a line that its legend leaves out
 BARS_WIDTH = 0.76  # of the distance between ticks, all series together
-ASIDE = 0.05  # of it: intervals beside each other, not on each other
 
 LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # beside the axes of each column
 ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
@@ -65,12 +65,12 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     axes.set_xscale(plot.x_scale)
     if plot.y_scale == "symlog":
         axes.set_yscale("symlog", linthresh=1)
-    aside, bars = _asides(plot), [line for line in plot.lines if line.style == "bars"]
+    bars = [line for line in plot.lines if line.style == "bars"]
     for line in plot.lines:
         if line.style == "bars":
             _draw_bars(axes, line, bars.index(line), len(bars), chart)
         else:
-            _draw_line(axes, line, aside.get(line.look, 0.0), chart)
+            _draw_line(axes, line, chart)
     if plot.zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
@@ -90,14 +90,6 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     axes.set_ylabel(style.literal("\n".join(named)), fontsize=size)
     if plot.legend:
         axes.legend(loc="best")
-
-
-def _asides(plot: Plot) -> dict[int, float]:
-    """By look: how far beside its ticks a line stands, where lines with intervals share them."""
-    if not plot.ticks or plot.x_scale == "log":
-        return {}
-    looks = sorted({line.look for line in plot.lines if line.ends and line.style == "line"})
-    return {look: (place - (len(looks) - 1) / 2) * ASIDE for place, look in enumerate(looks)}
 
 
 def _set_x(axes: Axes, plot: Plot) -> None:
@@ -154,14 +146,12 @@ def _handle(line: Line, chart: LineChart) -> Artist:
     return Line2D([], [], **_look(line, chart), label=line.name)
 
 
-def _draw_line(axes: Axes, line: Line, aside: float, chart: LineChart) -> None:
+def _draw_line(axes: Axes, line: Line, chart: LineChart) -> None:
     """Values, joined, and their intervals."""
-    places = [x + aside for x in line.x] if line.style != "published" else line.x
-    axes.plot(places, line.y, **_look(line, chart), label=style.literal(line.name) or "_nolegend_")
-    if line.style != "faint":
-        for place, ends in zip(places, line.ends):
-            if ends is not None:
-                axes.plot([place, place], ends, color=_colour(line, chart), linewidth=1.0)
+    axes.plot(line.x, line.y, **_look(line, chart), label=style.literal(line.name) or UNNAMED)
+    for x, ends in zip(line.x, line.ends):
+        if ends is not None:
+            axes.plot([x, x], ends, color=_colour(line, chart), linewidth=1.0)
 
 
 def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> None:
@@ -169,6 +159,6 @@ def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart)
     width = BARS_WIDTH / count
     places = [x + (place - (count - 1) / 2) * width for x in line.x]
     axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart),
-             label=style.literal(line.name) or "_nolegend_")
+             label=style.literal(line.name) or UNNAMED)
     for x, ends in zip(places, line.ends):
         style.whisker(axes, x, ends)
