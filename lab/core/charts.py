@@ -71,7 +71,8 @@ class Bar:
 class BarChart(Chart):
     """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
 
-    axis: of the buckets. publisher: in the legend, "published in the paper".
+    axis: of the buckets. publisher: behind "published" in the legend, such as
+    "in the paper".
     percent_note: behind the published percentages there. even_scale: the left
     axis is linear, for differences around zero.
     """
@@ -169,7 +170,7 @@ class LineChart(Chart):
     """Plots in columns, each column's under each other.
 
     widths: of the columns, in proportion; () for even. height_inches: of the
-    tallest column. legend: one for all plots, of the first one's lines.
+    columns, with the labels of their axes. legend: one for all plots, of the first one's lines.
     palette: "distinct" colours, or "ordered" ones from light to dark.
     """
 
@@ -177,7 +178,7 @@ class LineChart(Chart):
 
     columns: tuple[tuple[Plot, ...], ...] = ()
     widths: tuple[float, ...] = ()
-    height_inches: float = 5.6
+    height_inches: float = 4.8
     legend: bool = False
     palette: Literal["distinct", "ordered"] = "distinct"
 

@@ -1,0 +1,199 @@
+"""Grouped bars a bucket, like the paper's Figure 5: the absolute at the left, percent at the right.
+
+The absolute axis is logarithmic where all values are positive, else it passes
+zero, so that nothing is hidden; both zeros stand at one height.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from drawing import style
+from lab.core.charts import Bar, BarChart
+from lab.core.words import short
+
+BAR_WIDTH = 0.36  # of the distance between buckets
+LEFT_INCHES, RIGHT_INCHES = 0.82, 0.72  # for ticks and names of the two axes
+NAME_INCHES, RIGHT_NAME_INCHES = 0.53, 0.38
+AXES_INCHES, BELOW_INCHES = 3.22, 0.8
+ABOVE_INCHES, BARE_INCHES = 0.42, 0.12  # over the axes, with words there and without
+
+
+def draw(chart: BarChart) -> Figure:
+    """One chart: below each bucket its two values and n, above it the share of responses."""
+    more = 0.14 if any(bar.left_out for bar in chart.bars) else 0.0
+    above = ABOVE_INCHES if any(bar.share_percent is not None or any(bar.above)
+                                for bar in chart.bars) else BARE_INCHES
+    frame = style.frame(chart, above + AXES_INCHES + BELOW_INCHES + more, legend_of([chart]))
+    left = draw_pair(frame, chart, BELOW_INCHES + more, AXES_INCHES)
+    for place, bar in enumerate(chart.bars):
+        _write_values(left, place, bar, chart.unit)
+    style.write(left, (len(chart.bars) - 1) / 2, -0.69 - more, chart.axis, size=style.MEDIUM)
+    if any(bar.share_percent is not None for bar in chart.bars):
+        style.write(left, (len(chart.bars) - 1) / 2, 0.235, "share of the paper's responses",
+                    style.FAINT)
+    return frame.figure
+
+
+def draw_pair(frame: style.Frame, chart: BarChart, low: float, height: float) -> Axes:
+    """The two axes with their bars, intervals and published values; returns the left one.
+
+    low, height: in inches of the frame's body.
+    """
+    left = frame.axes(LEFT_INCHES, low, style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, height)
+    right = left.twinx()
+    scale = scale_of(chart.bars, chart.even_scale)
+    _set_absolute_axis(left, scale, chart.unit)
+    _set_percent_axis(right, chart.bars, _zero_height(left, scale),
+                      least=0.5 if scale.even else 5.0)
+    for place, bar in enumerate(chart.bars):
+        style.whisker(left, place - BAR_WIDTH / 2, bar.absolute.interval)
+        style.whisker(right, place + BAR_WIDTH / 2, bar.percent.interval)
+    places = range(len(chart.bars))
+    left.bar([place - BAR_WIDTH / 2 for place in places],
+             [bar.absolute.value - scale.bottom for bar in chart.bars], BAR_WIDTH,
+             bottom=scale.bottom, color=style.BLUE)
+    right.bar([place + BAR_WIDTH / 2 for place in places],
+              [bar.percent.value for bar in chart.bars], BAR_WIDTH, color=style.ORANGE)
+    _draw_published(left, -BAR_WIDTH / 2, "o", [bar.published for bar in chart.bars])
+    _draw_published(right, BAR_WIDTH / 2, "D", [bar.published_percent for bar in chart.bars])
+    set_buckets(left, [bar.label for bar in chart.bars])
+    for place, bar in enumerate(chart.bars):
+        if bar.share_percent is not None:
+            style.write(left, place, 0.085, f"{bar.share_percent:.2f} %")
+    return left
+
+
+def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
+    """What the charts hold; their publisher and unit are those of the first."""
+    bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
+    handles: list[Artist] = [
+        Patch(color=style.BLUE, label=f"measured here, {first.unit} (left axis)"),
+        Patch(color=style.ORANGE, label="measured here, % (right axis)")]
+    if any(bar.published is not None for bar in bars):
+        handles.append(Line2D([], [], **style.published("o"),
+                              label=f"published {first.publisher}, {first.unit}"))
+    if any(bar.published_percent is not None for bar in bars):
+        handles.append(Line2D([], [], **style.published("D"),
+                              label=f"published {first.publisher}, %{first.percent_note}"))
+    if any(style.is_wide(bar.absolute.interval) for bar in bars):
+        handles.append(Line2D([], [], color=style.INK, marker="|", label="95 % interval"))
+    return handles
+
+
+def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
+    """The axis along x, wide enough that a few bars are not broad blocks."""
+    margin = max(0.5, (5 - len(labels)) / 2)
+    axes.set_xlim(-margin, len(labels) - 1 + margin)
+    style.name_ticks(axes, list(enumerate(labels)))
+    axes.tick_params(axis="x", labelsize=style.MEDIUM)
+
+
+# The absolute axis -------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Scale:
+    """The left axis: logarithmic; or passing zero and linear up to ±1; or even all over."""
+
+    low: float
+    high: float
+    passes_zero: bool
+    even: bool = False
+
+    @property
+    def bottom(self) -> float:
+        """Where bars begin."""
+        return 0.0 if self.passes_zero else self.low
+
+
+def scale_of(bars: Sequence[Bar], even: bool = False) -> Scale:
+    """The scale on which all values, intervals and published ones have a place."""
+    values = [value for bar in bars for value in (
+        bar.absolute.value, bar.published, *(bar.absolute.interval or ())) if value is not None]
+    low, high = min(values), max(values)
+    if even:
+        room = 0.12 * max(max(high, 0.0) - min(low, 0.0), 1.0)
+        return Scale(min(low, 0.0) - room, max(high, 0.0) + room, True, even=True)
+    if low >= 0.1:
+        # From 1 like the paper, or less: the shortest bar keeps a visible height.
+        return Scale(min(10.0 ** math.floor(math.log10(low * 0.7)), 1.0), high * 1.6, False)
+    return Scale(min(low * 1.6, -0.25), max(high * 1.6, 10.0), True)
+
+
+def _set_absolute_axis(axes: Axes, scale: Scale, unit: str) -> None:
+    ends = scale.low, scale.high
+    if scale.passes_zero:
+        axes.axhline(0, color=style.INK, linewidth=0.8)
+    if scale.even:
+        ticks = style.even_ticks(*ends)
+    else:
+        ticks = style.decades(scale.passes_zero)
+        if scale.passes_zero:
+            axes.set_yscale("symlog", linthresh=1, linscale=0.9)  # 0 to 1 as long as 1 to 10
+        else:
+            axes.set_yscale("log")
+    axes.set_ylim(*ends)
+    style.fix_ticks(axes.yaxis, ticks, ends)
+    axes.grid(axis="y")
+    axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
+    style.name_y(axes, f"Absolute improvement ({unit})", NAME_INCHES, colour=style.BLUE_TEXT)
+
+
+def _zero_height(axes: Axes, scale: Scale) -> float:
+    """Where bars begin, as a part of the height of the axes."""
+    if not scale.passes_zero:
+        return 0.0
+    low, zero, high = axes.yaxis.get_transform().transform([scale.low, 0.0, scale.high])
+    return float((zero - low) / (high - low))
+
+
+def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float, least: float) -> None:
+    """The right axis, its zero at the height of the left one's; `least` fits above it."""
+    values = [value for bar in bars for value in (
+        bar.percent.value, bar.published_percent, *(bar.percent.interval or ()))
+        if value is not None]
+    high = 1.12 * max(*values, least)
+    if zero > 0:
+        high = max(high, -1.12 * min(values) * (1 - zero) / zero)
+    low = -high * zero / (1 - zero)
+    axes.set_ylim(low, high)
+    style.fix_ticks(axes.yaxis, style.even_ticks(low, high), (low, high))
+    axes.tick_params(axis="y", colors=style.ORANGE_TEXT, labelsize=style.MEDIUM)
+    style.name_y(axes, "Improvement (% of the baseline)", RIGHT_NAME_INCHES,
+                 colour=style.ORANGE_TEXT, right=True)
+
+
+# Marks and words ---------------------------------------------------------------------
+
+def _draw_published(axes: Axes, aside: float, marker: str,
+                    values: Sequence[float | None]) -> None:
+    """Open markers, each over its bar."""
+    known = [(place + aside, value) for place, value in enumerate(values) if value is not None]
+    if known:
+        axes.plot(*zip(*known), **style.published(marker))
+
+
+def _write_values(axes: Axes, place: int, bar: Bar, unit: str) -> None:
+    """Below: the two values, n and what is left out. Above: two lines, if there are."""
+    style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}",
+                style.BLUE_TEXT, "right", style.TINY)
+    style.write(axes, place + 0.03, -0.29, f"{short(bar.percent.value)} %", style.ORANGE_TEXT,
+                "left", style.TINY)
+    write_counts(axes, place, bar.n, bar.left_out)
+    for text, inches, colour in zip(bar.above, (0.21, 0.085), (style.INK, style.FAINT)):
+        if text:
+            style.write(axes, place, inches, text, colour)
+
+
+def write_counts(axes: Axes, place: int, n: int, left_out: int) -> None:
+    style.write(axes, place, -0.45, f"n = {n}", style.FAINT)
+    if left_out:
+        style.write(axes, place, -0.6, f"{left_out} left out", style.ALARM)

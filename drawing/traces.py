@@ -1,0 +1,151 @@
+"""Connections over time: what was sent and acknowledged beside the window, a row for each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import NullLocator
+
+from drawing import style
+from lab.core.charts import Ends, Points, TraceChart, TraceRow
+
+# Data and window, acknowledgements and ssthresh, in flight, sent again.
+DATA, ACKED, FLIGHT, AGAIN = style.BLUE, style.GREEN, style.ORANGE, style.ALARM
+DASHES = (0, (4, 2))
+MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
+ROW_INCHES, ABOVE_INCHES, BELOW_INCHES = 1.68, 0.3, 0.3  # of each row, its ticks included
+NAME_INCHES = 0.2  # of the time axis, under the last row
+LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.68, 0.72, 0.16
+Y_NAME_INCHES, RTT_INCHES = 0.46, 0.42  # from the axes to the names of those along y
+
+
+def draw(chart: TraceChart) -> Figure:
+    rows = len(chart.rows)
+    frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of(chart))
+    width = (style.WIDTH_INCHES - LEFT_INCHES - MIDDLE_INCHES - RIGHT_INCHES) / 2
+    height = ROW_INCHES - ABOVE_INCHES - BELOW_INCHES
+    ends = _sequence_ends(chart)
+    for number, row in enumerate(chart.rows):
+        low = ROW_INCHES * (rows - 1 - number) + NAME_INCHES + BELOW_INCHES
+        left = frame.axes(LEFT_INCHES, low, width, height)
+        right = frame.axes(LEFT_INCHES + width + MIDDLE_INCHES, low,
+                           width - (RTT_INCHES if chart.rtt else 0.0), height)
+        for axes in (left, right):
+            _time_axis(axes, chart, number == rows - 1)
+        if row.absent:
+            _say_absent(left, right, row.absent, width)
+        else:
+            _sequence(left, row, ends)
+            _window(right, row)
+            if chart.rtt:
+                _rtt(right.twinx(), row, chart)
+        flag = " (its verdict failed)" if row.flagged else ""
+        left.set_title(style.literal(row.title + flag),
+                       color=style.ALARM if row.flagged or row.absent else style.INK)
+    return frame.figure
+
+
+def _sequence_ends(chart: TraceChart) -> Ends:
+    """The segments that any row shows; the top of each window's axis is its own."""
+    shown = [value for row in chart.rows for time_s, value in (*row.sent, *row.acked[1:])
+             if chart.from_s <= time_s <= chart.to_s]
+    return min(shown, default=0.0), max(shown, default=1.0)
+
+
+def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
+    axes.plot(*_columns(row.sent), ".", color=DATA, markersize=2.2, zorder=3)
+    axes.step(*_columns(row.acked), where="post", color=ACKED, linewidth=0.9, zorder=2)
+    if row.again:
+        axes.plot(*_columns(row.again), **_again())
+    room = 0.06 * max(ends[1] - ends[0], 1)
+    axes.set_ylim(max(ends[0] - room, 0), ends[1] + room)
+    _whole_axis(axes, "segment")
+
+
+def _window(axes: Axes, row: TraceRow) -> None:
+    axes.fill_between(*_columns(row.in_flight), step="post", color=FLIGHT, alpha=0.55,
+                      linewidth=0, zorder=1)
+    axes.step(*_columns(row.window), where="post", color=DATA, linewidth=1.2, zorder=3)
+    if row.ssthresh:
+        axes.step(*_columns(row.ssthresh), where="post", color=ACKED, linewidth=1.0,
+                  linestyle=DASHES, zorder=2)
+    used, largest = (max((value for _, value in points), default=1.0)
+                     for points in (row.in_flight, row.window))
+    top = 1.08 * min(largest, MOST_ABOVE * max(used, 4))
+    axes.set_ylim(0, top)
+    if largest > top:
+        axes.text(0.985, 0.9, f"up to {style.tick_label(largest)}", transform=axes.transAxes,
+                  ha="right", va="top", fontsize=style.SMALL, color=DATA,
+                  bbox={"facecolor": "white", "linewidth": 0, "pad": 1}, zorder=5)
+    _whole_axis(axes, "segments")
+
+
+def _rtt(axes: Axes, row: TraceRow, chart: TraceChart) -> None:
+    """The smoothed RTT on an axis of its own, the same in all rows."""
+    axes.step(*_columns(row.rtt_ms), where="post", color=style.INK, linewidth=1.1, linestyle=":",
+              zorder=4)
+    axes.set_ylim(0, 1.08 * max((value for each in chart.rows for _, value in each.rtt_ms),
+                                default=1.0))
+    _whole_axis(axes, "RTT (ms)", right=True)
+    axes.tick_params(labelsize=style.SMALL)
+
+
+def _whole_axis(axes: Axes, name: str, right: bool = False) -> None:
+    style.name_y(axes, name, RTT_INCHES if right else Y_NAME_INCHES, style.SMALL, right=right)
+    style.plain_ticks(axes.yaxis, 4, whole=True)
+
+
+def _time_axis(axes: Axes, chart: TraceChart, last: bool) -> None:
+    axes.set_xlim(chart.from_s, chart.to_s)
+    style.plain_ticks(axes.xaxis, 8)
+    axes.grid()
+    axes.tick_params(labelsize=style.SMALL)
+    if last:
+        axes.set_xlabel("seconds after the request")
+
+
+def _say_absent(left: Axes, right: Axes, why: str, width: float) -> None:
+    lines = style.fitted(why, style.SMALL, 0.96 * width)
+    left.text(0.02, 0.5, style.literal("\n".join(lines)), transform=left.transAxes,
+              fontsize=style.SMALL, color=style.ALARM, va="center")
+    for axes in (left, right):
+        axes.yaxis.set_major_locator(NullLocator())
+
+
+def _columns(points: Points) -> tuple[Sequence[float], Sequence[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+@functools.lru_cache(maxsize=1)
+def _letter() -> Path:
+    """An R, as in the papers' time–sequence plots; its middle is the point."""
+    letter = TextPath((0, 0), "R", size=10, prop=FontProperties(weight="bold"))
+    box = letter.get_extents()
+    return Path(letter.vertices - [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2], letter.codes)
+
+
+def _again() -> dict[str, object]:
+    return {"linestyle": "none", "marker": _letter(), "markersize": 6.0, "color": AGAIN,
+            "markeredgewidth": 0, "zorder": 4}
+
+
+def _legend_of(chart: TraceChart) -> list[Artist]:
+    handles: list[Artist] = [
+        Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
+        Line2D([], [], **_again(), label="sent again"),
+        Line2D([], [], color=ACKED, label="acknowledged"),
+        Line2D([], [], color=DATA, linewidth=1.6, label="congestion window"),
+        Line2D([], [], color=ACKED, linestyle=DASHES, label="ssthresh, if finite"),
+        Line2D([], [], color=FLIGHT, linewidth=5, alpha=0.55, label="in flight")]
+    if chart.rtt:
+        handles.append(Line2D([], [], color=style.INK, linestyle=":",
+                              label="smoothed RTT (right)"))
+    return handles
