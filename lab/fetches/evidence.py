@@ -161,7 +161,7 @@ class Evidence:
                 or self.prediction.peak_queue > self.trial.queue_packets)
 
     def against(self, prediction: Prediction) -> list[Compared]:
-        """Total time and latency against the model; none where it does not know all that happened."""
+        """Total time and latency against the model; none where it does not know all of it."""
         if (self.tolerances.model_ms is None or not self._is_modelled
                 or self.wire.lost_to_client or self.wire.lost_to_server
                 or self.wire.retransmissions):

@@ -49,5 +49,5 @@ def study(*rtts_ms: float, text: str = "# A claim.", name: str = "small") -> Any
 
 
 def record(rtt_ms: float = 20.0, **values: Any) -> Record:
-    return Record(Trial("small", rtt_ms, 1), **{"ok": True, "verdict": PASS, "total_ms": 1.5,
-                                                **values})
+    said: dict[str, Any] = {"ok": True, "verdict": PASS, "total_ms": 1.5, **values}
+    return Record(Trial("small", rtt_ms, 1), **said)

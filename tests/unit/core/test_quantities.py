@@ -11,7 +11,7 @@ from lab.core.errors import UsageError
 from lab.core.quantities import FLAGS, QUANTITIES, Quantity, quantity
 
 
-@pytest.mark.parametrize("known", QUANTITIES.values(), ids=lambda known: known.name)
+@pytest.mark.parametrize("known", QUANTITIES.values(), ids=QUANTITIES)
 def test_limits_themselves_are_allowed_and_nothing_beyond(known: Quantity) -> None:
     for end, sign in ((known.lowest, -1), (known.highest, 1)):
         if math.isfinite(end):

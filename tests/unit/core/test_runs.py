@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_what_is_missing_is_resumed(tmp_path: Path) -> None:
     (study(10, 30), "uml", 1, False), (study(10), "uml", 1, False),
     (study(10, 20, text="# Other."), "uml", 1, False), (study(10, 20), "host", 1, False),
     (study(10, 20), "uml", 2, False), (study(10, 20), "uml", 1, True)])
-def test_only_the_same_request_resumes(tmp_path: Path, asked: runs.Study, engine: str, seed: int,
+def test_only_the_same_request_resumes(tmp_path: Path, asked: Any, engine: str, seed: int,
                                        fresh: bool) -> None:
     folder = interrupted(tmp_path, 10, 20)
     run = open_run(tmp_path, asked, engine, seed, fresh)

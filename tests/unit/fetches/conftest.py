@@ -1,4 +1,4 @@
-"""What these tests share: the scenario zhao2019, and a run of it as it was measured in the guest."""
+"""What these tests share: the scenario zhao2019, and a run of it measured in the guest."""
 
 from __future__ import annotations
 

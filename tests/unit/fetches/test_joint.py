@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core.curves import network_curve
+from lab.core.curves import Numbers, network_curve
 from lab.core.errors import UsageError
 from lab.core.published import PublishedBucket
 from lab.fetches import draws, joint
@@ -87,7 +87,7 @@ def test_a_bucket_without_networks_is_named(average: Joint) -> None:
                   network_curve("bandwidth_kbps", "AvgDC"))
 
 
-def even(average: Joint) -> joint.Numbers:
+def even(average: Joint) -> Numbers:
     return numpy.ones_like(average.share)
 
 

@@ -146,7 +146,8 @@ def test_shares_and_response_sizes_of_any_quantity_are_read(tmp_path: Path) -> N
 
 
 def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
-    figure = small(tmp_path, ("[[sweep]]", '[[sweep]]\nname = "one"\npairs = [[20, 56]]\n[[sweep]]'),
+    one = '[[sweep]]\nname = "one"\npairs = [[20, 56]]\n'
+    figure = small(tmp_path, ("[[sweep]]", f"{one}[[sweep]]"),
                    ('kind = "improvement"\nsweep = "grid"\nby = "rtt_ms"\n'
                     'weights = "bandwidth_kbps"',
                     'kind = "window_sweep"\nsweep = "one"\nby = "initcwnd"\nalso = ["ccdf"]')

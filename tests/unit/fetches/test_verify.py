@@ -72,7 +72,7 @@ REFUSED: dict[str, Callable[[Stored], Stored]] = {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
 def test_every_check_refuses_something(good: Stored, check: checks.Check) -> None:
     """A check that is not listed above fails here."""
     passed, refused = good.judge(), REFUSED[check.name](good).judge()
