@@ -12,8 +12,8 @@ curl's: connect_ms to the end of the handshake, first_byte_ms to the first byte
 of the response, total_ms to its last. The program "libcurl" is curl's library
 inside this process (pycurl): the same transfer without the process, for many
 thousands of them. With "think_s", a number for each URL, it waits that long
-before each, and with "window_bytes" its receive window is no larger. wget tells no times: its total_ms is how long the process
-ran, for all the URLs together.
+before each, and with "window_bytes" its receive window is no larger. wget tells
+no times: its total_ms is how long the process ran, for all the URLs together.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hosts.reports import report, requests
+
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
-ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "HOME": "/nonexistent"}
-
-
-# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN, default 118 s).
+ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
+               "HOME": "/nonexistent"}
+# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN,
+# default 118 s).
 KEPT_S = 24 * 3600
 
 
@@ -238,8 +240,8 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
-        for line in sys.stdin:
-            print(json.dumps(answer_request(json.loads(line), Path(folder))), flush=True)
+        for request in requests():
+            report(answer_request(request, Path(folder)))
     return 0
 
 

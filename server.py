@@ -29,124 +29,29 @@ One process, one event loop, no thread: `server.py [--port 80]`.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import heapq
-import json
-import math
 import select
 import selectors
 import signal
 import socket
-import struct
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-LISTEN_BACKLOG = 4096
+from hosts import time_stamps
+from hosts.reports import report
+from hosts.request import BadRequest, Wanted, parse_path, parse_request
+from hosts.response import Response, respond
+from hosts.serving import listening
+from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo, Trace
+
 MAX_REQUEST_BYTES = 16384
-MAX_BODY_BYTES = 1 << 30
 LONG_WAIT_S = 0.005
-MAX_WRITES = 100_000  # of one response
 # A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
-# The body is this block over and over: enough to show a byte lost or doubled.
-BLOCK = hashlib.sha256(b"First Flight").hexdigest().encode() * 1024
 
 _SO_SNDBUFFORCE = 32
-_SO_TIMESTAMPING = 37
-_MSG_ERRQUEUE = 0x2000
-_SOF_TX_ACK = 1 << 9
-_SOF_SOFTWARE = 1 << 4
-_SOF_OPT_ID = 1 << 7
-_SOF_OPT_TSONLY = 1 << 11
-_SCM_TSTAMP_ACK = 2
-_SO_EE_ORIGIN_TIMESTAMPING = 4
-_IP_RECVERR = 11
-
-
-@dataclass(frozen=True)
-class TcpInfo:
-    """The fields used of struct tcp_info (include/uapi/linux/tcp.h).
-
-    Windows in segments, times in microseconds.
-    """
-
-    congestion_window: int
-    slow_start_threshold: int
-    rtt_us: int
-    min_rtt_us: int
-    retransmissions: int
-    mss: int
-    peer_mss: int
-
-    @classmethod
-    def of(cls, connection: socket.socket) -> TcpInfo:
-        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        words = struct.unpack_from("=24I", raw, 8)
-        (min_rtt_us,) = struct.unpack_from("=I", raw, 148)
-        return cls(congestion_window=words[18], slow_start_threshold=words[17],
-                   rtt_us=words[15], min_rtt_us=min_rtt_us, retransmissions=words[23],
-                   mss=words[2], peer_mss=words[3])
-
-
-# What a sample holds, in this order; lab.trace.window reads it. Times in
-# microseconds but for the first; windows and counts in segments.
-SAMPLE_FIELDS = ("time_ns", "state", "cwnd", "ssthresh", "unacked", "sacked", "lost", "retransmitted",
-                 "rtt_us", "rto_us", "total_retransmissions", "app_limited", "notsent_bytes",
-                 "mss", "send_window_bytes")
-
-
-def sample(connection: socket.socket) -> tuple[int, ...]:
-    """What TCP knows of a connection now, as SAMPLE_FIELDS.
-
-    state: of congestion control, TCP_CA_Open (0) … TCP_CA_Loss (4).
-    """
-    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    words = struct.unpack_from("=24I", raw, 8)
-    (notsent_bytes,) = struct.unpack_from("=I", raw, 144)
-    # Kernels before 5.4 do not tell the peer's window.
-    window_bytes = struct.unpack_from("=I", raw, 228)[0] if len(raw) >= 232 else 0
-    return (time.time_ns(), raw[1], words[18], words[17], words[4], words[5], words[6], words[7],
-            words[15], words[0], words[23], raw[7] & 1, notsent_bytes, words[2], window_bytes)
-
-
-@dataclass
-class Trace:
-    """The samples of one connection, a new one only where something has changed."""
-
-    interval_s: float
-    samples: list[tuple[int, ...]] = field(default_factory=list)
-    due: bool = False  # whether the next sample is in the queue of what is due
-
-    def take(self, connection: socket.socket) -> bool:
-        """Take a sample; return whether anything is under way or waiting."""
-        seen = sample(connection)
-        if not self.samples or seen[1:] != self.samples[-1][1:]:
-            self.samples.append(seen)
-        return bool(seen[4] or seen[12])
-
-
-@dataclass
-class Response:
-    """One response on its way."""
-
-    path: str
-    request_bytes: int
-    header_bytes: int
-    body_bytes: int
-    sha256: str
-    start_ns: int
-    payload: memoryview
-    released: int  # bytes of it that may leave
-    writes: deque[tuple[float, int]]  # then more may: (ms after the start, bytes in all)
-    end_offset: int  # of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does
-    close: bool
-    started: float = 0.0  # monotonic, s
-    sent: int = 0
 
 
 @dataclass
@@ -170,11 +75,7 @@ class Server:
 
     def __init__(self, port: int) -> None:
         self.selector = selectors.DefaultSelector()
-        self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("0.0.0.0", port))
-        self.listener.listen(LISTEN_BACKLOG)
-        self.listener.setblocking(False)
+        self.listener = listening(port)
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.accepted = 0
         # What is to be done when: (monotonic time in s, in which order, connection, what).
@@ -223,8 +124,7 @@ class Server:
         at_accept = TcpInfo.of(accepted)
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        accepted.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING,
-                            _SOF_SOFTWARE | _SOF_OPT_ID | _SOF_OPT_TSONLY)
+        time_stamps.number_bytes(accepted)
         self.accepted += 1
         connection = Connection(accepted, peer, at_accept, self.accepted)
         self.selector.register(accepted, selectors.EVENT_READ, connection)
@@ -299,38 +199,32 @@ class Server:
         self._send(connection)
 
     def _respond(self, connection: Connection, head: bytes) -> Response:
-        method, path, close = parse_request(head)
-        wanted = parse_path(path)
-        body = make_body(wanted.body_bytes) if wanted else b""
-        headers = (f"HTTP/1.1 {'200 OK' if wanted else '404 Not Found'}\r\n"
-                   f"Content-Length: {len(body)}\r\n"
-                   + ("Connection: close\r\n" if close else "") + "\r\n").encode()
-        payload = memoryview(headers + (b"" if method == "HEAD" else body))
-        writes = write_times(wanted, len(headers), len(payload)) if wanted \
-            else deque([(0.0, len(payload))])
-        _, at_once = writes.popleft()
+        request = parse_request(head)
+        wanted = parse_path(request[1])
+        response = respond(request, wanted, len(head) + 4, connection.sent_bytes)
         if wanted:
-            connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not wanted.nagle)
-        if wanted and wanted.trace_ms and connection.trace is None:
+            self._set_up(connection, wanted)
+        connection.responses += 1
+        return response
+
+    def _set_up(self, connection: Connection, wanted: Wanted) -> None:
+        """What a path asks of the connection itself."""
+        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not wanted.nagle)
+        if wanted.trace_ms and connection.trace is None:
             connection.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE,
                                          TRACE_SEND_BUFFER_BYTES)
             connection.trace = Trace(wanted.trace_ms / 1000)
-        connection.responses += 1
-        return Response(path, len(head) + 4, len(headers), len(body),
-                        hashlib.sha256(body).hexdigest(), time.time_ns(), payload, at_once,
-                        writes, connection.sent_bytes + len(payload) - 1, close)
 
     def _send(self, connection: Connection) -> None:
         response = connection.sending
         if response is None:
             return
-        want_stamp = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
         if connection.trace:
             connection.trace.take(connection.socket)
         while response.sent < response.released:
             pending = response.payload[response.sent:response.released]
             try:
-                sent = connection.socket.sendmsg([pending], want_stamp)
+                sent = connection.socket.sendmsg([pending], time_stamps.WANTED)
             except BlockingIOError:
                 self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
                 return
@@ -348,14 +242,7 @@ class Server:
 
     def _read_acknowledgements(self, connection: Connection) -> None:
         """Report every response whose last byte the kernel saw acknowledged."""
-        while True:
-            try:
-                _, control, _, _ = connection.socket.recvmsg(0, 256, _MSG_ERRQUEUE)
-            except BlockingIOError:
-                return
-            stamp_ns, offset = acknowledgement(control)
-            if offset is None:
-                continue
+        for stamp_ns, offset in time_stamps.acknowledgements(connection.socket):
             while connection.unacknowledged \
                     and offset >= connection.unacknowledged[0].end_offset:
                 self._report_response(connection, connection.unacknowledged.pop(0), stamp_ns)
@@ -388,115 +275,6 @@ class Server:
 
     def _watch(self, connection: Connection, events: int) -> None:
         self.selector.modify(connection.socket, events, connection)
-
-
-class BadRequest(Exception):
-    """The client sent what is not a request that this server answers."""
-
-
-def parse_request(head: bytes) -> tuple[str, str, bool]:
-    """(method, path, whether to close after it) of an HTTP/1.1 request head."""
-    lines = head.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if len(words) != 3 or words[0] not in ("GET", "HEAD") or not words[2].startswith("HTTP/1."):
-        raise BadRequest(f"not a request: {lines[0][:80]!r}")
-    headers = {name.strip().lower(): value.strip().lower()
-               for name, _, value in (line.partition(":") for line in lines[1:])}
-    keep = "close" if words[2] == "HTTP/1.0" else "keep-alive"
-    return words[0], words[1], headers.get("connection", keep) == "close"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a path asks for.
-
-    writes: (ms after the start, bytes of the body) of every write but the
-    last, in order of time; the last one is the rest, at once with the headers
-    if there is no other, else after gap_ms.
-    """
-
-    body_bytes: int
-    burst_bytes: int
-    gap_ms: float
-    writes: tuple[tuple[float, int], ...] = ()
-    trace_ms: float = 0.0
-    nagle: bool = False
-
-
-def write_times(wanted: Wanted, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
-    """When how much of a response may have left: (ms after the start, bytes in all)."""
-    if not wanted.writes:
-        if wanted.gap_ms <= 0 or header_bytes + wanted.burst_bytes >= total_bytes:
-            return deque([(0.0, total_bytes)])
-        return deque([(0.0, header_bytes + wanted.burst_bytes), (wanted.gap_ms, total_bytes)])
-    times: deque[tuple[float, int]] = deque()
-    released = header_bytes
-    if wanted.writes[0][0] > 0:
-        times.append((0.0, released))
-    for due_ms, size in wanted.writes:
-        released = min(released + size, total_bytes)
-        times.append((due_ms, released))
-    times.append((times.pop()[0], total_bytes))
-    return times
-
-
-def parse_path(path: str) -> Wanted | None:
-    """What a path asks for, None where it is not a number in range."""
-    parts = urlsplit(path)
-    name = parts.path.lstrip("/")
-    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    try:
-        wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
-                        parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
-                        query.get("nagle") == "1")
-    except ValueError:
-        return None
-    in_range = 0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
-    finite = (0 <= number < float("inf") for number in (wanted.gap_ms, wanted.trace_ms))
-    return wanted if in_range and all(finite) else None
-
-
-def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
-    """The writes of `at=…`, in order of time. Raises ValueError."""
-    writes: list[tuple[float, int]] = []
-    for item in filter(None, text.split(";")):
-        when, _, size = item.partition(":")
-        times, _, every = when.partition("/")
-        first, _, last = times.partition("..")
-        start_ms, size_bytes = float(first), int(size)
-        end_ms, step_ms = (float(last), float(every)) if last else (start_ms, 1.0)
-        if not (0 <= start_ms <= end_ms < float("inf") and step_ms > 0 and size_bytes > 0):
-            raise ValueError(item)
-        count = max(math.ceil((end_ms - start_ms) / step_ms - 1e-9), 1)
-        if len(writes) + count > MAX_WRITES or (writes and start_ms < writes[-1][0]):
-            raise ValueError(item)
-        writes += [(start_ms + number * step_ms, size_bytes) for number in range(count)]
-    return tuple(writes)
-
-
-def make_body(size: int) -> bytes:
-    """A body of `size` bytes, the same for the same size."""
-    return (BLOCK * (size // len(BLOCK) + 1))[:size]
-
-
-def acknowledgement(control: list[tuple[int, int, bytes]]) -> tuple[int, int | None]:
-    """(time ns, offset of the byte) from an error-queue message, offset None for others."""
-    stamp_ns, offset = 0, None
-    for level, kind, data in control:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
-            seconds, nanoseconds = struct.unpack_from("=qq", data)
-            stamp_ns = seconds * 1_000_000_000 + nanoseconds
-        elif level == socket.IPPROTO_IP and kind == _IP_RECVERR:
-            _, origin, _, _, _, info, key = struct.unpack_from("=IBBBBII", data)
-            if origin == _SO_EE_ORIGIN_TIMESTAMPING and info == _SCM_TSTAMP_ACK:
-                offset = key
-    return stamp_ns, offset
-
-
-def report(line: dict[str, Any]) -> None:
-    """One JSON line to standard output, at once."""
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
 
 
 def main() -> int:

@@ -6,14 +6,7 @@ The star is the network of every fetch experiment::
 
 All shaping sits on the switch's two ports, never on a host's own device: a
 qdisc there would push back on TCP instead of dropping like a network does.
-Each port carries two netem qdiscs, one subject each::
-
-    root 1:   delay   half the RTT; its limit never drops
-    child 2:  rate    the bottleneck: serialisation and a drop-tail queue
-
-The outer qdisc hands a packet to the inner one when its delay has passed, so
-a packet first propagates and then queues at the bottleneck. Frames are
-counted with their 14 bytes of Ethernet header, as netem counts them.
+What a port carries stands in engines/shaping.py.
 
 The dumbbell is the network of every load experiment::
 
@@ -32,9 +25,8 @@ asked; a difference is an error, never a warning.
 
 from __future__ import annotations
 
-import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from mininet.net import Mininet
@@ -42,54 +34,12 @@ from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 from mininet.topo import Topo
 
-from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkError, Route,
-                            compare_netem, pin_sysctls)
-from engines.netem import seed_loss
-
-CLIENT_IP = "10.0.0.1"
-SERVER_IP = "10.0.0.2"
-CLIENT_PORT = "s1-eth1"  # the switch's port to the client: the bottleneck
-SERVER_PORT = "s1-eth2"  # the switch's port to the server: the way back
-# The dumbbell's two networks, and its router's ports to them.
-CLIENT_SIDE, SERVER_SIDE = "10.0.1", "10.0.2"
-BOTTLENECK, WAY_BACK = "router-eth0", "router-eth1"
-
-# netem counts the packets that it delays against its limit, so the limit of
-# the delay stage has to exceed any bandwidth-delay product ever asked for.
-DELAY_LIMIT_PACKETS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One setting of the star's links.
-
-    rtt_ms: propagation delay of both ways together.
-    bandwidth_kbps, uplink_kbps: towards the client, towards the server.
-    queue_packets: drop-tail limit of either bottleneck.
-    loss_percent: random loss towards the client, before the bottleneck; seed
-        makes it repeat.
-    """
-
-    rtt_ms: float
-    bandwidth_kbps: float
-    uplink_kbps: float
-    queue_packets: int
-    loss_percent: float = 0.0
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class RouteOptions:
-    """What else a trial may ask of the two routes; nothing by default.
-
-    rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
-    quickack: the client acknowledges every segment at once.
-    advertised_mss: that the client tells the server, 0 for the device's.
-    """
-
-    rto_min_ms: int = 0
-    quickack: bool = False
-    advertised_mss: int = 0
+from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkError, pin_sysctls,
+                            switch_offloads_off)
+from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Route, RouteOptions,
+                            dumbbell_routes, star_routes)
+from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
+                             Netem, Port, Shape)
 
 
 class Switch(LinuxBridge):
@@ -154,26 +104,8 @@ def start_network(topo: Topo, static_arp: bool) -> Mininet:
     for switch in net.switches:
         switch.wait_until_forwarding()
     for node in (*net.hosts, *net.switches):
-        _switch_offloads_off(node)
+        switch_offloads_off(node)
     return net
-
-
-def _switch_offloads_off(node: Node) -> None:
-    """Switch TSO, GSO and GRO off on every interface, and look whether they are.
-
-    With them on, veth carries skbs of several segments: netem's limit,
-    loss and rate would act on those, and one ACK would answer many.
-    """
-    for interface in node.intfNames():
-        if interface == "lo":
-            continue
-        shown = node.cmd(f"ethtool -K {interface} tso off gso off gro off;"
-                         f" ethtool -k {interface}")
-        on = [name for name in ("tcp-segmentation-offload", "generic-segmentation-offload",
-                                "generic-receive-offload")
-              if f"{name}: off" not in shown]
-        if on:
-            raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")
 
 
 class Star:
@@ -186,8 +118,7 @@ class Star:
         self.switch: Switch = self.net["s1"]
         self.tc = BatchTool(self.switch, "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.tc.ask(_port_commands(CLIENT_PORT, 1.0, 1000.0, 1000, 0.0),
-                    f"qdisc show dev {CLIENT_PORT}")
+        self.tc.install_port(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
                         for host in (self.client, self.server)}
         self.client_ip = BatchTool(self.client, "ip")
@@ -201,23 +132,14 @@ class Star:
         Raises NetworkError where the kernel's read-back differs,
         KernelLacks where it has no netem.
         """
-        # Random loss is seeded anew for every trial: it shall not depend on the one before.
-        if shape == self.shaped and not shape.loss_percent:
+        ports = shape.ports()
+        # What is random is seeded anew for every trial: it shall not depend on the one before.
+        random = any(qdisc.random for port in ports for qdisc in port.qdiscs)
+        if shape == self.shaped and not random:
             return
         self.shaped = None
-        commands = shape_commands(shape)
-        if shape.loss_percent:
-            self.tc.ask(commands, f"qdisc show dev {CLIENT_PORT}")
-            seed_loss(CLIENT_PORT, 1, shape.rtt_ms / 2, DELAY_LIMIT_PACKETS, shape.loss_percent,
-                      shape.seed)
-            commands = []
-        rows = self.tc.ask(commands, f"qdisc show dev {CLIENT_PORT}")
-        compare_netem(CLIENT_PORT, rows, "1:", shape.rtt_ms / 2, 0.0, DELAY_LIMIT_PACKETS,
-                      shape.loss_percent)
-        compare_netem(CLIENT_PORT, rows, "2:", 0.0, shape.bandwidth_kbps, shape.queue_packets)
-        rows = self.tc.ask([], f"qdisc show dev {SERVER_PORT}")
-        compare_netem(SERVER_PORT, rows, "1:", shape.rtt_ms / 2, 0.0, DELAY_LIMIT_PACKETS)
-        compare_netem(SERVER_PORT, rows, "2:", 0.0, shape.uplink_kbps, shape.queue_packets)
+        for port in ports:
+            self.tc.install_port(port)
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -232,16 +154,18 @@ class Star:
         if asked == self.routed:
             return
         self.routed = None
-        for tool, route in zip((self.server_ip, self.client_ip), _routes(*asked)):
-            route.install(tool)
+        for tool, route in zip((self.server_ip, self.client_ip), star_routes(*asked)):
+            tool.install_route(route)
         self.routed = asked
 
     def lose_all(self, lose: bool) -> None:
         """Drop every packet towards the client before the bottleneck, or none again."""
         assert self.shaped is not None
-        outer = _port_commands(CLIENT_PORT, self.shaped.rtt_ms / 2, self.shaped.bandwidth_kbps,
-                               self.shaped.queue_packets, 100.0 if lose else 0.0)[0]
-        self.tc.ask([outer], f"qdisc show dev {CLIENT_PORT}")
+        to_client, _ = self.shaped.ports()
+        outer, _ = to_client.qdiscs
+        assert isinstance(outer, Netem)
+        wanted = replace(outer, loss_percent=100.0) if lose else outer
+        self.tc.install_port(Port(CLIENT_PORT, (wanted,)))
 
     def set_server_sysctls(self, asked: dict[str, str]) -> None:
         """Set sysctls at the server until they are set anew. Raises NetworkError."""
@@ -276,36 +200,6 @@ class Star:
         self.net.stop()
 
 
-@dataclass(frozen=True)
-class DumbbellShape:
-    """One setting of the dumbbell.
-
-    bandwidth_kbps, queue_packets: the bottleneck and its drop-tail limit.
-    queue: "droptail", or "fq_codel" or "cake" in its place, with their own
-        defaults for the target and queue_packets as the limit.
-    client_rtt_ms: by client, propagation both ways together; halves may
-        differ: the way to the servers is the same for all.
-    client_kbps: by client, the rate of its own port, 0 for as fast as can be;
-        access_queue_packets: the drop-tail limit of such a port.
-    client_loss_percent: by client, random loss on the way to it; seed makes it
-        repeat.
-    """
-
-    bandwidth_kbps: float
-    queue_packets: int
-    queue: str
-    client_rtt_ms: tuple[float, ...]
-    client_kbps: tuple[float, ...]
-    access_queue_packets: int
-    client_loss_percent: tuple[float, ...]
-    seed: int
-
-    @property
-    def back_ms(self) -> float:
-        """Delay of what goes to the servers: half of the smallest RTT."""
-        return min(self.client_rtt_ms) / 2
-
-
 class DumbbellTopo(Topo):
     """clients – switch – router – switch – servers, plain links."""
 
@@ -334,8 +228,7 @@ class Dumbbell:
         self.router_tc = BatchTool(self.router, "tc")
         self.switch_tc = BatchTool(self.net["s1"], "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.router_tc.ask([f"qdisc replace dev {WAY_BACK} root handle 1: netem limit 1000"],
-                           f"qdisc show dev {WAY_BACK}")
+        self.router_tc.install_port(Port(WAY_BACK, (Netem(),)))
         self.server_ip = [BatchTool(server, "ip") for server in self.servers]
         self._know_each_other()
         self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
@@ -357,41 +250,20 @@ class Dumbbell:
 
     def shape(self, shape: DumbbellShape) -> None:
         """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
-        commands = dumbbell_commands(shape)
-        rows = self.router_tc.ask(commands[WAY_BACK], f"qdisc show dev {WAY_BACK}")
-        compare_netem(WAY_BACK, rows, "1:", shape.back_ms, 0.0, DELAY_LIMIT_PACKETS)
-        rows = self.router_tc.ask(commands[BOTTLENECK], f"qdisc show dev {BOTTLENECK}")
-        if shape.queue == "droptail":
-            compare_netem(BOTTLENECK, rows, "1:", 0.0, shape.bandwidth_kbps,
-                          shape.queue_packets)
-        elif shape.queue not in [row["kind"] for row in rows]:
-            raise NetworkError(f"{BOTTLENECK} has {[row['kind'] for row in rows]},"
-                               f" asked {shape.queue}")
-        for number, rtt_ms in enumerate(shape.client_rtt_ms):
-            port = client_port(number)
-            rows = self.switch_tc.ask(commands[port], f"qdisc show dev {port}")
-            loss_percent = shape.client_loss_percent[number]
-            if loss_percent:
-                seed_loss(port, 1, rtt_ms - shape.back_ms, DELAY_LIMIT_PACKETS, loss_percent,
-                          shape.seed + number)
-                rows = self.switch_tc.ask([], f"qdisc show dev {port}")
-            compare_netem(port, rows, "1:", rtt_ms - shape.back_ms, 0.0, DELAY_LIMIT_PACKETS,
-                          loss_percent)
-            if shape.client_kbps[number]:
-                compare_netem(port, rows, "2:", 0.0, shape.client_kbps[number],
-                              shape.access_queue_packets)
+        for port in shape.router_ports():
+            self.router_tc.install_port(port)
+        for port in shape.client_ports():
+            self.switch_tc.install_port(port)
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""
         for tool, server in zip(self.server_ip, self.servers):
-            for client, window in zip(self.clients, initcwnd):
-                Route(client.IP(), f"{server.name}-eth0",
-                       {"initcwnd": window, "congestion": congestion_control},
-                       via=f"{SERVER_SIDE}.254").install(tool)
+            for route in dumbbell_routes(server.name, initcwnd, congestion_control):
+                tool.install_route(route)
         for client in self.clients:
             tool = BatchTool(client, "ip")
-            Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
-                   via=f"{CLIENT_SIDE}.254").install(tool)
+            tool.install_route(Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
+                                     via=f"{CLIENT_SIDE}.254"))
             tool.close()
 
     def set_pacing(self) -> None:
@@ -414,104 +286,6 @@ class Dumbbell:
         for tool in (self.router_tc, self.switch_tc, *self.server_ip):
             tool.close()
         self.net.stop()
-
-
-def shape_commands(shape: Shape) -> list[str]:
-    """The `tc` commands that install a shape on the switch."""
-    return [*_port_commands(CLIENT_PORT, shape.rtt_ms / 2, shape.bandwidth_kbps,
-                            shape.queue_packets, shape.loss_percent),
-            *_port_commands(SERVER_PORT, shape.rtt_ms / 2, shape.uplink_kbps,
-                            shape.queue_packets, 0.0)]
-
-
-def dumbbell_commands(shape: DumbbellShape) -> dict[str, list[str]]:
-    """By port, the `tc` commands that install a shape on the dumbbell's router and client switch."""
-    commands = {BOTTLENECK: _bottleneck_commands(shape), WAY_BACK: [
-        f"qdisc replace dev {WAY_BACK} root handle 1: netem"
-        f" delay {round(shape.back_ms * 1000)}us limit {DELAY_LIMIT_PACKETS}"]}
-    for number, (rtt_ms, kbps, loss_percent) in enumerate(zip(
-            shape.client_rtt_ms, shape.client_kbps, shape.client_loss_percent)):
-        port = client_port(number)
-        loss = f" loss random {loss_percent:g}%" if loss_percent else ""
-        commands[port] = [f"qdisc replace dev {port} root handle 1: netem delay"
-                          f" {round((rtt_ms - shape.back_ms) * 1000)}us"
-                          f" limit {DELAY_LIMIT_PACKETS}{loss}"]
-        if kbps:
-            commands[port].append(f"qdisc replace dev {port} parent 1:1 handle 2: netem"
-                                  f" rate {round(kbps * 1000)}bit"
-                                  f" limit {shape.access_queue_packets}")
-    return commands
-
-
-def _bottleneck_commands(shape: DumbbellShape) -> list[str]:
-    rate = f"{round(shape.bandwidth_kbps * 1000)}bit"
-    root = f"qdisc replace dev {BOTTLENECK} root handle 1:"
-    if shape.queue == "cake":
-        # Bytes, since cake has no limit in packets; one host is not to have one share.
-        return [f"{root} cake bandwidth {rate} raw flows memlimit {shape.queue_packets * 1514}"]
-    if shape.queue == "fq_codel":
-        # netem would keep the queue to itself: a token bucket of one packet leaves it to its child.
-        return [f"{root} tbf rate {rate} burst 1514 limit 1000000000",
-                f"qdisc replace dev {BOTTLENECK} parent 1:1 handle 2: fq_codel"
-                f" limit {shape.queue_packets} noecn"]
-    return [f"{root} netem rate {rate} limit {shape.queue_packets}"]
-
-
-def client_port(number: int) -> str:
-    """The client switch's port to client `number`, counted from 0; port 1 goes to the router."""
-    return f"s1-eth{number + 2}"
-
-
-def route_commands(initcwnd: int, initrwnd: int, congestion_control: str,
-                   options: RouteOptions = RouteOptions()) -> list[str]:
-    """The `ip` commands that set the windows, the server's first, then the client's."""
-    return [route.command for route in _routes(initcwnd, initrwnd, congestion_control, options)]
-
-
-def commands_of(job: dict[str, Any]) -> list[str]:
-    """What a trial installs and fetches, for a reader of its job (engines/worker.py)."""
-    if job["kind"] == "load":
-        return dumbbell_commands_of(job)
-    return [*shape_commands(Shape(**job["shape"])),
-            *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
-            *route_commands(job["initcwnd"], job["initrwnd"], job["congestion_control"],
-                            RouteOptions(**job.get("options", {}))),
-            *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
-
-
-def dumbbell_commands_of(job: dict[str, Any]) -> list[str]:
-    """What a load run installs and generates."""
-    routes = [Route(f"{CLIENT_SIDE}.{number}", "server1-eth0",
-                     {"initcwnd": window, "congestion": job["congestion_control"]},
-                     via=f"{SERVER_SIDE}.254").command
-              for number, window in enumerate(job["initcwnd"], start=1)]
-    traffic = [f"load_client.py on client{number}: {each['arrivals_per_s']:.2f} arrivals a second,"
-               f" {each['connections']} connections each"
-               for number, each in enumerate(job["traffic"], start=1)]
-    shape = dumbbell_commands(DumbbellShape(**job["shape"]))
-    return [*itertools.chain.from_iterable(shape.values()), *routes, *traffic]
-
-
-def _port_commands(port: str, delay_ms: float, rate_kbps: float,
-                   queue_packets: int, loss_percent: float) -> list[str]:
-    loss = f" loss random {loss_percent:g}%" if loss_percent else ""
-    return [f"qdisc replace dev {port} root handle 1: netem delay {round(delay_ms * 1000)}us"
-            f" limit {DELAY_LIMIT_PACKETS}{loss}",
-            f"qdisc replace dev {port} parent 1:1 handle 2: netem"
-            f" rate {round(rate_kbps * 1000)}bit limit {queue_packets}"]
-
-
-def _routes(initcwnd: int, initrwnd: int, congestion_control: str,
-            options: RouteOptions = RouteOptions()) -> tuple[Route, Route]:
-    server: dict[str, Any] = {"initcwnd": initcwnd, "congestion": congestion_control}
-    client: dict[str, Any] = {"initrwnd": initrwnd}
-    if options.rto_min_ms:
-        server["rto_min"] = options.rto_min_ms
-    if options.quickack:
-        client["quickack"] = 1
-    if options.advertised_mss:
-        client["advmss"] = options.advertised_mss
-    return Route(CLIENT_IP, "server-eth0", server), Route(SERVER_IP, "client-eth0", client)
 
 
 def _read(path: str) -> str:

@@ -62,13 +62,13 @@ class LineProcess:
         self.buffer = b""
 
     @classmethod
-    def python(cls, node: Node, program: Path, *arguments: str) -> LineProcess:
-        """Start one of the project's programs on a host.
+    def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
+        """Start one of the project's programs on a host: `server`, `hosts.load_server`, ….
 
         -S -E: nothing but the standard library is needed, and starting is quicker.
         """
-        return cls(program.name, node.popen(
-            [sys.executable, "-S", "-E", str(program), *arguments],
+        return cls(module, node.popen(
+            [sys.executable, "-S", "-E", "-m", module, *arguments], cwd=project,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None))
 
     def send(self, message: dict[str, Any]) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
+from engines.routes import SERVER_IP
+from engines.shaping import Shape
 from engines.tap import Tap, open_capture, save_all
-from topo import SERVER_IP, Shape, Star
+from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0
@@ -21,8 +23,8 @@ class FetchBench:
                  alive: Callable[[], None]) -> None:
         self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
-        self.server = LineProcess.python(self.star.server, project / "server.py")
-        self.client = LineProcess.python(self.star.client, project / "client.py")
+        self.server = LineProcess.python(self.star.server, project, "server")
+        self.client = LineProcess.python(self.star.client, project, "client")
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
         self.server.receive(TOOL_DEADLINE_S, "listening socket")

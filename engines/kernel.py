@@ -11,18 +11,16 @@ import os
 import select
 import subprocess
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from mininet.node import Node
 
+from engines.netem_seed import seed_random
+from engines.routes import Route
+from engines.shaping import Netem, Port
+
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
-# tc takes delays in whole microseconds and prints them cut off, long ones
-# with six digits; kernels take whole bytes a second.
-DELAY_ROUNDING_MS = 0.0025
-DELAY_ROUNDING = 1e-5
-RATE_ROUNDING_KBPS = 0.008
 
 # Every knob that changes what a short transfer does, pinned to the value a
 # current distribution has, but for the metrics cache: with it a connection
@@ -99,6 +97,23 @@ class BatchTool:
         rows: list[dict[str, Any]] = json.loads(line)
         return rows
 
+    def install_port(self, port: Port) -> None:
+        """Install what a port carries. Raises NetworkError where tc tells otherwise."""
+        rows = self.ask(port.commands, port.question)
+        for number, qdisc in enumerate(port.qdiscs, start=1):
+            if isinstance(qdisc, Netem) and qdisc.random:
+                seed_random(port.name, number, qdisc.seed)
+                rows = self.ask([], port.question)
+        wrong = port.differences(rows)
+        if wrong:
+            raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
+
+    def install_route(self, route: Route) -> None:
+        """Install a route. Raises NetworkError where ip tells otherwise."""
+        wrong = route.differences(self.ask([route.command], route.question))
+        if wrong:
+            raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
+
     def _line(self) -> str:
         deadline = time.monotonic() + TOOL_DEADLINE_S
         while b"\n" not in self.buffer:
@@ -150,49 +165,19 @@ def pin_sysctls(host: Node, asked: dict[str, str]) -> dict[str, str]:
     return seen
 
 
-def compare_netem(port: str, rows: list[dict[str, Any]], handle: str, delay_ms: float,
-                  rate_kbps: float, limit: int, loss_percent: float = 0.0) -> None:
-    """Compare one netem qdisc of `tc -json qdisc show` with what was asked.
+def switch_offloads_off(node: Node) -> None:
+    """Switch TSO, GSO and GRO off on every interface, and look whether they are.
 
-    delay_ms, rate_kbps, loss_percent: 0 for none. Raises NetworkError if it
-    differs.
+    With them on, veth carries skbs of several segments: netem's limit,
+    loss and rate would act on those, and one ACK would answer many.
     """
-    options = {row["handle"]: row.get("options", {}) for row in rows if row["kind"] == "netem"}
-    seen = options.get(handle, {})
-    # tc prints seconds and bytes a second, and nothing at all for a zero delay.
-    seen_delay_ms = seen.get("delay", {}).get("delay", 0.0) * 1000
-    seen_rate_kbps = seen.get("rate", {}).get("rate", 0) * 8 / 1000
-    seen_loss = seen.get("loss-random", {}).get("loss", 0.0) * 100
-    if (abs(seen_delay_ms - delay_ms) > max(DELAY_ROUNDING_MS, DELAY_ROUNDING * delay_ms)
-            or abs(seen_rate_kbps - rate_kbps) > RATE_ROUNDING_KBPS
-            or seen.get("limit") != limit or abs(seen_loss - loss_percent) > 0.001):
-        raise NetworkError(
-            f"{port} is not as asked: delay {seen_delay_ms:g} of {delay_ms:g} ms, rate"
-            f" {seen_rate_kbps:g} of {rate_kbps:g} kbit/s, limit {seen.get('limit')} of"
-            f" {limit} packets, loss {seen_loss:g} of {loss_percent:g} %")
-
-
-@dataclass(frozen=True)
-class Route:
-    """A route to one host, or `default`, with the metrics that it carries."""
-
-    to: str
-    interface: str
-    metrics: dict[str, Any]  # by the names that `ip -json` prints
-    via: str = ""
-
-    @property
-    def command(self) -> str:
-        # The metrics that ip prints by another name or in another unit than it takes.
-        metrics = " ".join(f"congctl {value}" if name == "congestion" else
-                           f"rto_min {value}ms" if name == "rto_min" else f"{name} {value}"
-                           for name, value in self.metrics.items())
-        via = f"via {self.via} " if self.via else ""
-        return f"route replace {self.to} {via}dev {self.interface} {metrics}"
-
-    def install(self, ip: BatchTool) -> None:
-        rows = ip.ask([self.command], f"route show {self.to}")
-        seen = {name: value for row in rows for metric in row.get("metrics", [])
-                for name, value in metric.items()}
-        if seen != self.metrics:
-            raise NetworkError(f"the route to {self.to} has {seen}, asked {self.metrics}")
+    for interface in node.intfNames():
+        if interface == "lo":
+            continue
+        shown = node.cmd(f"ethtool -K {interface} tso off gso off gro off;"
+                         f" ethtool -k {interface}")
+        on = [name for name in ("tcp-segmentation-offload", "generic-segmentation-offload",
+                                "generic-receive-offload")
+              if f"{name}: off" not in shown]
+        if on:
+            raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")

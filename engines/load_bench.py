@@ -2,7 +2,7 @@
 
 What a run leaves as files, CSV with a header each:
 
-    client<n>.csv, server<n>.csv    a row a connection (load_client.py, load_server.py)
+    client<n>.csv, server<n>.csv    a row a connection (hosts/)
     bottleneck.csv                  the bottleneck's counters over time
 
 Of every SAMPLED_PORTS-th port the packets are captured at both ends, for the
@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from engines.shaping import DumbbellShape
 from engines.tap import Tap, open_capture, save_all
-from topo import Dumbbell, DumbbellShape
+from topo import Dumbbell
 
 QUEUE_INTERVAL_S = 0.1
 ALIVE_INTERVAL_S = 10.0
@@ -62,10 +63,10 @@ class LoadBench:
             net.set_pacing()
         for number, host in enumerate(net.servers, start=1):
             self.servers.append(LineProcess.python(
-                host, self.project / "load_server.py", str(self.folder / f"server{number}.csv")))
+                host, self.project, "hosts.load_server", str(self.folder / f"server{number}.csv")))
         for server in self.servers:
             server.receive(TOOL_DEADLINE_S, "listening socket")
-        self.clients = [LineProcess.python(host, self.project / "load_client.py")
+        self.clients = [LineProcess.python(host, self.project, "hosts.load_client")
                         for host in net.clients]
         sampled = [host.IP() for host in net.clients[:SAMPLED_HOSTS]]
         for side, hosts in (("client", net.clients[:SAMPLED_HOSTS]), ("server", net.servers)):
@@ -85,7 +86,7 @@ class LoadBench:
         ended = [client.receive(TOOL_DEADLINE_S, "end of the traffic") for client in self.clients]
         failed = [line["error"] for line in ended if line["event"] != "done"]
         if failed:
-            raise WorkerError(f"load_client.py: {failed[0]}")
+            raise WorkerError(f"hosts.load_client: {failed[0]}")
         observation["ended_servers"] = self._stop_servers()
 
     def _watch_bottleneck(self, trial: dict[str, Any], start_s: float) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, WorkerError
 from engines.fetch_bench import DRAIN_DEADLINE_S, FetchBench
-from topo import SERVER_IP, RouteOptions, Shape
+from engines.routes import SERVER_IP, RouteOptions
+from engines.shaping import Shape
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 WINDOW_FILE = "window.csv"

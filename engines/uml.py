@@ -34,6 +34,8 @@ POLL_S = 0.005
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
 ALIGN_S = 4.096
+# On the kernel's command line: computing costs no guest time, waiting no wall time.
+VIRTUAL_TIME = "time-travel=inf-cpu"
 # How often the trials that a dead guest leaves behind go to a new one.
 MAX_RESTARTS = 3
 
@@ -48,13 +50,11 @@ class UmlEngine:
     """Runs trials in `jobs` guests side by side."""
 
     name = "uml"
+    exact = True
 
-    def __init__(self, kernel: Path, jobs: int, real_time: bool = False) -> None:
-        """real_time: let the guest's clock run like the wall's, as a kernel on metal would."""
+    def __init__(self, kernel: Path, jobs: int) -> None:
         self.kernel = kernel
         self.jobs = jobs
-        self.real_time = real_time
-        self.exact = not real_time
         self.facts: dict[str, Any] = {}
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
 
@@ -103,10 +103,9 @@ class UmlEngine:
 
     def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
-        align_s = 0.0 if self.real_time else ALIGN_S
         command = ["taskset", "--cpu-list", str(processor),
-                   *guest_command(self.kernel, folder, self.real_time)]
-        guest = WorkerProcess(JobFolder(folder, trials, sysctls, align_s), trials, command,
+                   *guest_command(self.kernel, folder)]
+        guest = WorkerProcess(JobFolder(folder, trials, sysctls, ALIGN_S), trials, command,
                               BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest] = processor
         return guest
@@ -125,10 +124,10 @@ def processors() -> list[int]:
     return allowed[first:] + allowed[:first]
 
 
-def guest_command(kernel: Path, folder: Path, real_time: bool) -> list[str]:
+def guest_command(kernel: Path, folder: Path) -> list[str]:
     """The command that boots a guest which may write to `folder` and nowhere else."""
     return [str(kernel), f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
             "rootflags=/", "ro", f"init={sys.executable}", "con=null", "ssl=null",
             "con0=null,fd:1", "quiet", "seccomp=auto", f"uml_dir={folder}/",
-            *([] if real_time else ["time-travel=inf-cpu"]),
+            VIRTUAL_TIME,
             f"FOLDER={folder}", f"PROJECT={PROJECT}", "--", "-E", str(INIT)]

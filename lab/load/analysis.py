@@ -9,136 +9,17 @@ to chance than either value has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from lab.errors import FirstFlightError
-from lab.load.connections import (FILE, OK, QUEUE_FILE, Bottleneck, Connections, read_bottleneck,
-                                  read_file)
+from lab.core.stats import Estimate, estimate
+from lab.load.connections import OK, Connections
 from lab.load.record import PERCENTILES, LoadRecord
-from lab.load.scenario import Figure
-from lab.load.trial import DROPTAIL, LoadTrial
-
-CONFIDENCE = 0.95
-QUEUE_SMOOTHED_S = 2.0
-FILES = "files"  # folder of a run, see experiment.py
-
-
-class MissingRuns(FirstFlightError):
-    """A figure lacks runs; its text says which."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over n seeds and its 95 % interval, None where there is but one seed."""
-
-    value: float
-    interval: tuple[float, float] | None
-    n: int
-
-    @property
-    def sign(self) -> int:
-        """1 or -1 where the interval excludes 0, else 0."""
-        if self.interval is None:
-            return 0
-        return 1 if self.interval[0] > 0 else -1 if self.interval[1] < 0 else 0
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Raises ValueError for no values."""
-    if not values:
-        raise ValueError("no values to estimate from")
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return Estimate(mean, None, 1)
-    from scipy import stats
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread / math.sqrt(
-        len(values))
-    return Estimate(mean, (mean - half, mean + half), len(values))
-
-
-def variant(trial: LoadTrial) -> str:
-    """What sends and what queues: "cubic", "cubic paced by fq", "cubic through cake"."""
-    queue = "" if trial.queue == DROPTAIL else f" through {trial.queue}"
-    return f"{trial.congestion_control}{' paced by fq' if trial.paced else ''}{queue}"
-
-
-def axis_value(trial: LoadTrial, axis: str) -> Any:
-    """A trial's place on an axis of lab.load.scenario.AXES; "" for no axis."""
-    if axis == "variant":
-        return variant(trial)
-    return getattr(trial, axis) if axis else ""
-
-
-@dataclass(frozen=True)
-class Runs:
-    """The runs of one figure: those that count, by window and seed.
-
-    folder: the run folder; left_out: runs that do not count. _read: by id,
-    the connections read so far, since a figure's tables and claims each ask.
-    """
-
-    figure: Figure
-    folder: Path
-    records: tuple[LoadRecord, ...]
-    left_out: int
-    _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def of(cls, figure: Figure, records: Iterable[LoadRecord], folder: Path) -> Runs:
-        mine = [record for record in records if record.trial.part in figure.sweeps
-                and record.trial.window in figure.windows]
-        counting = tuple(record for record in mine if record.counts)
-        missing = [window for window in figure.windows
-                   if not any(record.trial.window == window for record in counting)]
-        if missing:
-            raise MissingRuns(f"{figure.name}: no run with the window {missing[0]} counts;"
-                              " measure the whole scenario again with --fresh")
-        return cls(figure, folder, counting, len(mine) - len(counting))
-
-    def values(self, axis: str) -> list[Any]:
-        """The values on an axis, in the order of the file."""
-        return list(dict.fromkeys(axis_value(record.trial, axis) for record in self.records))
-
-    def at(self, window: str, **places: Any) -> dict[int, LoadRecord]:
-        """The runs with a window at a place on some axes, by repeat.
-
-        Raises MissingRuns where several cells share the place.
-        """
-        found: dict[int, LoadRecord] = {}
-        for record in self.records:
-            trial = record.trial
-            if trial.window == window and all(axis_value(trial, axis) == value
-                                              for axis, value in places.items() if axis):
-                if trial.repeat in found:
-                    raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say"
-                                      " by which axis they differ (by, series)")
-                found[trial.repeat] = record
-        return found
-
-    def connections(self, record: LoadRecord) -> Connections:
-        """The connections of a run that count. Raises ConnectionsError."""
-        trial = record.trial
-        if trial.id not in self._read:
-            path = self.folder / FILES / f"{trial.id}-{FILE}"
-            self._read[trial.id] = read_file(path).counted(trial.counted_s)
-        return self._read[trial.id]
-
-    def queue(self, record: LoadRecord) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
-        """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets."""
-        path = self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}"
-        seen: Bottleneck = read_bottleneck(path.read_bytes(), str(path))
-        bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
-        counts = numpy.maximum(numpy.bincount(bins), 1)
-        means = numpy.bincount(bins, weights=seen.queue_packets) / counts
-        return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
-
+from lab.load.runs import MissingRuns, Runs
 
 # Quantities of records -----------------------------------------------------------
 
@@ -241,14 +122,16 @@ def _point(x: Any, base: dict[int, LoadRecord],
 class Distribution:
     """Completion times of some connections: of a window, or of a window's part of a mix.
 
-    curve_ms: sorted, pooled over the seeds, those that completed. percentiles:
-    by PERCENTILES, None where a connection that never completed stands there.
+    window: as in Figure.windows; of a part, that of the unmixed runs like it.
+    curve_ms: sorted, pooled over the seeds, those that completed. count: all.
+    percentiles: by PERCENTILES, None where a connection that never completed
+    stands there. rate_kbps: mean over the connections of bits over time.
     """
 
     name: str
+    window: str
     curve_ms: NDArray[numpy.float64]
     count: int
-    unfinished: int
     mean: Estimate
     percentiles: dict[float, Estimate | None]
     retransmission: Estimate
@@ -264,7 +147,7 @@ class Distribution:
                       {seed: values[percentile] for seed, values in self.by_seed.items()})
 
 
-def distribution(name: str, by_seed: dict[int, Connections]) -> Distribution:
+def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
     """Of connections by seed. Raises MissingRuns where none completed."""
     done = {seed: each.ended(OK) for seed, each in by_seed.items()}
     if not by_seed or not all(len(each) for each in done.values()):
@@ -272,12 +155,11 @@ def distribution(name: str, by_seed: dict[int, Connections]) -> Distribution:
     percentiles = {seed: {percentile: each.percentile_ms(percentile)
                           for percentile in PERCENTILES} for seed, each in by_seed.items()}
     means = {seed: float(each.total_ms.mean()) for seed, each in done.items()}
-    pooled = numpy.sort(numpy.concatenate([each.total_ms for each in done.values()]))
-    bits = numpy.concatenate([each.asked_bytes * 8 for each in done.values()])
     times = numpy.concatenate([each.total_ms for each in done.values()])
+    bits = numpy.concatenate([each.asked_bytes * 8 for each in done.values()])
     return Distribution(
-        name, pooled, sum(map(len, by_seed.values())),
-        sum(len(by_seed[seed]) - len(done[seed]) for seed in by_seed), estimate(list(means.values())),
+        name, window, numpy.sort(times), sum(map(len, by_seed.values())),
+        estimate(list(means.values())),
         {percentile: _estimate_all([each[percentile] for each in percentiles.values()])
          for percentile in PERCENTILES},
         estimate([each.retransmission_percent for each in by_seed.values()]),
@@ -291,16 +173,16 @@ def _estimate_all(values: Sequence[float | None]) -> Estimate | None:
 
 def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
     """One for each window of the figure, a mix as a whole."""
-    return [unmixed(runs, window, with_handshake) for window in runs.figure.windows]
+    return [whole(runs, window, with_handshake) for window in runs.figure.windows]
 
 
-def unmixed(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
+def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
     """All connections of the runs with a window."""
     def times(connections: Connections) -> Connections:
         return connections if with_handshake else replace(
             connections, total_ms=connections.total_ms - connections.connect_ms)
 
-    return distribution(window_label(window), {
+    return distribution(window_label(window), window, {
         repeat: times(runs.connections(record)) for repeat, record in runs.at(window).items()})
 
 
@@ -308,11 +190,30 @@ def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
     """The parts of a mix, by initial window, ascending."""
     records = runs.at(window)
     parts = sorted({host.initcwnd for record in records.values() for host in record.trial.hosts})
-    return [distribution(f"IW {initcwnd} in the mix", {
+    return [distribution(f"IW {initcwnd} in the mix", str(initcwnd), {
         repeat: runs.connections(record).of_hosts(
             {number for number, host in enumerate(record.trial.hosts)
              if host.initcwnd == initcwnd})
         for repeat, record in records.items()}) for initcwnd in parts]
+
+
+@dataclass(frozen=True)
+class Mixes:
+    """What a figure of kind mix shows.
+
+    alone: runs where everybody has one window, by window; groups: the parts of
+    each mix, by its window.
+    """
+
+    alone: dict[str, Distribution]
+    groups: dict[str, list[Distribution]]
+
+
+def mixes(runs: Runs) -> Mixes:
+    """For a figure of kind mix."""
+    windows = runs.figure.windows
+    return Mixes({window: whole(runs, window) for window in windows if "+" not in window},
+                 {window: groups_of_mix(runs, window) for window in windows if "+" in window})
 
 
 def window_label(window: str) -> str:

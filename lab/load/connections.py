@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import FirstFlightError
+from lab.core.errors import FirstFlightError
 
 if TYPE_CHECKING:
     import numpy
@@ -160,11 +160,14 @@ def _damaged(where: str, error: Exception) -> ConnectionsError:
 
 def read_file(path: Path) -> Connections:
     """Raises ConnectionsError where the file is missing or damaged."""
+    return read(_content(path), str(path))
+
+
+def _content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise ConnectionsError(f"{path}: cannot be read: {error.strerror}") from error
-    return read(content, str(path))
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,11 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(where, error) from error
     return Bottleneck(*table.T)
+
+
+def read_bottleneck_file(path: Path) -> Bottleneck:
+    """Raises ConnectionsError where the file is missing or damaged."""
+    return read_bottleneck(_content(path), str(path))
 
 
 def _rows(content: bytes) -> list[dict[str, str]]:

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-# Frames through the bottleneck, with their 14 bytes of Ethernet, as its qdisc
-# counts them: besides data a SYN-ACK (20 IP, 40 TCP), the acknowledgement of
-# the request, and the one of the client's FIN together with the server's.
-SYN_ACK_BYTES = 14 + 20 + 40
-HEADER_BYTES = 14 + 20 + 32  # of a segment with time stamps
-MSS_BYTES = 1448
+from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
 
@@ -161,19 +156,22 @@ def seed_of(run_seed: int, number: int) -> int:
 def wire_bytes(response_bytes: float) -> float:
     """What one response takes of the bottleneck where nothing is lost, in bytes.
 
-    Headers are counted: the response's own (HTTP), and 66 bytes of Ethernet,
-    IPv4 and TCP for every segment: the data, and the three that open and close.
+    Headers are counted, as the qdisc counts them: the response's own (HTTP),
+    and those of Ethernet, IPv4 and TCP for every segment: the SYN-ACK, the
+    data, the acknowledgement of the request, and that of the client's FIN
+    together with the server's.
     """
-    payload = response_bytes + len(f"HTTP/1.1 200 OK\r\nContent-Length: {response_bytes:.0f}\r\n\r\n")
-    segments = math.ceil(payload / MSS_BYTES)
-    return SYN_ACK_BYTES + payload + (segments + 2) * HEADER_BYTES
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {response_bytes:.0f}\r\n\r\n"
+    payload = response_bytes + len(head)
+    segments = math.ceil(payload / MSS)
+    return SYN_BYTES + payload + (segments + 2) * HEADER_BYTES
 
 
 @cache
 def distribution(name: str) -> tuple[tuple[float, float], ...]:
     """A service's response sizes (the paper's Figure 1) as points. Raises UsageError."""
-    from lab import population  # imports numpy: only for those that draw
-    curve = population.size_curve(name)
+    from lab.core.curves import size_curve  # imports numpy: only for those that draw
+    curve = size_curve(name)
     return tuple(zip(curve.cdf, curve.values))
 
 

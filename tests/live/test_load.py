@@ -11,10 +11,12 @@ import pytest
 
 from engines.guest.init import RESULTS
 from engines.uml import UmlEngine, guest_command
+from lab.core.records import FAIL, PASS
 from lab.load.connections import Connections, joined, read
-from lab.load.record import LoadRecord, expected_arrivals, judge
+from lab.load.evidence import expected_arrivals
+from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial, wire_bytes
-from lab.records import FAIL, PASS
+from lab.load.verify import judged
 from lab.tcp.predict import Transfer, predict
 from tests.live.conftest import Driver, rows
 
@@ -29,7 +31,7 @@ TRIAL = LoadTrial(
 def measured(kernel: Path, folder: Path, *trials: LoadTrial) -> list[tuple[LoadRecord, Connections]]:
     """The trials' records and all their connections, in order."""
     by_id = {trial.id: trial for trial in trials}
-    found = {seen.trial_id: (judge(by_id[seen.trial_id], seen), read(joined(seen.files)))
+    found = {seen.trial_id: (judged(by_id[seen.trial_id], seen)[0], read(joined(seen.files)))
              for seen in UmlEngine(kernel, 2).run([trial.job() for trial in trials], {}, folder)}
     return [found[trial.id] for trial in trials]
 
@@ -81,7 +83,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
     (tmp_path / "trial.json").write_text(json.dumps(short.job()))
     (tmp_path / "command.json").write_text(json.dumps(
         ["/usr/bin/python3", "-c", KILLING, RESULTS]))
-    done = subprocess.run(guest_command(kernel, tmp_path, real_time=False), check=False,
+    done = subprocess.run(guest_command(kernel, tmp_path), check=False,
                           capture_output=True, text=True, timeout=120)
     assert (tmp_path / "status").read_text() == "0\n", done.stdout[-800:]
     observation = json.loads((tmp_path / "observation.json").read_text())
@@ -91,7 +93,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
         files = {name: (tmp_path / place).read_bytes()
                  for name, place in observation["files"].items()}
 
-    record = judge(short, Killed())
+    record, _ = judged(short, Killed())
     everything = read(joined(Killed.files))
     assert observation["ended_servers"] == [1]
     assert not record.ok and record.verdict == FAIL and "died" in record.error

@@ -1,0 +1,33 @@
+"""What a trial installs and fetches, for a reader of its job (engines/worker.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engines.routes import SERVER_IP, RouteOptions, dumbbell_routes, star_routes
+from engines.shaping import DumbbellShape, Shape
+
+
+def commands_of(job: dict[str, Any]) -> list[str]:
+    """The commands of a trial, `tc` and `ip` left out."""
+    return _load_commands(job) if job["kind"] == "load" else _star_commands(job)
+
+
+def _star_commands(job: dict[str, Any]) -> list[str]:
+    routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
+                         RouteOptions(**job.get("options", {})))
+    return [*(command for port in Shape(**job["shape"]).ports() for command in port.commands),
+            *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
+            *(route.command for route in routes),
+            *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
+
+
+def _load_commands(job: dict[str, Any]) -> list[str]:
+    shape = DumbbellShape(**job["shape"])
+    routes = dumbbell_routes("server1", job["initcwnd"], job["congestion_control"])
+    return [*(command for port in (*shape.router_ports(), *shape.client_ports())
+              for command in port.commands),
+            *(route.command for route in routes),
+            *(f"hosts/load_client.py on client{number}: {each['arrivals_per_s']:.2f} arrivals a"
+              f" second, {each['connections']} connections each"
+              for number, each in enumerate(job["traffic"], start=1))]

@@ -1,0 +1,47 @@
+"""What an engine is, and which one is taken. What it is given and yields: engines/job.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from engines.host import HostEngine
+from engines.job import EngineCannot, Job, Observation
+from engines.uml import UmlEngine, find_kernel
+
+
+class Engine(Protocol):
+    """What runs trials.
+
+    exact: its clock is virtual, so times are to be exact. jobs: how many
+    workers it runs side by side. facts: what its kernel says of itself, once
+    trials run.
+    """
+
+    name: str
+    exact: bool
+    jobs: int
+    facts: dict[str, Any]
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Observation]:
+        """Yield one observation per trial. Raises EngineCannot, EngineError.
+
+        sysctls: on every host, beside TCP_SYSCTLS. folder: for the engine's
+        own files while it runs.
+        """
+
+
+def choose_engine(name: str, jobs: int) -> Engine:
+    """The engine named "uml" or "host"; "auto": uml where its kernel is built, else host.
+
+    Raises EngineCannot where it is not to be had.
+    """
+    kernel = find_kernel() if name in ("auto", "uml") else None
+    if kernel is not None:
+        return UmlEngine(kernel, jobs)
+    if name == "uml":
+        raise EngineCannot("the guest kernel is not built: run ./install.sh, it says what is"
+                           " missing")
+    return HostEngine()

@@ -1,0 +1,220 @@
+# shellcheck shell=bash
+# Part of build.sh: finds the kernel's source, and unpacks of it what kernel.config can need.
+# What it reads is set by build.sh, and what it sets is read there: work, log, source, origin, …
+# shellcheck disable=SC2034,SC2154
+
+readonly KNOWN_GOOD=7.2       # taken in preference to a newer one
+readonly KERNEL_ORG_URL=https://cdn.kernel.org/pub/linux/kernel/v6.x/linux-6.18.21.tar.xz
+readonly KERNEL_ORG_SHA256=1c38214fb137bae85b82b82537b5987358621b915ab2a8e4f09e60697c19474f
+
+# ---------------------------------------------------------------- finding a source
+# Each of these leaves a file in $work/source, or a path in $source, and says in $origin what it is.
+
+is_new_enough() {   # VERSION
+    [[ $(printf '%s\n' "$MIN_VERSION" "$1" | sort -V | head -n 1) == "$MIN_VERSION" ]]
+}
+
+# The packages of a set of apt lists that hold a kernel source, best first. Debian:
+# linux-source-7.2; Ubuntu: linux-source-6.14.0 and linux-hwe-6.14-source-6.14.0.
+source_packages() {     # APT-OPTION...
+    local package version
+    apt-cache "$@" pkgnames linux- |
+        grep -E '^linux(-hwe-[0-9.]+)?-source-[0-9]+\.[0-9.]+$' |
+        while read -r package; do
+            version=${package##*-}
+            is_new_enough "$version" || continue
+            [[ $version == "$KNOWN_GOOD" || $version == "$KNOWN_GOOD".* ]] &&
+                echo "1 $version $package" || echo "0 $version $package"
+        done | sort -k 1,1nr -k 2,2Vr | cut -d ' ' -f 3
+}
+
+download_package() {    # APT-OPTION...
+    local package uri
+    for package in $(source_packages "$@"); do
+        uri=$(apt-get "$@" --print-uris download "$package" 2>>"$log" | grep "^'") || continue
+        download_mb=$(( $(cut -d ' ' -f 3 <<<"$uri") / 1000000 ))
+        step "downloading $package:" downloaded \
+            env --chdir="$work/source" \
+            apt-get "$@" -o APT::Sandbox::User=root download "$package" || {
+            tried+=("the download of $package failed")
+            continue
+        }
+        source=$(find "$work/source" -name '*.deb')
+        origin="$package $(dpkg-deb --field "$source" Version)"
+        return 0
+    done
+    return 1
+}
+
+from_own_lists() {
+    command -v apt-cache >/dev/null || return 1
+    download_package || {
+        tried+=("no package of Linux $MIN_VERSION or newer in this machine's apt lists")
+        return 1
+    }
+}
+
+# The address that the machine itself uses for Debian; the second way is for apt lists that were
+# never read.
+debian_mirror() {
+    local mirror
+    # shellcheck disable=SC2016  # apt's own placeholders
+    mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' \
+        'Created-By: Packages' |
+        awk '$1 == "Debian" && $2 == "main" && $3 !~ /security|^cdrom/ && !found++ { print $3 }')
+    [[ -n $mirror ]] || mirror=$(apt-get --print-uris update |
+        sed -n "s|^'\([^']*/debian/\)dists/.*|\1|p" | awk '!found++')
+    echo "$mirror"
+}
+
+# A newer suite of the machine's own mirror, in an apt state that lives in the work folder.
+# Signatures are checked against the distribution's keyring as always.
+write_apt_state() {     # MIRROR SUITE
+    local keyring=/usr/share/keyrings/debian-archive-keyring.gpg options="target=Packages"
+    [[ -r $keyring ]] && options+=" signed-by=$keyring"
+    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
+    echo "deb [$options] $1 $2 main" >"$work/apt/sources.list"
+    cat >"$work/apt/apt.conf" <<EOF
+Dir::State::Lists "$work/apt/lists";
+Dir::Cache "$work/apt/cache";
+Dir::Etc::SourceList "$work/apt/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+Acquire::Languages "none";
+Acquire::Retries "2";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+EOF
+}
+
+from_newer_suites() {
+    local mirror suite
+    grep -qx 'ID=debian' /etc/os-release || return 1
+    mirror=$(debian_mirror)
+    [[ -n $mirror ]] || {
+        tried+=("apt names no Debian mirror")
+        return 1
+    }
+    for suite in stable-backports testing sid; do
+        write_apt_state "$mirror" "$suite"
+        step "reading the package list of $suite" nothing \
+            apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
+            update || {
+            tried+=("Debian's $suite could not be read")
+            continue
+        }
+        download_package --config-file "$work/apt/apt.conf" && return 0
+        tried+=("Debian's $suite has none")
+    done
+    return 1
+}
+
+from_kernel_org() {
+    source=$work/source/${KERNEL_ORG_URL##*/}
+    download_mb=
+    step "downloading ${KERNEL_ORG_URL##*/}:" downloaded \
+        curl --fail --location --silent --show-error --connect-timeout 15 --retry 2 \
+        --output "$source" "$KERNEL_ORG_URL" || {
+        tried+=("the download from kernel.org failed")
+        return 1
+    }
+    sha256sum --check --status <<<"$KERNEL_ORG_SHA256  $source" ||
+        fail "what kernel.org sent is not ${KERNEL_ORG_URL##*/}: its SHA-256 differs"
+    origin="${KERNEL_ORG_URL##*/} of kernel.org"
+}
+
+find_source() {
+    if [[ -n $named_source ]]; then
+        source=$named_source origin=$named_source
+        return
+    fi
+    from_own_lists || from_newer_suites || from_kernel_org || {
+        printf 'tried: %s\n' "${tried[@]}" >>"$log"
+        fail "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
+            "name a tree or tarball of Linux $MIN_VERSION or newer with --source"
+    }
+}
+
+# ---------------------------------------------------------------- unpacking
+
+tar_stream() {      # SOURCE: the tarball, tree or package as an uncompressed tar
+    local inner
+    case $1 in
+    *.deb)
+        # The tarball inside goes straight through: nothing of the package is written to the disk.
+        inner=$(dpkg-deb --contents "$1" |
+            awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ && !found++ { print $NF }')
+        [[ -n $inner ]] || { echo "no tarball in $1" >&2; return 1; }
+        dpkg-deb --fsys-tarfile "$1" | tar -xOf - "$inner" | decompress "$inner"
+        ;;
+    *)
+        if [[ -d $1 ]]; then
+            tar -C "$(dirname "$1")" --exclude=.git --exclude='*.o' --exclude='*.a' \
+                -cf - "$(basename "$1")"
+        else
+            # shellcheck disable=SC2094  # its name tells the compression; it is only read
+            decompress "$1" <"$1"
+        fi
+        ;;
+    esac
+}
+
+decompress() {      # NAME
+    case $1 in
+    *.xz) xz -dc -T0 ;;
+    *.bz2) bzip2 -dc ;;
+    *.gz | *.tgz) gzip -dc ;;
+    *.zst) zstd -dc ;;
+    *) cat ;;
+    esac
+}
+
+# What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from
+# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off.
+unpack() {      # SOURCE TREE
+    tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 \
+        --anchored --wildcards --no-wildcards-match-slash \
+        --exclude='*/Documentation/*/*' --exclude='*/tools/testing' --exclude='*/arch/x86/kvm' \
+        --exclude='*/.config' --exclude='*/include/config' --exclude='*/include/generated' \
+        --exclude='*/arch/*/include/generated' \
+        '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
+        '*/drivers/base' '*/drivers/char/*.[ch]' '*/drivers/net/*.[ch]' '*/drivers/tty/*.[ch]' \
+        '*/fs/*.[ch]' '*/fs/devpts' '*/fs/exportfs' '*/fs/hostfs' '*/fs/kernfs' '*/fs/notify' \
+        '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
+        '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
+        '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
+        --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
+}
+
+makefile_version() {    # < Makefile
+    awk -F ' *= *' '
+        $1 == "VERSION" { v = $2 } $1 == "PATCHLEVEL" { p = $2 } $1 == "SUBLEVEL" { s = $2 }
+        NR > 20 { exit } END { if (v) print v "." p "." s }'
+}
+
+# The version of a named source, without unpacking it: GNU tar stops at the Makefile of the top
+# folder.
+named_version() {
+    if [[ -d $named_source ]]; then
+        makefile_version <"$named_source/Makefile"
+    else
+        { tar_stream "$named_source" 2>/dev/null |
+            tar -xOf - --anchored --wildcards --no-wildcards-match-slash --occurrence=1 \
+                '*/Makefile' 2>/dev/null ||
+            true; } | makefile_version
+    fi
+}
+
+check_named_source() {
+    [[ -e $named_source ]] || die 2 "there is no $named_source"
+    named_source=$(realpath "$named_source")
+    [[ ! -d $named_source || -d $named_source/arch/um ]] ||
+        die 2 "$named_source is no kernel source tree: it has no arch/um"
+    version=$(named_version 2>/dev/null || true)
+    [[ -n $version ]] ||
+        die 2 "$named_source holds no kernel source: it has no top folder with a kernel's Makefile"
+    is_new_enough "$version" ||
+        die 2 "$named_source is Linux $version; the guest needs $MIN_VERSION or newer"
+}

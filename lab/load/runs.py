@@ -1,0 +1,94 @@
+"""The runs of one figure: which they are, and what is read of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from lab.core.errors import FirstFlightError
+from lab.core.measuring import FILES
+from lab.load import axes
+from lab.load.connections import (FILE, QUEUE_FILE, Connections, read_bottleneck_file,
+                                  read_file)
+from lab.load.record import LoadRecord
+from lab.load.scenario import Figure
+
+Numbers = NDArray[numpy.float64]
+
+QUEUE_SMOOTHED_S = 2.0
+
+
+class MissingRuns(FirstFlightError):
+    """A figure lacks runs; its text says which."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one figure: those that count, by window and seed.
+
+    folder: the run folder; left_out: runs that do not count. _read: by id,
+    the connections read so far, since several of a figure's numbers ask.
+    """
+
+    figure: Figure
+    folder: Path
+    records: tuple[LoadRecord, ...]
+    left_out: int
+    _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, figure: Figure, records: Iterable[LoadRecord], folder: Path) -> Runs:
+        """Raises MissingRuns where a window of the figure has none that counts."""
+        mine = [record for record in records if record.trial.part in figure.sweeps
+                and record.trial.window in figure.windows]
+        counting = tuple(record for record in mine if record.counts)
+        missing = [window for window in figure.windows
+                   if not any(record.trial.window == window for record in counting)]
+        if missing:
+            raise MissingRuns(f"{figure.name}: no run with the window {missing[0]} counts;"
+                              " measure the whole scenario again with --fresh")
+        return cls(figure, folder, counting, len(mine) - len(counting))
+
+    def values(self, axis: str) -> list[Any]:
+        """The values on an axis, in the order of the file."""
+        return list(dict.fromkeys(axes.place(record.trial, axis) for record in self.records))
+
+    def at(self, window: str, **places: Any) -> dict[int, LoadRecord]:
+        """The runs with a window at a place on some axes, by repeat.
+
+        Raises MissingRuns where several cells share the place.
+        """
+        found: dict[int, LoadRecord] = {}
+        for record in self.records:
+            trial = record.trial
+            if trial.window == window and all(axes.place(trial, axis) == value
+                                              for axis, value in places.items() if axis):
+                if trial.repeat in found:
+                    raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say"
+                                      " by which axis they differ (by, series)")
+                found[trial.repeat] = record
+        return found
+
+    def connections(self, record: LoadRecord) -> Connections:
+        """The connections of a run that count. Raises ConnectionsError."""
+        trial = record.trial
+        if trial.id not in self._read:
+            path = self.folder / FILES / f"{trial.id}-{FILE}"
+            self._read[trial.id] = read_file(path).counted(trial.counted_s)
+        return self._read[trial.id]
+
+    def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
+        """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets.
+
+        Raises ConnectionsError.
+        """
+        seen = read_bottleneck_file(self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}")
+        bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
+        counts = numpy.maximum(numpy.bincount(bins), 1)
+        means = numpy.bincount(bins, weights=seen.queue_packets) / counts
+        return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means

@@ -1,0 +1,235 @@
+"""The tables of load's findings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from lab.core.findings import Cell, Column, Rounded, Table
+from lab.core.stats import Estimate
+from lab.load import analysis, axes
+from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes, Point
+from lab.load.record import PERCENTILES, LoadRecord
+from lab.load.runs import Runs
+
+NAME = Column("", is_text=True)
+DECK_PERCENTILES = (50, 75, 90, 99)
+
+
+def percentiles(found: Sequence[Distribution], title: str = "") -> Table:
+    """Completion times by percentile, and what each changes against the first."""
+    base = found[0]
+    asked = (None, *PERCENTILES)
+    rows: list[tuple[Cell, ...]] = [
+        (f"{each.name}, ms", each.count, *(
+            each.mean if percentile is None else each.percentiles[percentile]
+            for percentile in asked)) for each in found]
+    rows += [(f"{each.name} saves, %", "", *(
+        saved_percent(each.gain_over(base, percentile)) for percentile in asked))
+        for each in found[1:]]
+    note = (f"± is the 95 % interval over {base.mean.n} independent seeds" if base.mean.n > 1
+            else "one seed: no interval")
+    return Table(title or "Completion time (SYN to last byte) by percentile",
+                 (NAME, Column("n", digits=0), *(Column(name, digits=0) for name in (
+                     "mean", *(f"p{percentile:g}" for percentile in PERCENTILES)))),
+                 tuple(rows), (note,))
+
+
+def saved_percent(gain: Gain | None) -> Rounded | None:
+    """In a column of other numbers."""
+    return None if gain is None else Rounded(gain.percent, 1)
+
+
+def runs_themselves(runs: Runs) -> Table:
+    """What the runs themselves were like, by window."""
+    rows: list[tuple[Cell, ...]] = []
+    for window in runs.figure.windows:
+        found = runs.at(window)
+        rows.append((analysis.window_label(window), len(found),
+                     _percent(analysis.over_seeds(found, "offered_load")),
+                     _percent(analysis.over_seeds(found, "utilisation")),
+                     analysis.over_seeds(found, "queue_mean_packets"),
+                     max(record.queue_max_packets or 0 for record in found.values()),
+                     *(analysis.over_seeds(found, quantity) for quantity in
+                       ("drop_percent", "retransmission_percent", "hit_percent")),
+                     sum(record.unfinished or 0 for record in found.values()),
+                     sum(record.failed or 0 for record in found.values())))
+    return Table("The runs", (
+        NAME, Column("seeds", digits=0), Column("offered load", "%", digits=2),
+        Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
+        Column("queue max", digits=0), Column("dropped", "%", digits=3),
+        Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
+        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows), left_out(runs))
+
+
+def left_out(runs: Runs) -> tuple[str, ...]:
+    """The note on runs that do not count."""
+    return (f"{runs.left_out} runs are left out: their verdict failed",) if runs.left_out else ()
+
+
+def _percent(part: Estimate | None) -> Estimate | None:
+    return None if part is None else part.scaled(100)
+
+
+def beside_mixes(mixes: Mixes) -> tuple[Table, ...]:
+    """Each group of every mix beside the unmixed runs."""
+    return tuple(percentiles([*mixes.alone.values(), *groups],
+                             f"{analysis.window_label(window)} beside unmixed runs")
+                 for window, groups in mixes.groups.items())
+
+
+def fairness(mixes: Mixes) -> Table:
+    """How fair each mix is to its groups."""
+    rows: list[tuple[Cell, ...]] = []
+    for window, groups in mixes.groups.items():
+        for group in groups:
+            own = mixes.alone.get(group.window)
+            change = None if own is None else group.gain_over(own, None)
+            rows.append((group.name, group.mean, change.percent if change else None,
+                         group.rate_kbps, group.retransmission))
+        rows.append((f"Jain's index of {analysis.window_label(window)}", "", "",
+                     Rounded(analysis.jain([group.rate_kbps for group in groups]), 4), ""))
+    rows += [(f"{own.name}, unmixed", own.mean, "", own.rate_kbps, own.retransmission)
+             for own in mixes.alone.values()]
+    return Table("Fairness", (
+        NAME, Column("mean", "ms", digits=0), Column("saved by the mix", "%", signed=True),
+        Column("rate of a transfer", "kbit/s", digits=0),
+        Column("retransmitted", "%", digits=3)), tuple(rows), (
+        "Jain's index is over the groups' mean rates (response bits over completion time): 1 is"
+        " even, 0.5 is all for one of two. Saved by the mix: against everybody with that"
+        " window.",))
+
+
+def gains(runs: Runs, lines: Sequence[Line]) -> Table:
+    """What a larger window changes, along the figure's axis."""
+    figure, base = runs.figure, runs.figure.windows[0]
+    shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
+    rows: list[tuple[Cell, ...]] = []
+    for line in lines:
+        for point in line.points:
+            at = {figure.series: line.series, figure.by: point.x}
+            rows.append((where(runs, line, point)[0],
+                         *(axes.describe(axis, at[axis]) for axis in shown),
+                         point.mean.base, point.mean.experiment, point.mean.absolute,
+                         point.mean.percent, point.p99.percent if point.p99 else None,
+                         point.retransmission.base, point.retransmission.experiment))
+    return Table(f"Against IW {base}", (
+        NAME, *(Column(axes.name_of(axis)) for axis in shown),
+        Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
+        Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
+        Column(f"IW {base} retransmits", "%", digits=3),
+        Column("retransmits", "%", digits=3)), tuple(rows), left_out(runs))
+
+
+def where(runs: Runs, line: Line, point: Point) -> list[str]:
+    """The window of a point and its place on the axes, in words."""
+    figure = runs.figure
+    window = int(point.x if figure.by == "window" else line.window)
+    words = [f"IW {window}"]
+    if figure.by == "connections":
+        words[0] += f" × {point.x} = {window * point.x} at once"
+    return words + [axes.named(axis, value) for axis, value in
+                    ((figure.series, line.series), (figure.by, point.x))
+                    if axis not in ("", "window", "connections")]
+
+
+def hits(runs: Runs, found: Sequence[Hit]) -> Table:
+    """Transfers that retransmitted."""
+    base, experiment = (f"IW {window}" for window in runs.figure.windows[:2])
+
+    def columns(group: str) -> tuple[Column, ...]:
+        return (Column(base, "ms", group, 0), Column(experiment, "ms", group, 0),
+                Column("saved", "%", group))
+
+    return Table("Transfers that retransmitted", (
+        Column(axes.name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
+        Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
+        Column("n", digits=0)), tuple(
+            (axes.describe(runs.figure.by, hit.x), hit.base_share_percent,
+             hit.experiment_share_percent, *_cells(hit.own), *_cells(hit.same), hit.same_count)
+            for hit in found), (
+        "own: the mean over the transfers that each window hit, other transfers for each, as the"
+        " deck shows it; same: over the arrivals that either window hit, the same for both.",))
+
+
+def _cells(gain: Gain | None) -> tuple[Estimate | None, ...]:
+    return (None, None, None) if gain is None else (gain.base, gain.experiment, gain.percent)
+
+
+def deck(base: Distribution, experiment: Distribution) -> Table:
+    """Ours, as the deck prints its own."""
+    gains_ = [experiment.gain_over(base, percentile) for percentile in (None, *DECK_PERCENTILES)]
+
+    def row(each: Distribution) -> tuple[Cell, ...]:
+        return (each.name, each.mean, *(each.percentiles[percentile]
+                                        for percentile in DECK_PERCENTILES),
+                each.retransmission.value)
+
+    return Table("Here", (
+        NAME, Column("Avg."), *(Column(str(percentile), digits=0)
+                                for percentile in DECK_PERCENTILES),
+        Column("Retrans. %", digits=2)), (
+        row(experiment), row(base),
+        ("Impr., ms", *(None if gain is None else Rounded(gain.absolute, 1) for gain in gains_),
+         Rounded(experiment.retransmission.value - base.retransmission.value, 2, signed=True)),
+        ("% Impr.", *map(saved_percent, gains_), "")))
+
+
+# A part of a scenario ----------------------------------------------------------
+
+def each_run(records: Sequence[LoadRecord]) -> Table:
+    """A line a run."""
+    return Table("", (
+        Column("run", is_text=True), *(Column(name, digits=0) for name in (
+            "arrivals", "completed", "failed", "open")),
+        Column("mean", "ms", digits=0), Column("p50", digits=0), Column("p90", digits=0),
+        Column("p99", digits=0), Column("retransmitted", "%", digits=3),
+        Column("offered", digits=4), Column("utilisation", digits=4),
+        Column("verdict", is_text=True), NAME), tuple(
+            (record.trial.id, record.arrivals, record.completed, record.failed,
+             record.unfinished, record.mean_ms, record.p50_ms, record.p90_ms, record.p99_ms,
+             record.retransmission_percent, record.offered_load, record.utilisation,
+             record.verdict, record.error or record.verdict_reason)
+            for record in sorted(records, key=_order)))
+
+
+def changes(records: Sequence[LoadRecord]) -> Table:
+    """What the windows change, cell by cell: each but the smallest against that."""
+    counting = sorted((record for record in records if record.counts), key=_order)
+    return Table("What the windows change", (
+        NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
+        Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")),
+        tuple(row for cell, group in itertools.groupby(counting, _cell)
+              for row in _changes(cell, list(group))))
+
+
+def _changes(cell: tuple[str, ...], records: Sequence[LoadRecord]) -> Iterator[tuple[Cell, ...]]:
+    windows: dict[str, dict[int, LoadRecord]] = {}
+    for record in records:
+        windows.setdefault(record.trial.window, {})[record.trial.repeat] = record
+    base, *others = sorted(windows, key=_window_order)
+    for other in others:
+        mean, *tail = (analysis.gain(windows[base], windows[other], quantity)
+                       for quantity in ("mean_ms", "p50_ms", "p99_ms"))
+        if mean is not None:
+            yield (f"IW {other} instead of {base}: {cell[0]}, load {cell[4]}, {cell[5]} B,"
+                   f" queue {cell[3]}", mean.experiment, mean.base, mean.percent,
+                   *(None if gain is None else gain.percent for gain in tail))
+
+
+def _cell(record: LoadRecord) -> tuple[str, ...]:
+    """What a run shares with those of other windows and seeds."""
+    trial = record.trial
+    return tuple(map(str, (trial.part, trial.rtt_ms, trial.bandwidth_kbps, trial.queue_packets,
+                           trial.load, trial.response_bytes, trial.connections,
+                           axes.variant(trial))))
+
+
+def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:
+    return _cell(record), record.trial.repeat
+
+
+def _window_order(window: str) -> tuple[int, int]:
+    """Windows by size, then mixes."""
+    parts = window.split("+")
+    return len(parts), int(parts[0].partition("*")[0])

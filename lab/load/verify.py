@@ -1,0 +1,143 @@
+"""The verdict on a load run.
+
+A run counts only if its own packets and counters say that it was what was
+asked for: arrivals at the offered load, initial windows as TCP used them, for
+all connections by tcp_info and for some by their packets, and a bottleneck
+that let through what it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lab.core import checks, records
+from lab.core.checks import Check, Compared
+from lab.core.kinds import Seen
+from lab.core.runs import now_text
+from lab.load.connections import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError,
+                                  joined_text, packed)
+from lab.load.evidence import Evidence, expected_arrivals
+from lab.load.record import LoadRecord, whole_numbers
+from lab.load.trial import FIXED, LoadTrial
+from lab.tcp.packets import MSS, CaptureError
+
+# The arrivals of one run in 16,000 are farther from their mean than this by chance.
+SIGMAS = 4.0
+# netem sends a packet when the one before has left, to the nanosecond.
+FULL = 1.0001
+
+
+def judged(trial: LoadTrial, seen: Seen) -> tuple[LoadRecord, Mapping[str, bytes]]:
+    """The record of a run, and what of its files is kept."""
+    fault = seen.content.get("error", "")
+    if QUEUE_FILE not in seen.files:
+        return _failed(trial, fault or "the run left no records"), seen.files
+    connections = joined_text(seen.files)
+    kept = {FILE: packed(connections), QUEUE_FILE: seen.files[QUEUE_FILE]}
+    if fault:
+        return _failed(trial, fault), kept
+    try:
+        evidence = Evidence.of(trial, seen, connections)
+    except (ConnectionsError, CaptureError) as error:
+        return _failed(trial, str(error)), kept
+    return record_of(evidence), kept
+
+
+def record_of(evidence: Evidence) -> LoadRecord:
+    """What was measured, what was seen on the wire, and the verdict."""
+    dead = evidence.ended_servers
+    error = f"server {dead[0]} of {evidence.trial.servers} died in the run" if dead else ""
+    columns = {**records.measure(LoadRecord, evidence), **checks.verdict(CHECKS, evidence)}
+    return LoadRecord(evidence.trial, not dead, error, measured_at=now_text(), **columns)
+
+
+def _failed(trial: LoadTrial, error: str) -> LoadRecord:
+    return LoadRecord(trial, False, error, measured_at=now_text())
+
+
+# What is compared --------------------------------------------------------------------
+
+def _servers(run: Evidence) -> Iterator[Compared]:
+    dead, asked = len(run.ended_servers), run.trial.servers
+    yield Compared(not dead, f"{asked - dead} at the end", str(asked))
+
+
+def _arrivals(run: Evidence) -> Iterator[Compared]:
+    asked, sigma = expected_arrivals(run.trial)
+    seen = len(run.counted)
+    yield Compared(abs(seen - asked) <= SIGMAS * sigma, str(seen),
+                   f"{asked:.0f} ± {SIGMAS * sigma:.0f}")
+
+
+def _utilisation(run: Evidence) -> Iterator[Compared]:
+    if run.utilisation is not None:
+        yield Compared(run.utilisation <= FULL, f"{run.utilisation:.4f}", "1 at most")
+
+
+def _failures(run: Evidence) -> Iterator[Compared]:
+    failed = len(run.counted.ended(FAILED))
+    yield Compared(not failed, f"{failed} of {len(run.counted)}", "none")
+
+
+def _initial_window(run: Evidence) -> Iterator[Compared]:
+    for client, initcwnd, seen in _by_client(run):
+        if len(seen):
+            values = whole_numbers(seen.initial_window)
+            yield Compared(values == str(initcwnd), values, str(initcwnd),
+                           f"initial window of client {client}")
+
+
+def _flight_on_wire(run: Evidence) -> Iterator[Compared]:
+    for client, initcwnd, _ in _by_client(run):
+        flights = run.flights.get(f"10.0.1.{client}")
+        if flights and has_flights(run.trial):
+            yield Compared(max(flights) <= initcwnd, f"{max(flights)} segments", str(initcwnd),
+                           f"first flight on the wire to client {client}")
+
+
+def _first_flight(run: Evidence) -> Iterator[Compared]:
+    for client, initcwnd, seen in _by_client(run):
+        whole = seen.where(seen.asked_bytes >= initcwnd * MSS)
+        if len(whole) and has_flights(run.trial):
+            values = whole_numbers(whole.first_flight)
+            yield Compared(values == str(initcwnd), f"{values} segments", str(initcwnd),
+                           f"first flight to client {client}")
+
+
+def _by_client(run: Evidence) -> Iterator[tuple[int, int, Connections]]:
+    """Number (from 1), initial window, and its connections whose window was seen."""
+    for number, host in enumerate(run.trial.hosts):
+        mine = run.smooth.of_hosts({number})
+        yield number + 1, host.initcwnd, mine.where(mine.initial_window == mine.initial_window)
+
+
+def has_flights(trial: LoadTrial) -> bool:
+    """A paced flight leaves one by one: there is no first flight to count."""
+    return not trial.paced and trial.congestion_control != "bbr"
+
+
+def _fills_a_flight(trial: LoadTrial) -> bool:
+    return (trial.sizes != FIXED or trial.response_bytes >= MSS * min(
+        host.initcwnd for host in trial.hosts))
+
+
+# verdict_reason names a check by how its line begins: the longer name stands first.
+CHECKS = (
+    Check("servers", "whether all servers lived until the run ended", _servers,
+          lambda record: record.arrivals is not None),
+    Check("arrivals", "connections that arrived, against the offered load", _arrivals,
+          lambda record: record.arrivals is not None),
+    Check("utilisation", "bytes through the bottleneck, against its bandwidth", _utilisation,
+          lambda record: record.utilisation is not None),
+    Check("failed connections", "connections that were refused, reset or cut short", _failures,
+          lambda record: record.failed is not None),
+    Check("initial window", "tcp_info at accept, of all connections", _initial_window,
+          lambda record: bool(record.seen_initcwnd)),
+    Check("first flight on the wire", "segments before the first acknowledgement of data, of"
+          " sampled connections that lost nothing", _flight_on_wire,
+          lambda record: bool(record.wire_connections) and has_flights(record.trial)),
+    Check("first flight", "segments that left with the first write by tcp_info, of all"
+          " connections that fill it", _first_flight,
+          lambda record: bool(record.seen_first_flight) and has_flights(record.trial)
+          and _fills_a_flight(record.trial)),
+)

@@ -1,0 +1,120 @@
+"""What tc is told for a shape, and that what it tells back otherwise is noticed."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from engines.shaping import BOTTLENECK, CLIENT_PORT, DumbbellShape, Netem, Port, Queue, Shape
+
+# For every parameter of netem: a value, tc's words for it, its options as
+# `tc -json qdisc show` (iproute2 6.1) prints them, and a value that is wrong.
+PARAMETERS: dict[str, tuple[float, str, dict[str, Any], float]] = {
+    "delay_ms": (10.2, "delay 10200us", {"delay": {"delay": 0.0102, "jitter": 0,
+                                                   "correlation": 0}}, 10.21),
+    "rate_kbps": (56.0, "rate 56000bit", {"rate": {"rate": 7000, "packetoverhead": 0}}, 57.0),
+    "limit_packets": (12, "limit 12", {"limit": 12}, 13),
+    "loss_percent": (1.5, "loss random 1.5%",
+                     {"loss-random": {"loss": 0.0149999999, "correlation": 0}}, 1.6),
+}
+STAR = Shape(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=20, loss_percent=2,
+             seed=7)
+DUMBBELL = DumbbellShape(
+    bandwidth_kbps=2000, queue_packets=50, queue="droptail", client_rtt_ms=(40.0, 300.0),
+    client_kbps=(0.0, 64.0), access_queue_packets=30, client_loss_percent=(0.0, 1.0), seed=3)
+
+
+def told(port: Port, options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in which tc tells the options of a port's qdiscs."""
+    return [{"kind": qdisc.kind, "handle": f"{number}:", "options": each}
+            for number, (qdisc, each) in enumerate(zip(port.qdiscs, options), start=1)]
+
+
+def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
+    assert set(Netem.parameters()) == {each.name for each in fields(Netem)} - {"seed"}
+    assert set(Netem.parameters()) == set(PARAMETERS)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_parameter_is_asked_and_compared(name: str) -> None:
+    value, words, options, wrong = PARAMETERS[name]
+    asked = replace(Netem(), **{name: value})
+    assert words in asked.arguments
+    others = {} if name == "limit_packets" else {"limit": Netem().limit_packets}
+    rest = {**others, **options}
+    assert list(asked.differences(rest)) == []
+    (difference,) = replace(asked, **{name: wrong}).differences(rest)
+    assert name in difference and f"{value:.3g}" in difference and f"{wrong:g}" in difference
+    # Asked for nothing, it is not to be there either.
+    (unasked,) = replace(asked, **{name: 0}).differences(rest)
+    assert name in unasked
+
+
+@pytest.mark.parametrize("delay_ms", [0.001, 9.5555, 123.4567, 1500.0, 12345.678])
+def test_rounding_by_tc_is_no_difference(delay_ms: float) -> None:
+    """Whole microseconds go in, six digits come out."""
+    seconds = float(f"{round(delay_ms * 1000) / 1e6:.6g}")
+    options = {"limit": Netem().limit_packets, "delay": {"delay": seconds}}
+    assert list(Netem(delay_ms=delay_ms).differences(options)) == []
+
+
+def test_the_star_delays_and_loses_first_and_queues_then() -> None:
+    to_client, to_server = STAR.ports()
+    assert to_client.commands == [
+        "qdisc replace dev s1-eth1 root handle 1: netem delay 50000us limit 1000000"
+        " loss random 2%",
+        "qdisc replace dev s1-eth1 parent 1:1 handle 2: netem rate 1000000bit limit 20"]
+    assert to_server.commands == [
+        "qdisc replace dev s1-eth2 root handle 1: netem delay 50000us limit 1000000",
+        "qdisc replace dev s1-eth2 parent 1:1 handle 2: netem rate 500000bit limit 20"]
+    assert [qdisc.random for qdisc in to_client.qdiscs] == [True, False]
+
+
+def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
+    port, _ = STAR.ports()
+    outer = {"limit": 1_000_000, "delay": {"delay": 0.05}, "loss-random": {"loss": 0.02}}
+    inner = {"limit": 20, "rate": {"rate": 125_000}}
+    assert port.differences(told(port, [outer, inner])) == []
+    assert port.differences(told(port, [outer, {**inner, "limit": 21}])) == [
+        "limit_packets 21, asked 20"]
+    assert port.differences(told(port, [{"limit": 1_000_000}, inner])) == [
+        "delay_ms 0, asked 50", "loss_percent 0, asked 2"]
+    assert port.differences(told(port, [outer])) == ["qdisc 2: none, asked netem"]
+    assert len(port.differences([])) == 2
+
+
+def test_the_dumbbell_queues_at_the_router_and_delays_at_each_client() -> None:
+    to_clients, to_servers = DUMBBELL.router_ports()
+    assert to_clients.commands == [
+        "qdisc replace dev router-eth0 root handle 1: netem rate 2000000bit limit 50"]
+    assert to_servers.commands == [
+        "qdisc replace dev router-eth1 root handle 1: netem delay 20000us limit 1000000"]
+    near, far = DUMBBELL.client_ports()
+    assert near.commands == [
+        "qdisc replace dev s1-eth2 root handle 1: netem delay 20000us limit 1000000"]
+    assert far.commands == [
+        "qdisc replace dev s1-eth3 root handle 1: netem delay 280000us limit 1000000"
+        " loss random 1%",
+        "qdisc replace dev s1-eth3 parent 1:1 handle 2: netem rate 64000bit limit 30"]
+    assert [qdisc.seed for port in (near, far) for qdisc in port.qdiscs
+            if isinstance(qdisc, Netem) and not qdisc.rate_kbps] == [3, 4]
+
+
+@pytest.mark.parametrize(("queue", "kinds", "said"), [
+    ("cake", ["cake"], "cake bandwidth 2000000bit raw flows memlimit 75700"),
+    ("fq_codel", ["tbf", "fq_codel"], "fq_codel limit 50 noecn")])
+def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str) -> None:
+    port, _ = replace(DUMBBELL, queue=queue).router_ports()
+    assert [qdisc.kind for qdisc in port.qdiscs] == kinds
+    assert port.commands[-1].endswith(said)
+    assert port.differences(told(port, [{}, {}])) == []
+    netem = Port(BOTTLENECK, (Netem(rate_kbps=2000),))
+    assert port.differences(told(netem, [{}]))
+
+
+def test_only_the_kind_of_another_queue_is_compared() -> None:
+    port = Port(CLIENT_PORT, (Queue("fq", ""),))
+    assert port.differences([{"kind": "fq", "handle": "1:"}]) == []
+    assert port.differences([{"kind": "pfifo", "handle": "1:"}]) == ["qdisc 1: pfifo, asked fq"]

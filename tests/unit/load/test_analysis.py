@@ -1,0 +1,88 @@
+"""What load runs say in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab.core.records import FAIL
+from lab.load import analysis
+from lab.load.connections import ConnectionsError
+from lab.load.record import LoadRecord
+from lab.load.runs import MissingRuns, Runs
+from lab.load.scenario import Figure
+from tests.golden import stored_load
+from tests.golden.stored_load import RUN
+
+FIGURES = {figure.name: figure for figure in stored_load.study().scenario.figures}
+
+
+@pytest.fixture(name="records", scope="module")
+def _records() -> list[LoadRecord]:
+    return list(stored_load.run().records)
+
+
+def runs_of(figure: Figure, records: list[LoadRecord]) -> Runs:
+    return Runs.of(figure, records, RUN)
+
+
+def test_gains_are_taken_seed_by_seed() -> None:
+    gain = analysis.paired({1: 100.0, 2: 200.0}, {1: 90.0, 2: 190.0})
+    assert gain is not None and gain.absolute.value == 10
+    assert gain.absolute.interval == pytest.approx((10, 10))  # no luck of the draw is left
+    assert gain.percent.value == pytest.approx(100 * 10 / 150)
+    assert analysis.paired({1: 100.0}, {1: None}) is None
+
+
+def test_jains_index() -> None:
+    assert analysis.jain([5, 5]) == 1
+    assert analysis.jain([1, 0]) == 0.5
+
+
+def test_both_windows_meet_the_same_arrivals(records: list[LoadRecord]) -> None:
+    runs = runs_of(FIGURES["distribution"], records)
+    for repeat, record in runs.at("3").items():
+        other = runs.connections(runs.at("10")[repeat])
+        assert runs.connections(record).arrival_s.tolist() == other.arrival_s.tolist()
+
+
+def test_the_parts_of_a_mix_are_all_of_it(records: list[LoadRecord]) -> None:
+    runs = runs_of(FIGURES["mix"], records)
+    found = analysis.mixes(runs)
+    assert list(found.alone) == ["3", "10"] and list(found.groups) == ["3+10"]
+    parts = found.groups["3+10"]
+    assert [part.window for part in parts] == ["3", "10"]
+    assert sum(part.count for part in parts) == analysis.whole(runs, "3+10").count
+
+
+def test_without_the_handshake_every_percentile_is_earlier(records: list[LoadRecord]) -> None:
+    runs = runs_of(FIGURES["distribution"], records)
+    for whole, rest in zip(analysis.distributions(runs),
+                           analysis.distributions(runs, with_handshake=False)):
+        assert whole.mean.value - rest.mean.value > 60  # the RTT
+        assert (whole.count, whole.retransmission) == (rest.count, rest.retransmission)
+
+
+def test_runs_whose_verdict_failed_enter_no_figure(records: list[LoadRecord]) -> None:
+    failed = [replace(record, verdict=FAIL) if record.trial.window == "10" else record
+              for record in records]
+    with pytest.raises(MissingRuns, match="window 10"):
+        runs_of(FIGURES["gain"], failed)
+    one = [replace(record, verdict=FAIL) if record.trial.repeat == 1 else record
+           for record in records]
+    runs = runs_of(FIGURES["gain"], one)
+    assert runs.left_out == 4 and {record.trial.repeat for record in runs.records} == {2}
+
+
+def test_runs_that_fall_on_one_place_are_told(records: list[LoadRecord]) -> None:
+    runs = runs_of(replace(FIGURES["gain"], by="queue_bdp"), records)
+    with pytest.raises(MissingRuns, match="say by which axis they differ"):
+        analysis.lines(runs)
+
+
+def test_a_missing_file_is_told_by_its_name(records: list[LoadRecord]) -> None:
+    runs = Runs.of(FIGURES["distribution"], records, RUN / "nowhere")
+    for read in (runs.connections, runs.queue):
+        with pytest.raises(ConnectionsError, match="nowhere.*cannot be read"):
+            read(records[0])

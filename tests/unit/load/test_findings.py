@@ -1,0 +1,197 @@
+"""What a load scenario says: tables of values, words for claims, charts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab.core import scenario_file
+from lab.core.charts import LineChart, Plot
+from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, WORDS
+from lab.core.findings import Finding, Rounded
+from lab.core.kinds import Overrides
+from lab.core.records import FAIL
+from lab.core.stats import Estimate
+from lab.load import analysis, findings
+from lab.load.record import LoadRecord
+from lab.load.runs import Runs
+from lab.load.scenario import Claim
+from lab.load.study import study
+from tests.golden import stored_load
+from tests.golden.stored_load import GOLDEN, RUN
+
+SCENARIO = stored_load.study().scenario
+FIGURES = {figure.name: figure for figure in SCENARIO.figures}
+CLAIM = Claim(figure="gain", says="x", compares=("3", "10"),
+              quantity="retransmission_percent", expects="more")
+
+
+@pytest.fixture(name="records", scope="module")
+def _records() -> list[LoadRecord]:
+    return list(stored_load.run().records)
+
+
+@pytest.fixture(name="found", scope="module")
+def _found() -> dict[str, Finding]:
+    return {finding.name: finding for finding in stored_load.report().findings}
+
+
+def plots(finding: Finding) -> list[Plot]:
+    assert isinstance(finding.chart, LineChart)
+    return [plot for column in finding.chart.columns for plot in column]
+
+
+def test_all_figures_of_a_stored_run_have_tables_words_and_a_chart(
+        found: dict[str, Finding]) -> None:
+    assert list(found) == list(FIGURES)
+    for finding in found.values():
+        assert finding.missing == "" and finding.tables and plots(finding)
+        for table in finding.tables:
+            assert table.rows and all(len(row) == len(table.columns) for row in table.rows)
+    assert found["gain"].statements[0].word in WORDS
+
+
+def test_the_report_has_the_checks_and_counts_the_runs() -> None:
+    report = stored_load.report()
+    assert (report.verified, report.count, report.failures) == (18, 18, None)
+    assert report.checks is not None
+    assert report.checks.column("failed") == [0] * len(report.checks.rows)
+    assert report.checks.column("passed")[1] == 18  # arrivals
+
+
+# Claims ------------------------------------------------------------------------------
+
+def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> None:
+    runs = Runs.of(FIGURES["gain"], records, RUN)
+    # Ten segments at once into a buffer of 25 packets lose more than three, in every cell.
+    words = {expects: findings.statement(runs, replace(CLAIM, expects=expects)).word
+             for expects in ("less", "more", "alike")}
+    assert words["more"] != NOT_REPRODUCED
+    assert words["less"] == words["alike"] == NOT_REPRODUCED
+    # Two seeds that differ widely: the mean alone does not reproduce a claim.
+    assert findings.statement(runs, replace(CLAIM, quantity="mean_ms")).word == DIRECTION_ONLY
+
+
+def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
+    runs = Runs.of(FIGURES["gain"], records, RUN)
+    full = findings.statement(runs, replace(CLAIM, where=(("load", (0.9,)),)))
+    gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
+                         "retransmission_percent")
+    assert gain is not None and full.word == REPRODUCED
+    assert f"from {gain.base.value:.3f} ±" in full.found and "cells" not in full.found
+    nowhere = findings.statement(runs, replace(CLAIM, where=(("load", (0.7,)),)))
+    assert (nowhere.found, nowhere.word) == ("no run measured it.", NOT_REPRODUCED)
+
+
+def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
+    runs = Runs.of(FIGURES["mix"], records, RUN)
+    claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
+                    quantity="mean_ms", expects="alike")
+    found = findings.statement(runs, claim).found
+    assert found.startswith("the mean completion time ")
+    for group in analysis.groups_of_mix(runs, "3+10"):
+        assert f"{group.mean.value:.0f}" in found
+
+
+def test_an_estimate_reads_with_its_interval() -> None:
+    assert findings.estimated(Estimate(-1204.6, (-1210.1, -1199.1))) == "−1205 ± 6"
+    assert findings.estimated(Estimate(-0.04), 1) == "0.0"
+
+
+# A part of a scenario ----------------------------------------------------------------
+
+def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
+        records: list[LoadRecord]) -> None:
+    some = [record for record in records if record.trial.part == "one"]
+    finding = findings.of_runs(list(reversed(some)))
+    runs_table, changes = finding.tables
+    assert finding.name == "runs" and len(runs_table.rows) == len(some)
+    assert [str(row[0]).partition(":")[0] for row in changes.rows] == [
+        "IW 10 instead of 3", "IW 3+10 instead of 3"]
+    base, experiment = ({record.trial.repeat: record for record in some
+                         if record.trial.window == window} for window in ("3", "10"))
+    gain = analysis.gain(base, experiment, "mean_ms")
+    assert gain is not None
+    assert changes.rows[0][1:4] == (gain.experiment, gain.base, gain.percent)
+    # One window alone changes nothing; runs that do not count are shown and not compared.
+    assert len(findings.of_runs(some[:1]).tables) == 1
+    assert len(findings.of_runs([replace(record, verdict=FAIL) for record in some]).tables) == 1
+
+
+def test_a_partial_study_reports_its_runs() -> None:
+    partial = study(scenario_file.read(GOLDEN / "small.toml"), Overrides({"initcwnd": [3]}))
+    report = partial.report(replace(stored_load.run(), records=[
+        record for record in stored_load.run().records if record.trial.window == "3"]))
+    (finding,) = report.findings
+    assert (finding.name, len(finding.tables), len(finding.tables[0].rows)) == ("runs", 1, 6)
+
+
+def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
+    some = [record for record in records if record.trial.part == "one"]
+    by_name = {finding.name: finding for finding in
+               findings.of_figures(SCENARIO, some, RUN)}
+    assert "no run with the window 3 counts" in by_name["gain"].missing
+    assert by_name["gain"].chart is None and by_name["gain"].tables == ()
+    assert by_name["distribution"].missing == ""
+
+
+# Charts ------------------------------------------------------------------------------
+
+def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None:
+    some = [replace(record, verdict=FAIL) if record.trial.repeat == 1 else record
+            for record in records]
+    (finding, *_) = findings.of_figures(SCENARIO, some, RUN)
+    assert finding.chart is not None
+    assert finding.chart.alarm == "4 runs left out: verdict failed"
+    assert finding.chart.foot == ("small · 4 runs, 1 seeds, 6 s each after the warm-up · bars:"
+                                  " 95 % intervals over seeds")
+    assert finding.tables[0].notes == ("4 runs are left out: their verdict failed",)
+
+
+def test_the_queue_is_drawn_below_its_limit(found: dict[str, Finding]) -> None:
+    queue = plots(found["distribution"])[2]
+    assert queue.limit == 25 and queue.x_ends == (0, 8)
+    assert all(0 <= packets <= 25 for line in queue.lines for packets in line.y)
+    assert [len(line.x) for line in queue.lines] == [5, 5]
+
+
+def test_what_percentiles_gain_is_drawn_as_it_is_told(found: dict[str, Finding]) -> None:
+    saved = plots(found["distribution"])[1]
+    row = next(row for row in found["distribution"].tables[0].rows
+               if row[0] == "IW 10 saves, %")
+    told = [cell.value for cell in row if isinstance(cell, Rounded)]
+    (line,) = saved.lines
+    assert [Estimate(y, ends, 2) for y, ends in zip(line.y, line.ends)] == told
+    labels = [label for _, label in saved.ticks]
+    assert labels == ["mean", "10", "25", "50", "75", "90", "95", "99", "99.9"]
+    assert line.x == tuple(range(8))  # of the last percentile one run knows nothing
+
+
+def test_bars_of_two_windows_look_different(found: dict[str, Finding]) -> None:
+    for plot in plots(found["hit"]):
+        assert [(line.name, line.look, line.style) for line in plot.lines] == [
+            ("IW 3", 0, "bars"), ("IW 10", 1, "bars")]
+
+
+def test_a_window_keeps_its_colour_in_the_mix(found: dict[str, Finding]) -> None:
+    curves, saved = plots(found["mix"])
+    assert [(line.name.partition(" (")[0], line.look, line.style) for line in curves.lines] == [
+        ("IW 3", 0, "curve"), ("IW 10", 1, "curve"),
+        ("IW 3 in the mix", 0, "dashed"), ("IW 10 in the mix", 1, "dashed")]
+    assert [line.look for line in saved.lines] == [0, 1]
+
+
+def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> None:
+    saved, again = plots(found["gain"])
+    assert saved.zero and saved.ticks == again.ticks == ((0, "0.5"), (1, "0.9"))
+    assert [line.style for line in again.lines] == ["line", "faint"]
+    assert again.y_label == "retransmitted bytes (% of unique; faint: IW 3)"
+
+
+def test_the_decks_numbers_stand_beside_ours(found: dict[str, Finding]) -> None:
+    theirs, ours = plots(found["percentiles"])[1].lines
+    labels = dict(plots(found["percentiles"])[1].ticks)
+    assert theirs.style == "published" and ours.style == "line"
+    assert {labels[x]: y for x, y in zip(theirs.x, theirs.y)} == {
+        "mean": 12, "50": 6.5, "75": 9.5, "90": 14.2, "99": 14.9}

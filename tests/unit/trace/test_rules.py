@@ -1,0 +1,168 @@
+"""The rules of unused windows in closed form, and as the sources have them in figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.trace.rules import Rules, Setting
+from lab.trace.tcps import LinuxRules, ReportRules, restart_rule, rules_for
+from lab.trace.window import INFINITE
+
+MSS = 1000
+
+
+def linux(cwnd: int, initcwnd: int = 10, ssthresh: int = INFINITE) -> LinuxRules:
+    rules = LinuxRules(Setting(initcwnd, MSS, validation=True), 0)
+    rules.set_window(cwnd, ssthresh)
+    return rules
+
+
+def report(cwnd: int, exact: bool = False, peer_segments: int = 1000) -> ReportRules:
+    rules = ReportRules(Setting(1, MSS, exact=exact), 0)
+    rules.set_window(cwnd, INFINITE)
+    rules.declared(peer_segments * MSS)
+    rules.rto = 200
+    return rules
+
+
+@pytest.mark.parametrize(("idle", "cwnd"), [
+    (200, 36), (201, 18), (400, 18), (401, 9), (601, 4), (801, 3), (10**7, 3)])
+def test_linux_halves_for_every_rto_down_to_the_initial_window(idle: int, cwnd: int) -> None:
+    """tcp_cwnd_restart(): for every RTO but one that is not quite over."""
+    assert linux(36, initcwnd=3).restart_window(idle, 200)[0] == cwnd
+
+
+def test_linux_restarts_no_larger_than_the_window_was() -> None:
+    assert linux(4).restart_window(60_000, 200)[0] == 4
+
+
+@pytest.mark.parametrize(("cwnd", "ssthresh", "remembered"), [
+    (36, 2, 27), (14, 2, 10), (15, 2, 10), (36, 50, 50)])
+def test_three_quarters_are_remembered_and_never_less(cwnd: int, ssthresh: int,
+                                                      remembered: int) -> None:
+    assert linux(cwnd, ssthresh=ssthresh).restart_window(1000, 200)[1] == remembered
+
+
+def test_restart_of_rfc_5681_keeps_ssthresh() -> None:
+    rules = rules_for("restart", False, 10, MSS, 0)
+    assert rules is not None
+    rules.set_window(36, 20)
+    assert rules.restart_window(200, 200) == (36, 20)
+    assert rules.restart_window(201, 200) == (10, 20)
+
+
+@pytest.mark.parametrize("control", ["reno", "unvalidated"])
+def test_without_validation_nothing_decays(control: str) -> None:
+    rules = rules_for(control, False, 10, MSS, 0)
+    assert rules is not None
+    rules.set_window(36, 20)
+    assert rules.restart_window(60_000, 200) == (36, 20)
+
+
+@pytest.mark.parametrize(("idle", "cwnd"), [
+    (199, 25), (200, 12), (399, 12), (400, 6), (600, 3), (800, 1), (5000, 1)])
+def test_the_report_halves_for_every_rto_down_to_one_segment(idle: int, cwnd: int) -> None:
+    assert report(25).restart_window(idle, 200)[0] == cwnd
+
+
+def test_the_report_halves_what_the_receiver_allows() -> None:
+    assert report(200, peer_segments=25).restart_window(400, 200) == (6, INFINITE)
+
+
+def test_bbr_is_left_alone() -> None:
+    assert restart_rule("bbr", True, 10, MSS, (80, 60), 5000, 200) is None
+    assert restart_rule("cubic", True, 10, MSS, (80, 60), 5000, 200) == (10, 60)
+    assert restart_rule("cubic", False, 10, MSS, (80, 60), 5000, 200) == (80, 60)
+
+
+# Whole connections ---------------------------------------------------------------
+
+def send(rules: Rules, now: int, segments: int, more: bool = False) -> None:
+    rules.before_sending(now)
+    for _ in range(segments):
+        rules.connection.sent(rules.connection.nxt + MSS)
+    rules.after_sending(now, more)
+    rules.connection.last_send = now
+
+
+def acknowledge_all(rules: Rules, now: int) -> None:
+    for end in list(rules.connection.outstanding):
+        rules.acknowledged(now, end)
+
+
+def test_nine_packets_of_a_window_of_ten_make_it_18_in_linux() -> None:
+    """tcp_slow_start_slow-start-app-limited-9-packets-out.pkt"""
+    rules = linux(10)
+    rules.rto = 200
+    send(rules, 0, 9)
+    acknowledge_all(rules, 100)
+    assert rules.cwnd == 18
+
+
+def test_a_full_window_doubles_in_slow_start() -> None:
+    for rules in (linux(10), report(10)):
+        rules.rto = 200
+        send(rules, 0, 10, more=True)
+        acknowledge_all(rules, 100)
+        # The report's window is no longer full after the first acknowledgement, if nothing follows.
+        assert rules.cwnd == (20 if isinstance(rules, LinuxRules) else 11)
+
+
+def test_the_unmodified_tcp_grows_by_every_acknowledgement() -> None:
+    rules = rules_for("unvalidated", False, 10, MSS, 0)
+    assert rules is not None
+    for now in range(0, 1000, 100):
+        send(rules, now, 1)
+        acknowledge_all(rules, now + 50)
+    assert rules.cwnd == 20
+
+
+@pytest.mark.parametrize("used", [1, 4, 10])
+def test_the_report_decays_to_the_mean_with_what_is_used_once_an_rto(used: int) -> None:
+    rules = report(32)
+    expected = 32 * MSS
+    send(rules, 0, used)
+    acknowledge_all(rules, 20)
+    for now in range(50, 601, 50):
+        send(rules, now, used)
+        acknowledge_all(rules, now + 20)
+        if now % 200 == 0:
+            expected = (expected + used * MSS) // 2
+        assert rules.window_bytes == expected and rules.cwnd == expected // MSS
+
+
+def test_a_full_window_is_not_application_limited() -> None:
+    rules = report(4)
+    for now in range(0, 1001, 50):
+        send(rules, now, rules.cwnd)
+        acknowledge_all(rules, now + 20)
+    assert rules.cwnd > 4
+
+
+def test_linux_does_not_decay_an_application_limited_window_that_is_acknowledged() -> None:
+    """tcp_cong_avoid() sets snd_cwnd_stamp with every acknowledgement."""
+    rules = linux(36)
+    rules.rto = 200
+    for now in range(0, 2001, 50):
+        send(rules, now, 12)
+        acknowledge_all(rules, now + 20)
+    assert rules.cwnd == 36
+
+
+def test_linux_decays_it_where_no_acknowledgement_comes() -> None:
+    rules = linux(36, ssthresh=30)
+    rules.rto = 200
+    send(rules, 0, 1)
+    send(rules, 100, 1)
+    send(rules, 250, 1)
+    assert (rules.cwnd, rules.ssthresh) == ((36 + 10) // 2, 30)
+
+
+@pytest.mark.parametrize(("exact", "grows"), [(False, True), (True, False)])
+def test_only_the_tolerant_check_lets_a_broken_window_grow(exact: bool, grows: bool) -> None:
+    rules = report(4, exact=exact)
+    rules.window_bytes += 300  # linear growth leaves parts of segments
+    for now in range(0, 1000, 50):
+        send(rules, now, rules.cwnd, more=True)
+        acknowledge_all(rules, now + 20)
+    assert (rules.cwnd > 4) == grows
