@@ -61,7 +61,7 @@ def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:
             for part in parts if ":" in part]
 
 
-def table(checks: Sequence[Check], records: Sequence[Record], exact: bool) -> Table:
+def table(checks: Sequence[Check], records: Sequence[Record], exact: bool = True) -> Table:
     """Each check with how many trials passed, failed, and were not for it to judge.
 
     exact: whether they were measured in virtual time.

@@ -25,7 +25,7 @@ CHECKS = (
           exact_only=True),
     Check("model latency", "the latency", lambda evidence: (), lambda record: False,
           exact_only=True),
-    Check("window", "of every host", each_host, lambda record: record.verdict != SKIPPED),
+    Check("window", "of every host", each_host, lambda record: bool(record.verdict != SKIPPED)),
 )
 
 
