@@ -193,15 +193,24 @@ def _resume(folder: Path, asked: str, kind: type[Record]) -> Run | None:
 
 
 def _create(home: Path, engine: str, asked: str, kind: type[Record]) -> Run:
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
-    folder = home / f"{stamp}-{engine}"
-    folder.mkdir()
+    folder = _new_folder(home, engine)
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
     facts = {"state": RUNNING, "engine": engine, "identity": asked, "started_at": now_text()}
     run = Run(folder, facts, kind, [], False, lock)
     run.save()
     return run
+
+
+def _new_folder(home: Path, engine: str) -> Path:
+    """A folder named by the time, of its own even where two runs begin in one millisecond."""
+    while True:
+        stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+        try:
+            (home / f"{stamp}-{engine}").mkdir()
+        except FileExistsError:
+            continue
+        return home / f"{stamp}-{engine}"
 
 
 def _try_lock(folder: Path) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.records import PASS
+from lab.core.records import PASS
 from lab.tcp.predict import Transfer, predict
 from lab.tcp.retransmissions import PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER
 from tests.golden import stored

@@ -14,9 +14,10 @@ import pytest
 from engines.guest.init import RESULTS
 from engines.job import EngineError, JobFolder
 from engines.uml import VIRTUAL_TIME, UmlEngine, guest_command
-from lab.records import FAIL, PASS, Record
-from lab.trial import Trial
-from lab.verify import judge
+from lab.core.records import FAIL, PASS
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
+from lab.fetches.verify import judge
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
               queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=27,
@@ -27,7 +28,8 @@ def measured(kernel: Path, folder: Path, asked: Trial, installed: Trial) -> Reco
     """Measure on a network set up as `installed`, judge it as if `asked` had been."""
     job = installed.job()
     (seen,) = UmlEngine(kernel, 1).run([job], {}, folder)
-    return judge(asked, seen.content, seen.client_pcap, seen.server_pcap, exact=True)
+    return judge(asked, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
+                 sysctls={})
 
 
 def test_what_is_asked_passes(kernel: Path, tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from engines.uml import UmlEngine
-from lab import draws, scenario
-from lab.records import PASS, Record
-from lab.trial import Trial
-from lab.verify import judge
+from lab.core import scenario_file
+from lab.core.records import PASS
+from lab.fetches import draws, reading
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
+from lab.fetches.verify import judge
 
-SCENARIO = scenario.load("dukkipati2010")
+SCENARIO = reading.read(scenario_file.find("dukkipati2010"))
+SYSCTLS = SCENARIO.head.sysctls
 PLAIN = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=8000, uplink_kbps=8000,
               queue_packets=1000, loss_percent=0, initcwnd=3, initrwnd=64,
               congestion_control="cubic", client="libcurl", response_bytes=9000, repeat=1)
@@ -22,9 +25,9 @@ STAGED = replace(PLAIN, burst_bytes=3 * draws.SEGMENT_BYTES - draws.HEADER_BYTES
 def measured(kernel: Path, folder: Path, trials: list[Trial], jobs: int = 1) -> dict[str, Record]:
     by_id = {trial.id: trial for trial in trials}
     return {seen.trial_id: judge(by_id[seen.trial_id], seen.content, seen.client_pcap,
-                                 seen.server_pcap, exact=True, sysctls=SCENARIO.sysctls)
+                                 seen.server_pcap, exact=True, sysctls=SYSCTLS)
             for seen in UmlEngine(kernel, jobs).run([trial.job() for trial in trials],
-                                                    SCENARIO.sysctls, folder)}
+                                                    SYSCTLS, folder)}
 
 
 def test_a_gap_longer_than_the_rtt_hides_the_window(kernel: Path, tmp_path: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lab import verify
-from lab.records import COLUMNS, FAIL, PASS, SKIPPED, Record, record_value, to_text
+from lab.core import checks
+from lab.core.records import FAIL, PASS, SKIPPED, columns_of, to_text, value_of
+from lab.fetches.evidence import EXACT, Evidence
+from lab.fetches.record import Record
+from lab.fetches.verify import CHECKS, ON_THE_WIRE
 from lab.tcp.exchange import read_exchange
-from lab.tcp.predict import Prediction, predict
 from tests.golden import stored
 from tests.golden.stored import Stored
 
@@ -34,9 +37,60 @@ def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
 def test_a_good_trial_fills_every_column(good: Stored) -> None:
     record = good.judge()
     assert record.verdict == PASS
-    empty = {column for column in COLUMNS if to_text(record_value(record, column)) == ""}
+    empty = {column for column in columns_of(Record) if to_text(value_of(record, column)) == ""}
     assert empty <= {"error", "verdict_reason", "retransmission_cause", "part",
                      "key_rtt_ms", "key_bandwidth_kbps"}
+
+
+def without(trial: Stored, number: int) -> Stored:
+    """As if a segment of data had not reached the client."""
+    packets = stored.read(trial.client)
+    packets.remove(stored.nth_data(packets, number))
+    return trial.captured(client=packets)
+
+
+def later(trial: Stored, part: str, name: str, by_ms: float) -> Stored:
+    return trial.said(part, **{name: trial.observation[part][name] + by_ms})
+
+
+# Every line of the table, with a trial that it refuses.
+REFUSED: dict[str, Callable[[Stored], Stored]] = {
+    "exit status": lambda good: good.said("fetch", exit_status=18),
+    "HTTP status": lambda good: good.said("fetch", http_status=404),
+    "size": lambda good: good.said("fetch", size=8999),
+    "digest": lambda good: good.said("server", sha256="0" * 64),
+    "capture": lambda good: replace(good, server=good.server[:-20]),
+    "initial window": lambda good: good.said("server", initial_window=10),
+    "first flight": lambda good: good.asked(initrwnd=2),
+    "RTT": lambda good: good.asked(rtt_ms=100.2),
+    "bandwidth": lambda good: good.asked(bandwidth_kbps=1002.0),
+    "lost packets": lambda good: without(good, 4),
+    "retransmissions": lambda good: stored.sent_again(good, 1, later_ms=30),
+    "server latency": lambda good: later(good, "server", "latency_ms", 0.2),
+    "model": lambda good: later(good, "fetch", "total_ms", 1.1),
+    "model latency": lambda good: later(good, "server", "latency_ms", 5),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
+def test_every_check_refuses_something(good: Stored, check: checks.Check) -> None:
+    """A check that is not listed above fails here."""
+    passed, refused = good.judge(), REFUSED[check.name](good).judge()
+    assert passed.counts and check.judged(passed)
+    assert refused.verdict == FAIL
+    assert check.name in checks.failed_checks(CHECKS, refused)
+
+
+def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
+    records = [good.judge(), *(tamper(good).judge() for tamper in REFUSED.values())]
+    table = checks.table(CHECKS, records, exact=True)
+    counted = {row[0]: row[2:] for row in table.rows}
+    assert len(counted) == len(CHECKS) == len(REFUSED) == 14
+    assert counted["exit status"] == (14, 1, 0)  # passed, failed, not judged
+    assert counted["capture"] == (10, 1, 4)  # four transfers were no measurement
+    assert counted["model"][1] == 2 and counted["model latency"][1] == 2
+    in_real_time = checks.table(CHECKS, records[:1], exact=False)
+    assert [row[0] for row in in_real_time.rows] == list(counted)[:-2]
 
 
 @pytest.mark.parametrize(("asked", "names"), [
@@ -58,10 +112,6 @@ def test_another_network_than_asked(good: Stored, asked: dict[str, float],
     assert record.ok  # the transfer itself did succeed
 
 
-def test_a_window_that_only_tcp_info_shows(good: Stored) -> None:
-    fails(good.said("server", initial_window=10), "initial window")
-
-
 def test_the_reason_says_what_was_seen_and_asked(good: Stored) -> None:
     record = good.asked(bandwidth_kbps=900.0).judge()
     assert "bandwidth: seen 1000.00 kbit/s, asked 900 kbit/s" in record.verdict_reason
@@ -69,7 +119,6 @@ def test_the_reason_says_what_was_seen_and_asked(good: Stored) -> None:
 
 @pytest.mark.parametrize(("part", "values", "name"), [
     ("fetch", {"sha256": "0" * 64}, "digest"),
-    ("server", {"sha256": "0" * 64}, "digest"),
     ("fetch", {"size": 8999}, "size"),
     ("server", {"body_bytes": 9001}, "size"),
     ("fetch", {"http_status": 404}, "HTTP status"),
@@ -81,11 +130,8 @@ def test_a_damaged_transfer_is_no_measurement(good: Stored, part: str, values: d
     assert not record.ok and record.error.startswith(name)
 
 
-def test_a_lost_segment(good: Stored) -> None:
-    packets = stored.read(good.client)
-    packets.remove(stored.nth_data(packets, 4))
-    record = fails(good.captured(client=packets), "lost packets")
-    assert record.lost_segments == 1
+def test_a_lost_segment_is_counted(good: Stored) -> None:
+    assert fails(without(good, 4), "lost packets").lost_segments == 1
 
 
 def test_a_lost_acknowledgement(good: Stored) -> None:
@@ -105,12 +151,13 @@ def test_loss_is_allowed_where_it_is_asked_for() -> None:
 def test_loss_is_allowed_where_the_queue_overflows() -> None:
     full = stored.load("full_queue")
     assert full.judge().verdict == PASS
-    assert not verify.is_lossless(full.trial, prediction_of(full))
+    assert evidence_of(full).may_lose
     fails(full.asked(queue_packets=1000), "lost packets")
 
 
-def prediction_of(trial: Stored) -> Prediction:
-    return predict(verify.transfer_of(trial.judge()))
+def evidence_of(trial: Stored) -> Evidence:
+    return Evidence(trial.trial, trial.observation["fetch"], trial.observation["server"],
+                    read_exchange(trial.client, trial.server), EXACT, {})
 
 
 def test_a_retransmission_that_nothing_explains(good: Stored) -> None:
@@ -123,13 +170,14 @@ def test_a_window_of_one_after_lost_syn_acks_is_right() -> None:
     """RFC 6928 section 2, tcp_init_transfer; but not after repeated ones that did arrive."""
     trial = stored.load("long_rtt")  # three SYN-ACKs too many
     fails(trial.said("server", initial_window=1), "initial window")
-    exchange = read_exchange(trial.client, trial.server)
-    assert len(exchange.syn_acks) > 2
-    lost = replace(exchange, lost_to_client=exchange.syn_acks[:2])
-    record = replace(trial.judge(), seen_initcwnd=1, seen_first_flight=1)
-    prediction = prediction_of(trial)
-    assert verify._window_checks(record, lost, prediction) == []
-    assert len(verify._window_checks(record, exchange, prediction)) == 2
+    arrived = evidence_of(trial.said("server", initial_window=1))
+    assert len(arrived.wire.syn_acks) > 2
+    lost = replace(arrived, exchange=replace(arrived.wire,
+                                             lost_to_client=arrived.wire.syn_acks[:2]))
+    windows = ON_THE_WIRE[:2]
+    assert [check.name for check in windows] == ["initial window", "first flight"]
+    assert [len(list(check.compare(arrived))) for check in windows] == [1, 1]
+    assert [len(list(check.compare(lost))) for check in windows] == [0, 0]
 
 
 @pytest.mark.parametrize("cut_bytes", [1, 20, 300])
@@ -153,9 +201,8 @@ def test_a_capture_of_something_else(good: Stored) -> None:
 
 
 def test_a_latency_that_the_wire_does_not_show(good: Stored) -> None:
-    latency_ms = good.observation["server"]["latency_ms"]
-    fails(good.said("server", latency_ms=latency_ms + 0.2), "server latency")
-    fails(good.said("server", latency_ms=latency_ms + 5), "server latency", "model latency")
+    fails(later(good, "server", "latency_ms", 0.2), "server latency")
+    fails(later(good, "server", "latency_ms", 5), "server latency", "model latency")
 
 
 def test_a_response_whose_acknowledgement_was_not_seen(good: Stored) -> None:
@@ -167,14 +214,13 @@ def test_a_response_whose_acknowledgement_was_not_seen(good: Stored) -> None:
 
 
 def test_a_transfer_that_took_longer_than_the_model(good: Stored) -> None:
-    total_ms = good.observation["fetch"]["total_ms"]
-    assert good.said("fetch", total_ms=total_ms + 0.9).judge().verdict == PASS
-    fails(good.said("fetch", total_ms=total_ms + 1.1), "model")
-    fails(good.said("fetch", total_ms=total_ms - 1.1), "model")
+    assert later(good, "fetch", "total_ms", 0.9).judge().verdict == PASS
+    fails(later(good, "fetch", "total_ms", 1.1), "model")
+    fails(later(good, "fetch", "total_ms", -1.1), "model")
 
 
 def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> None:
-    slow = good.said("fetch", total_ms=good.observation["fetch"]["total_ms"] + 50)
+    slow = later(good, "fetch", "total_ms", 50)
     assert slow.judge(exact=False).verdict == PASS  # real time
     other = slow.asked(congestion_control="bbr").judge()
     assert other.verdict == PASS and other.model_ms is None
@@ -185,9 +231,8 @@ def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> Non
 
 def test_a_repeated_handshake_may_delay_by_its_own_packets_only() -> None:
     trial = stored.load("syn_timer")  # 20 ms late, by two packets at 56 kbit/s
-    total_ms = trial.observation["fetch"]["total_ms"]
     assert trial.judge().verdict == PASS
-    fails(trial.said("fetch", total_ms=total_ms + 50), "model")
+    fails(later(trial, "fetch", "total_ms", 50), "model")
 
 
 @pytest.mark.parametrize(("asked", "names"), [

@@ -1,0 +1,62 @@
+"""Checks: the loop over a kind's table, and what a stored verdict says of each line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab.core.checks import Check, Compared, failed_checks, failures, table, verdict
+from lab.core.records import FAIL, PASS, SKIPPED
+from tests.unit.core.example import Record, record
+
+
+def has_total(record: Record) -> bool:
+    return record.total_ms is not None
+
+
+def each_host(evidence: dict[str, Any]) -> list[Compared]:
+    return [Compared(seen == 10, str(seen), "10", f"window of {host}")
+            for host, seen in evidence.get("windows", {}).items()]
+
+
+CHECKS = (
+    Check("RTT", "the handshake", lambda evidence: [Compared(
+        evidence["rtt"] == 20, f"{evidence['rtt']} ms", "20 ms")], lambda record: True),
+    Check("model", "the total", lambda evidence: (), has_total,
+          exact_only=True),
+    Check("model latency", "the latency", lambda evidence: (), lambda record: False,
+          exact_only=True),
+    Check("window", "of every host", each_host, lambda record: bool(record.verdict != SKIPPED)),
+)
+
+
+def test_what_applies_and_passes_is_a_pass() -> None:
+    assert verdict(CHECKS, {"rtt": 20}) == {"verdict": PASS, "verdict_reason": ""}
+
+
+def test_every_failure_is_named_in_the_order_of_the_table() -> None:
+    evidence = {"rtt": 21, "windows": {"a": 10, "b": 3}}
+    assert failures(CHECKS, evidence) == ["RTT: seen 21 ms, asked 20 ms",
+                                          "window of b: seen 3, asked 10"]
+    assert verdict(CHECKS, evidence) == {
+        "verdict": FAIL,
+        "verdict_reason": "RTT: seen 21 ms, asked 20 ms; window of b: seen 3, asked 10"}
+
+
+def test_a_stored_reason_names_its_checks() -> None:
+    stored = record(verdict=FAIL, verdict_reason="window of b: seen 3, asked 10; model latency:"
+                    " seen 2, asked 1; older: seen 2, asked 1")
+    assert failed_checks(CHECKS, stored) == ["window", "model latency", "older"]
+    assert failed_checks(CHECKS, record()) == []
+
+
+def test_the_table_counts_passed_failed_and_not_judged() -> None:
+    records = [record(), record(total_ms=None, verdict=SKIPPED),
+               record(verdict=FAIL, verdict_reason="model latency: seen 2, asked 1; old: a")]
+    rows = {row[0]: row[1:] for row in table(CHECKS, records, exact=True).rows}
+    assert rows == {"RTT": ("the handshake", 3, 0, 0), "model": ("the total", 2, 0, 1),
+                    "model latency": ("the latency", 0, 1, 2),
+                    "window": ("of every host", 2, 0, 1), "old": ("", None, 1, None)}
+
+
+def test_in_real_time_the_model_judges_nothing() -> None:
+    assert [row[0] for row in table(CHECKS, [record()], exact=False).rows] == ["RTT", "window"]

@@ -1,0 +1,144 @@
+"""Records: written one by one, read by name, whatever version wrote them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from lab.core import records
+from lab.core.records import (FAIL, PASS, RecordFile, RecordsError, columns_of, measure, measured,
+                              measured_columns, read_records, to_text, value_of)
+from tests.unit.core.example import Record, Trial, record
+
+COLUMNS = ("scenario", "rtt_ms", "repeat", "part", "ok", "error", "total_ms", "lost", "cause",
+           "verdict", "verdict_reason", "measured_at")
+
+
+@dataclass(frozen=True)
+class LaterTrial(Trial):
+    jitter_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class LaterRecord(Record):
+    """The same with a column each in trial and record."""
+
+    trial: LaterTrial
+    queue_ms: float | None = measured(lambda evidence: evidence["queue_ms"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "trials.csv"
+
+
+def write(path: Path, *rows: records.Record, kind: type[records.Record] = Record) -> None:
+    file = RecordFile(path, kind)
+    for row in rows:
+        file.append(row)
+    file.close()
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_columns_are_the_trials_then_the_records_and_the_verdict_last() -> None:
+    assert columns_of(Record) == COLUMNS
+    assert measured_columns(Record) == ("total_ms", "lost", "cause")
+    assert columns_of(LaterRecord)[4:6] == ("jitter_ms", "ok")
+
+
+def test_measured_columns_are_read_off_the_evidence() -> None:
+    assert measure(Record, {"total_ms": 5.0, "lost": 2}) == {"total_ms": 5.0, "lost": 2,
+                                                             "cause": ""}
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    rows = [record(20.5, lost=0, cause='a "b", c'), record(error="no\nanswer", ok=False,
+            verdict=FAIL, verdict_reason="RTT: seen 1, asked 2", total_ms=None),
+            record(measured_at="2024-01-01")]
+    write(path, *rows)
+    found = read_records(path, Record)
+    assert found == [rows[0], replace(rows[1], error="no answer"), rows[2]]
+    assert found[0].trial.rtt_ms == value_of(found[0], "rtt_ms") == 20.5
+    assert found[2].measured_at == "2024-01-01"
+    assert lines(path)[0] == ",".join(COLUMNS)
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (None, ""), (True, "true"), (False, "false"), (1.0, "1"), (0.1234567, "0.123457"),
+    (1e-9, "0"), (1500, "1500"), ("two\nlines", "two lines")])
+def test_fields_as_text(value: object, text: str) -> None:
+    assert to_text(value) == text
+
+
+def test_an_older_run_lacks_later_columns_and_has_their_defaults(path: Path) -> None:
+    write(path, record())
+    (found,) = read_records(path, LaterRecord)
+    assert found.total_ms == 1.5 and found.queue_ms is None and found.trial.jitter_ms == 0.0
+
+
+def test_an_older_run_is_resumed_with_the_later_columns_added(path: Path) -> None:
+    write(path, record(10.0))
+    later = LaterRecord(LaterTrial("small", 20.0, 1, jitter_ms=3.0), ok=True, queue_ms=7.0)
+    write(path, later, kind=LaterRecord)
+    assert lines(path)[0] == ",".join((*COLUMNS, "jitter_ms", "queue_ms"))
+    first, second = read_records(path, LaterRecord)
+    assert second == later and first.total_ms == 1.5 and first.queue_ms is None
+    assert not list(path.parent.glob(".*"))  # nothing is left of the writing aside
+
+
+def test_a_column_of_a_later_version_is_kept_when_an_older_one_resumes(path: Path) -> None:
+    later = LaterRecord(LaterTrial("small", 20.0, 1), ok=True, queue_ms=7.0)
+    write(path, later, kind=LaterRecord)
+    before = lines(path)
+    write(path, record(30.0))
+    assert lines(path)[:2] == before
+    assert [each.trial.rtt_ms for each in read_records(path, Record)] == [20, 30]
+    assert [each.queue_ms for each in read_records(path, LaterRecord)] == [7.0, None]
+
+
+@pytest.mark.parametrize("cut", [1, 5])
+def test_a_torn_last_line_is_dropped_and_cut_away_on_resuming(path: Path, cut: int) -> None:
+    write(path, record(10.0), record(20.0))
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert [each.trial.rtt_ms for each in read_records(path, Record)] == [10]
+    write(path, record(30.0))
+    assert [each.trial.rtt_ms for each in read_records(path, Record)] == [10, 30]
+
+
+def test_a_torn_header_is_written_anew(path: Path) -> None:
+    path.write_text("scenario,rtt", encoding="utf-8")
+    write(path, record())
+    assert len(read_records(path, Record)) == 1
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("1.5", "fast", "line 2: could not convert string to float: 'fast'"),
+    ("true", "yes", "line 2: 'yes'"),
+    (",pass", ",pass,pass", "line 2: 13 fields, expected 12"),
+    ("repeat,", "again,", "has no column repeat; it is not a file of such trials"),
+])
+def test_a_damaged_file_names_the_place(path: Path, old: str, new: str, words: str) -> None:
+    write(path, record())
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(RecordsError) as caught:
+        read_records(path, Record)
+    assert str(path) in str(caught.value) and words in str(caught.value)
+
+
+def test_a_file_that_is_not_there(path: Path) -> None:
+    with pytest.raises(RecordsError, match="cannot be read: No such file"):
+        read_records(path, Record)
+
+
+def test_only_what_passed_counts_and_others_say_why() -> None:
+    assert record().counts and record().why_not == "" and record().outcome == PASS
+    failed = record(ok=False, verdict=records.SKIPPED, error="curl 28")
+    assert (failed.counts, failed.outcome, failed.why_not) == (False, "failed transfer", "curl 28")
+    refused = record(verdict=FAIL, verdict_reason="RTT")
+    assert (refused.counts, refused.outcome, refused.why_not) == (False, FAIL, "RTT")
+    assert record(verdict=FAIL).why_not == "no reason was recorded"

@@ -1,0 +1,82 @@
+"""Scenario files, whatever their kind: found, read, and what stands at their head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.core import scenario_file
+from lab.core.errors import USAGE, UsageError
+from lab.core.scenario_file import ScenarioFile, check_count, sysctls_of
+
+TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
+
+
+def written(folder: Path, text: str) -> ScenarioFile:
+    path = folder / "small.toml"
+    path.write_text(text, encoding="utf-8")
+    return scenario_file.read(path)
+
+
+def test_the_head_of_every_scenario(tmp_path: Path) -> None:
+    head = written(tmp_path, TEXT + 'note = "n"\n[sysctls]\n"net.ipv4.tcp_sack" = "0"\n').head()
+    assert (head.name, head.title, head.source, head.claim, head.note) == (
+        "small", "t", "s", "A claim.", "n")
+    assert head.sysctls == {"net.ipv4.tcp_sack": "0"}
+    assert head.text == (tmp_path / "small.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", scenario_file.names())
+def test_every_scenario_has_a_head(name: str) -> None:
+    head = scenario_file.find(name).head()
+    assert head.title and head.source and head.claim.endswith(".")
+
+
+def test_unknown_scenarios_name_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown scenario 'zhao2091'.*mean 'zhao2019'") as caught:
+        scenario_file.find("zhao2091")
+    assert caught.value.exit_status == USAGE
+    (tmp_path / "within").mkdir()
+    written(tmp_path, TEXT)
+    with pytest.raises(UsageError, match=r"unknown scenario '\.\./small'.*known: none"):
+        scenario_file.find("../small", tmp_path / "within")
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    (TEXT.replace("# A claim.\n", ""), "line 1: has to be a comment, the claim"),
+    (TEXT.replace("A claim.", ""), "line 1: has to be a comment, the claim"),
+    (TEXT.replace('"t"', "3"), "title has to be a string, it is 3"),
+    (TEXT.replace('source = "s"\n', ""), "source is missing"),
+    (TEXT + '[sysctls]\nsack = "0"\n', "[sysctls]: sack = '0' is not of the form"),
+    (TEXT + '[sysctls]\n"net.ipv4.tcp_sack" = 0\n', "[sysctls]: net.ipv4.tcp_sack = 0 is not"),
+    (TEXT + "sysctls = 3\n", "sysctls has to be a table"),
+    (TEXT + "a = = 1\n", "line 4: "),
+    (TEXT + "a = [1", "line 4: "),
+    (TEXT + 'title = "t"\n', "line 4: "),
+    (TEXT + f"a = {'9' * 5000}\n", ""),
+])
+def test_faults_are_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        written(tmp_path, text).head()
+    message = str(caught.value)
+    assert message.startswith(f"scenarios/small.toml: {words}") and "\n" not in message
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="scenarios/small.toml: cannot be read"):
+        scenario_file.find("small", tmp_path)
+
+
+def test_sysctls_of_one_word() -> None:
+    table = {"sysctls": {"net.ipv4.tcp_rmem": "1 2 3"}}
+    assert sysctls_of(table, "here") == table["sysctls"]
+    with pytest.raises(UsageError, match="here: .*tcp_rmem"):
+        sysctls_of(table, "here", one_word=True)
+
+
+def test_a_run_has_a_most_of_trials() -> None:
+    check_count(1_000_000)
+    with pytest.raises(UsageError, match="1000001 runs are asked for, at most 1000000 fit"):
+        check_count(1_000_001, "runs")
