@@ -23,7 +23,7 @@ from lab.progress import Progress
 from lab.records import FAIL, AnyRecord
 from lab.scenario import Overrides
 from lab.study import Study, claim_of, study_of
-from lab.wire import write_capture
+from lab.tcp.packets import write_capture
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]

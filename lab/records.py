@@ -47,7 +47,7 @@ class Record:
         handshake_retransmissions: SYNs and SYN-ACKs sent again;
         lost_segments: data segments that the client never received.
     retransmission_cause: why it retransmitted although nothing was lost.
-    model_ms: predicted total_ms of the lossless transfer (lab.model).
+    model_ms: predicted total_ms of the lossless transfer (lab.tcp.predict).
     verdict: pass, fail or skipped; verdict_reason says what differed.
     """
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lab import (analysis, comparison, model, population_analysis, published, report_facts,
+from lab import (analysis, comparison, population_analysis, published, report_facts,
                  report_page, report_texts as texts, runs, scenario as scenarios, stats, table,
                  time_sequence)
 from lab.analysis import Bucket, Panel
@@ -26,6 +26,7 @@ from lab.errors import FirstFlightError
 from lab.records import SKIPPED, Record, read_records, record_value
 from lab.report_page import ReportError as ReportError
 from lab.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Scenario, plain
+from lab.tcp.predict import CONGESTION_CONTROLS
 from lab.trial import Trial
 
 TEMPLATE = "report.html.j2"
@@ -803,7 +804,7 @@ def _is_on_wire(record: Record) -> bool:
 def _is_modelled(record: Record) -> bool:
     return (_has_window(record) and not record.retransmissions and not record.lost_segments
             and record.model_ms is not None
-            and record.trial.congestion_control in model.CONGESTION_CONTROLS)
+            and record.trial.congestion_control in CONGESTION_CONTROLS)
 
 
 def _has_window(record: Record) -> bool:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import report_texts as texts, wire
+from lab import report_texts as texts
 from lab.records import Record
+from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.packets import CaptureError, client_ports
 from lab.toml_file import plain
 from lab.trial import Trial
 
@@ -49,7 +51,7 @@ class Kept:
 
     name: str
     trial: Trial | None
-    exchange: wire.Exchange
+    exchange: Exchange
 
     @property
     def title(self) -> str:
@@ -105,19 +107,19 @@ def _kept(name: str, record: Record | None, client: Path, server: Path) -> Kept 
     """None where the captures cannot be read, or hold no data: then there is nothing to draw."""
     try:
         client_pcap, server_pcap = client.read_bytes(), server.read_bytes()
-        ports = wire.client_ports(server_pcap)
+        ports = client_ports(server_pcap)
         response_bytes = (0 if record is None or record.header_bytes is None
                           else record.header_bytes + record.trial.response_bytes)
-        exchange = wire.read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
-                                      response_bytes)
-    except (OSError, wire.CaptureError):
+        exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
+                                 response_bytes)
+    except (OSError, CaptureError):
         return None
     if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
         return None
     return Kept(name, record.trial if record else None, exchange)
 
 
-def _elapsed_ms(exchange: wire.Exchange) -> list[float]:
+def _elapsed_ms(exchange: Exchange) -> list[float]:
     """When each packet passed the server, from the client's first packet on."""
     start_ns = min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
     return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]

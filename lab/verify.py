@@ -3,8 +3,8 @@
 Nothing is believed because it was configured. The initial window, the RTT,
 the bandwidth, losses and retransmissions are looked up in the packets of that
 very trial; the transfer's size and digest are compared with the server's; and
-in virtual time every trial that retransmits nothing must take what lab.model
-computes, to the millisecond.
+in virtual time every trial that retransmits nothing must take what
+lab.tcp.predict computes, to the millisecond.
 """
 
 from __future__ import annotations
@@ -15,23 +15,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from lab import model
-from lab.model import Prediction, Transfer
 from lab.records import FAIL, PASS, SKIPPED, Record
+from lab.tcp.exchange import Exchange, clock_phase_ns, read_exchange, seen_rtt_ms
+from lab.tcp.packets import HEADER_BYTES, SYN_BYTES, CaptureError, Segment
+from lab.tcp.path import STAMP_MS
+from lab.tcp.predict import CONGESTION_CONTROLS, Prediction, Transfer, predict
+from lab.tcp.retransmissions import Retransmission, explain
 from lab.trial import Trial
-from lab.wire import (SYN, CaptureError, Exchange, Segment, clock_phase_ns, read_exchange)
 
-_SYN_TIMER_MS = 1000.0  # TCP_TIMEOUT_INIT (RFC 6298, 2.1)
-_FALLBACK_TIMER_MS = 3000.0  # TCP_TIMEOUT_FALLBACK (RFC 6298, 5.7)
-_LEAST_TIMER_MS = 200.0  # TCP_RTO_MIN
-# A packet may leave netem a few microseconds after its time.
-_STAMP_MS = 0.005
-# A SYN that comes again is answered within this.
-_ANSWER_MS = 1.0
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
 _PAUSE_MS = 2.0
-# Linux takes some round trips in whole milliseconds (timestamps, jiffies).
-_CLOCK_MS = 2.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class Tolerances:
 
 
 # Virtual time: computing takes none, what remains is rounding.
-EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=_STAMP_MS,
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
                    latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001)
 # Real time: timers fire late and processors are busy.
 REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
@@ -70,18 +63,6 @@ class Check:
 
     def __str__(self) -> str:
         return f"{self.name}: seen {self.seen}, asked {self.asked}"
-
-
-@dataclass(frozen=True)
-class Retransmission:
-    """A segment sent again: why, as far as the wire tells.
-
-    cause: a sentence of lab.model, "" where packets were lost, None where
-        nothing explains it.
-    """
-
-    segment: Segment
-    cause: str | None
 
 
 def judge(trial: Trial, observation: dict[str, Any], client_pcap: bytes, server_pcap: bytes,
@@ -117,7 +98,7 @@ def _judged(record: Record, exchange: Exchange, tolerances: Tolerances,
     prediction = predicted(transfer, record, exchange, tolerances)
     again = explain(exchange)
     record = replace(record, **_seen(record.trial, exchange, again))
-    if record.trial.congestion_control in model.CONGESTION_CONTROLS:
+    if record.trial.congestion_control in CONGESTION_CONTROLS:
         record = replace(record, model_ms=_predicted_total_ms(record.trial, prediction),
                          model_latency_ms=prediction.latency_ms)
     failed = [check for check in (
@@ -137,12 +118,12 @@ def predicted(transfer: Transfer, record: Record, exchange: Exchange,
     kernel's clock that the packets tell: it moves only long responses, and
     without it predictions can be shared among repeats.
     """
-    prediction = model.predict(transfer)
+    prediction = predict(transfer)
     agrees = all(check.passed for check in _model_checks(record, exchange, prediction, EXACT))
     if not agrees and tolerances.model_ms is not None:
         phase_ns = clock_phase_ns(exchange)
         if phase_ns is not None:
-            prediction = model.predict(replace(transfer, clock_phase_ns=phase_ns))
+            prediction = predict(replace(transfer, clock_phase_ns=phase_ns))
     return prediction
 
 
@@ -223,7 +204,7 @@ def _seen(trial: Trial, exchange: Exchange, again: tuple[Retransmission, ...]
     if not trial.earlier_bytes and flight < trial.initcwnd:
         flight += len(_paused_writes(trial, exchange))
     return {"wire_latency_ms": exchange.latency_ms, "seen_first_flight": flight or None,
-            "seen_rtt_ms": seen_rtt_ms(trial, exchange),
+            "seen_rtt_ms": seen_rtt_ms(exchange, trial.uplink_kbps, trial.bandwidth_kbps),
             "seen_bandwidth_kbps": exchange.bandwidth_kbps,
             "retransmissions": len(exchange.retransmissions),
             "handshake_retransmissions": exchange.handshake_retransmissions,
@@ -240,99 +221,6 @@ def _paused_writes(trial: Trial, exchange: Exchange) -> tuple[Segment, ...]:
     due_ns = exchange.response_start_ns + trial.gap_ms * 1e6
     return tuple(segment for segment in exchange.probes
                  if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
-
-
-def seen_rtt_ms(trial: Trial, exchange: Exchange) -> float | None:
-    """The handshake at the client less what its two packets take to serialise.
-
-    None where a packet of the handshake was lost, or there was none.
-    """
-    if exchange.handshake_ms is None or exchange.handshake_was_lost:
-        return None
-    return exchange.handshake_ms - sum(
-        model.SYN_BYTES * 8 / rate for rate in (trial.uplink_kbps, trial.bandwidth_kbps))
-
-
-def explain(exchange: Exchange) -> tuple[Retransmission, ...]:
-    """All that was sent again, with its cause, in no particular order."""
-    handshake = exchange.syns[1:] + exchange.syn_acks[1:]
-    server = exchange.retransmissions + exchange.fin_retransmissions
-    if exchange.lost_to_client or exchange.lost_to_server:
-        # After a loss TCP also sends again what did arrive: then nothing
-        # needs explaining, and nothing can be told apart.
-        return tuple(Retransmission(segment, "") for segment
-                     in handshake + server + exchange.client_retransmissions)
-    return tuple(
-        [Retransmission(segment, _syn_cause(exchange, segment)) for segment in handshake]
-        + [Retransmission(segment, _data_cause(exchange.at_server, segment))
-           for segment in server]
-        + [Retransmission(segment, _data_cause(exchange.at_client, segment))
-           for segment in exchange.client_retransmissions])
-
-
-def _syn_cause(exchange: Exchange, segment: Segment) -> str | None:
-    """A timer explains a SYN or SYN-ACK if it ran out and the answer took longer."""
-    if exchange.handshake_ms is not None and exchange.handshake_ms < _SYN_TIMER_MS:
-        return None
-    if not segment.to_client:
-        waited_ms = _ms(exchange.syns[0], segment)
-        return model.SYN_TIMER if waited_ms >= _SYN_TIMER_MS - _STAMP_MS else None
-    arrived = [s for s in exchange.at_server if not s.to_client and s.flags & SYN]
-    if any(0 <= _ms(syn, segment) < _ANSWER_MS for syn in arrived[1:]):
-        return model.SYN_TIMER  # the answer to a SYN that came again
-    waited_ms = _ms(exchange.syn_acks[0], segment)
-    return model.SYN_ACK_TIMER if waited_ms >= _SYN_TIMER_MS - _STAMP_MS else None
-
-
-def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
-    """Which timer of its sender sent this segment again.
-
-    A tail loss probe repeats the last segment sent, the retransmission timer
-    the first that is not acknowledged; what follows until the window of that
-    time is acknowledged follows from it. Either explains a segment only if it
-    waited for as long as Linux lets that timer wait at least.
-    """
-    round_trip_ms = _round_trip_ms(at_sender, again.to_client)
-    timeout_ms = round_trip_ms + _LEAST_TIMER_MS - _CLOCK_MS
-    acknowledged, highest, recovery_end, probed = 1, 1, 0, False
-    progress_ns, sent_at = at_sender[0].time_ns, dict[int, int]()
-    cause: str | None = None
-    for segment in at_sender:
-        if segment.to_client != again.to_client:
-            if segment.ack is not None and segment.ack > acknowledged:
-                acknowledged, progress_ns, probed = segment.ack, segment.time_ns, False
-            continue
-        if segment.flags & SYN or segment.end_with_fin == segment.seq:
-            continue
-        if segment.seq in sent_at and segment.end_with_fin <= highest:
-            waited_ms = (segment.time_ns - sent_at[segment.seq]) / 1e6
-            idle_ms = (segment.time_ns - progress_ns) / 1e6
-            is_tail = segment.end_with_fin == highest
-            if is_tail and not probed and idle_ms >= 2 * round_trip_ms - _CLOCK_MS:
-                cause, probed = model.PROBE, True
-            elif segment.seq <= acknowledged and waited_ms >= timeout_ms:
-                cause, recovery_end = model.RETRANSMISSION_TIMER, highest
-            elif (segment.seq <= acknowledged == 1 and waited_ms >= _FALLBACK_TIMER_MS
-                  and _syns(at_sender, segment.to_client) > 1):
-                cause, recovery_end = model.FALLBACK_TIMER, highest
-            elif segment.end_with_fin > recovery_end:
-                cause = None
-            if segment is again:
-                return cause
-        sent_at[segment.seq] = progress_ns = segment.time_ns
-        highest = max(highest, segment.end_with_fin)
-    return None
-
-
-def _syns(at_sender: tuple[Segment, ...], to_client: bool) -> int:
-    return sum(1 for s in at_sender if s.to_client == to_client and s.flags & SYN)
-
-
-def _round_trip_ms(at_sender: tuple[Segment, ...], to_client: bool) -> float:
-    """The handshake at the sender: the least that its smoothed RTT can be. 0 if not seen."""
-    sent = next((s for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
-    answer = next((s for s in at_sender if s.to_client != to_client and s.ack == 1), None)
-    return 0.0 if sent is None or answer is None else _ms(sent, answer)
 
 
 def _window_checks(record: Record, exchange: Exchange, prediction: Prediction) -> list[Check]:
@@ -363,7 +251,7 @@ def _link_checks(record: Record, exchange: Exchange, tolerances: Tolerances) -> 
     if record.seen_bandwidth_kbps is not None:
         # Compared as times: over a short flight a tick of the clock is a
         # larger share than over a long one.
-        seen_ms = _ms(exchange.flight_arrivals[0], exchange.flight_arrivals[-1])
+        seen_ms = exchange.flight_arrivals[-1].ms_after(exchange.flight_arrivals[0])
         asked_ms = seen_ms * record.seen_bandwidth_kbps / trial.bandwidth_kbps
         allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
         checks.append(Check("bandwidth", abs(seen_ms - asked_ms) <= allowed,
@@ -396,7 +284,7 @@ def _model_checks(record: Record, exchange: Exchange, prediction: Prediction,
     """Total time and latency against the model, where it knows all that happened."""
     lost = exchange.lost_to_client or exchange.lost_to_server
     if (tolerances.model_ms is None or lost or exchange.retransmissions
-            or record.trial.congestion_control not in model.CONGESTION_CONTROLS):
+            or record.trial.congestion_control not in CONGESTION_CONTROLS):
         return []
     checks = []
     slack_ms = _handshake_slack_ms(record.trial, exchange)
@@ -431,8 +319,8 @@ def _handshake_slack_ms(trial: Trial, exchange: Exchange) -> float:
     acknowledgement that a repeated SYN-ACK is answered with.
     """
     syns, syn_acks = len(exchange.syns) - 1, len(exchange.syn_acks) - 1
-    up_bytes = max(0, syns) * model.SYN_BYTES + max(0, syn_acks) * model.HEADER_BYTES
-    down_bytes = max(0, syn_acks) * model.SYN_BYTES
+    up_bytes = max(0, syns) * SYN_BYTES + max(0, syn_acks) * HEADER_BYTES
+    down_bytes = max(0, syn_acks) * SYN_BYTES
     return up_bytes * 8 / trial.uplink_kbps + down_bytes * 8 / trial.bandwidth_kbps
 
 
@@ -446,10 +334,6 @@ def _integrity(trial: Trial, fetch: dict[str, Any], said: dict[str, Any]) -> lis
                   f"{trial.response_bytes}"),
             Check("digest", fetch["sha256"] == said["sha256"], f"{fetch['sha256'][:12]}…",
                   f"{said['sha256'][:12]}… as sent")]
-
-
-def _ms(first: Segment, second: Segment) -> float:
-    return (second.time_ns - first.time_ns) / 1e6
 
 
 def _time(observation: dict[str, Any]) -> str:

@@ -21,7 +21,8 @@ from lab.load.connections import (FILE, OK, OPEN, QUEUE_FILE, Bottleneck, Connec
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.records import FAIL, PASS, SKIPPED
 from lab.runs import now_text
-from lab.wire import CaptureError, read_exchanges
+from lab.tcp.exchange import read_exchanges
+from lab.tcp.packets import CaptureError
 
 if TYPE_CHECKING:
     from lab.study import Seen

@@ -6,10 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lab.tcp.exchange import Exchange, clock_phase_ns
+from lab.tcp.packets import SYN, Segment
 from lab.trace.scenario import TraceTrial
 from lab.trace.rules import Rules, restart_rule, rules_for
 from lab.trace.window import OPEN, Sample
-from lab.wire import SYN, Exchange, Segment, clock_phase_ns
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
 

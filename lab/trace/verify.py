@@ -8,16 +8,15 @@ from datetime import datetime, timezone
 from statistics import mode
 from typing import Any
 
-from lab import model
 from lab.errors import FirstFlightError
 from lab.records import FAIL, PASS, SKIPPED
+from lab.tcp.exchange import read_exchange, seen_rtt_ms
 from lab.trace.scenario import TraceTrial
 from lab.trace.records import TraceRecord
 from lab.trace.replay import Replay, replay
 from lab.trace.view import View, view_of
 from lab.verify import Check
 from lab.trace.window import parse
-from lab.wire import read_exchange
 
 WINDOW_FILE = "window.csv"
 RTT_TOLERANCE_MS = {True: 0.05, False: 3.0}  # in virtual time, in real time
@@ -66,15 +65,13 @@ def _failure(observation: dict[str, Any]) -> str:
 
 def _measured(view: View, replayed: Replay, observation: dict[str, Any]) -> dict[str, Any]:
     exchange, last = view.exchange, observation["responses"][-1]
-    handshake_ms = exchange.handshake_ms
     trial = view.trial
     restarts = replayed.restarts
     return {
         "connect_ms": observation["fetches"][0]["connect_ms"], "latency_ms": last["latency_ms"],
         "finish_ms": view.finish_s() * 1000,
         "seen_initcwnd": observation["responses"][0]["initial_window"],
-        "seen_rtt_ms": None if handshake_ms is None else handshake_ms - sum(
-            model.SYN_BYTES * 8 / rate for rate in (trial.uplink_kbps, trial.bandwidth_kbps)),
+        "seen_rtt_ms": seen_rtt_ms(exchange, trial.uplink_kbps, trial.bandwidth_kbps),
         "data_segments": len(view.sends), "retransmissions": len(exchange.retransmissions),
         "lost_segments": len(exchange.lost_data), "timeouts": view.timeouts(),
         "longest_rtt_ms": view.longest_rtt_ms(), "largest_window": view.largest_window(),
@@ -111,7 +108,7 @@ def _network(record: TraceRecord, view: View, exact: bool) -> list[Check]:
                     f"{record.seen_initcwnd} segments", f"{trial.initcwnd}"),
               Check("segment size", view.samples[0].mss == trial.mss,
                     f"{view.samples[0].mss} bytes", f"{trial.mss}")]
-    if record.seen_rtt_ms is not None and not view.exchange.handshake_was_lost:
+    if record.seen_rtt_ms is not None:
         checks.append(Check("RTT", abs(record.seen_rtt_ms - trial.rtt_ms)
                             <= RTT_TOLERANCE_MS[exact], f"{record.seen_rtt_ms:.3f} ms",
                             f"{trial.rtt_ms:g} ms"))

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import FirstFlightError
+from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.packets import Segment
 from lab.trace.scenario import TraceTrial
 from lab.trace.replay import Group, Replay, groups_of, replay
 from lab.trace.window import Sample, read
-from lab.wire import Exchange, Segment, read_exchange
 
 LOSS = 4  # TCP_CA_Loss
 SETTLED_NS = 500_000  # a window is read so long after the write that it is about

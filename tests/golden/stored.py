@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.records import Record
+from lab.tcp.packets import PCAP_HEADER
 from lab.trial import Trial
 from lab.verify import judge
-from lab.wire import PCAP_HEADER
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -98,3 +98,14 @@ def write(packets: list[Packet]) -> bytes:
     return b"".join(struct.pack("<IIII", *divmod(packet.time_ns, 10**9), len(packet.frame),
                                 packet.wire_bytes) + packet.frame
                     for packet in sorted(packets, key=lambda packet: packet.time_ns))
+
+
+def nth_data(packets: list[Packet], number: int) -> Packet:
+    return [packet for packet in packets if packet.to_client and packet.payload_bytes][number]
+
+
+def sent_again(trial: Stored, number: int, later_ms: float) -> Stored:
+    """As if the server had sent a segment of data twice."""
+    copies = [[*packets, nth_data(packets, number).again(round(later_ms * 1e6), 65000)]
+              for packets in (read(trial.client), read(trial.server))]
+    return trial.captured(*copies)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import model
-from lab.model import Transfer
 from lab.records import PASS
+from lab.tcp.predict import Transfer, predict
+from lab.tcp.retransmissions import PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER
 from tests.golden import stored
 
 # name: first flight, RTT ms, bandwidth kbit/s, (data, handshake, lost), cause
@@ -18,10 +18,10 @@ SEEN = {
     "iw10": (7, 100, 1000, (0, 0, 0), ""),  # all of the response's segments
     "wget": (7, 200, 1000, (0, 0, 0), ""),
     "fin_probe": (7, 20, 256, (0, 0, 0), ""),  # a FIN sent again is no data
-    "queue_timer": (3, 20, 56, (1, 0, 0), model.RETRANSMISSION_TIMER),
-    "tail_probe": (28, 20, 256, (1, 0, 0), model.PROBE),
-    "syn_timer": (3, 1000, 56, (0, 2, 0), model.SYN_TIMER),
-    "long_rtt": (7, 5000, 7000, (0, 4, 0), f"{model.SYN_TIMER}; {model.SYN_ACK_TIMER}"),
+    "queue_timer": (3, 20, 56, (1, 0, 0), RETRANSMISSION_TIMER),
+    "tail_probe": (28, 20, 256, (1, 0, 0), PROBE),
+    "syn_timer": (3, 1000, 56, (0, 2, 0), SYN_TIMER),
+    "long_rtt": (7, 5000, 7000, (0, 4, 0), f"{SYN_TIMER}; {SYN_ACK_TIMER}"),
     "hystart": (16, 70, 5000, (0, 0, 0), ""),
     "persistent": (3, 70, 2000, (0, 0, 0), ""),
     "random_loss": (10, None, None, (2, 0, 2), ""),
@@ -78,7 +78,7 @@ def test_the_model_against_what_was_measured(row: dict[str, float]) -> None:
     seen = {name: row.pop(name) for name in ("total_ms", "latency_ms")}
     whole = {name: int(row.pop(name)) for name in list(row)
              if name.endswith("bytes") or name in ("initcwnd", "initrwnd", "clock_phase_ns")}
-    prediction = model.predict(Transfer(**row, **whole))  # type: ignore[arg-type]
+    prediction = predict(Transfer(**row, **whole))  # type: ignore[arg-type]
     late_ms = 2.2 if row["gap_ms"] else 0.04  # of the server's back-end timer; of curl
     assert -0.04 < seen["total_ms"] - prediction.total_ms < late_ms
     assert -0.04 < seen["latency_ms"] - prediction.latency_ms < late_ms

@@ -11,11 +11,11 @@ import pytest
 
 from engines.guest.init import RESULTS
 from engines.uml import UmlEngine, guest_command
-from lab import model
 from lab.load.connections import Connections, joined, read
 from lab.load.record import LoadRecord, expected_arrivals, judge
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.records import FAIL, PASS
+from lab.tcp.predict import Transfer, predict
 from tests.live.conftest import Driver, rows
 
 TRIAL = LoadTrial(
@@ -56,10 +56,10 @@ def test_an_empty_link_takes_what_the_model_says(kernel: Path, tmp_path: Path) -
     quiet = replace(TRIAL, load=0.01, duration_s=120)
     ((record, connections),) = measured(kernel, tmp_path, quiet)
     head = len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n")
-    transfer = model.Transfer(
+    transfer = Transfer(
         rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=1e9, initcwnd=10, initrwnd=100,
         response_bytes=20_000 + head, request_bytes=35)
-    predicted = model.predict(transfer).total_ms
+    predicted = predict(transfer).total_ms
     assert record.p50_ms == pytest.approx(predicted, abs=1.0)
     assert record.p10_ms == pytest.approx(record.p50_ms, abs=1.0)
     assert len(connections) > 5

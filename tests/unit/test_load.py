@@ -22,7 +22,7 @@ from lab.load.trial import Clients, LoadTrial, distribution, mean_bytes, wire_by
 from lab.records import FAIL, PASS, read_records
 from lab.scenario import Overrides, names
 from lab.study import LOAD, kind_of, study_of
-from lab.wire import PCAP_HEADER
+from lab.tcp.packets import PCAP_HEADER
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "load"
 RUN = GOLDEN / "run"

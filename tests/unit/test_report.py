@@ -18,7 +18,7 @@ from lab import errors, report, runs, time_sequence
 from lab.records import FAIL, PASS, SKIPPED, Record, RecordFile
 from lab.report import ReportError, Run
 from lab.scenario import Scenario, expand, load
-from lab.wire import PCAP_HEADER
+from lab.tcp.packets import PCAP_HEADER
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PIXEL = b"\x89PNG not looked into"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from lab import model, verify
+from lab import verify
 from lab.records import COLUMNS, FAIL, PASS, SKIPPED, Record, record_value, to_text
-from lab.wire import read_exchange
+from lab.tcp.exchange import read_exchange
+from lab.tcp.predict import Prediction, predict
 from tests.golden import stored
-from tests.golden.stored import Packet, Stored
+from tests.golden.stored import Stored
 
 
 @pytest.fixture
@@ -28,10 +29,6 @@ def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
     assert record.verdict == FAIL and set(named) == set(names), record.verdict_reason
     assert not record.counts
     return record
-
-
-def nth_data(packets: list[Packet], number: int) -> Packet:
-    return [packet for packet in packets if packet.to_client and packet.payload_bytes][number]
 
 
 def test_a_good_trial_fills_every_column(good: Stored) -> None:
@@ -86,7 +83,7 @@ def test_a_damaged_transfer_is_no_measurement(good: Stored, part: str, values: d
 
 def test_a_lost_segment(good: Stored) -> None:
     packets = stored.read(good.client)
-    packets.remove(nth_data(packets, 4))
+    packets.remove(stored.nth_data(packets, 4))
     record = fails(good.captured(client=packets), "lost packets")
     assert record.lost_segments == 1
 
@@ -112,59 +109,14 @@ def test_loss_is_allowed_where_the_queue_overflows() -> None:
     fails(full.asked(queue_packets=1000), "lost packets")
 
 
-def prediction_of(trial: Stored) -> model.Prediction:
-    return model.predict(verify.transfer_of(trial.judge()))
-
-
-def sent_again(trial: Stored, number: int, later_ms: float) -> Stored:
-    """As if the server had sent a segment of data twice."""
-    copies = [[*packets, nth_data(packets, number).again(round(later_ms * 1e6), 65000)]
-              for packets in (stored.read(trial.client), stored.read(trial.server))]
-    return trial.captured(*copies)
+def prediction_of(trial: Stored) -> Prediction:
+    return predict(verify.transfer_of(trial.judge()))
 
 
 def test_a_retransmission_that_nothing_explains(good: Stored) -> None:
-    record = fails(sent_again(good, 1, later_ms=30), "retransmissions")
+    record = fails(stored.sent_again(good, 1, later_ms=30), "retransmissions")
     assert record.retransmissions == 1 and record.retransmission_cause == ""
     assert "1 without loss or a timer to explain them (1449–2897)" in record.verdict_reason
-
-
-def test_a_timer_explains_nothing_before_its_time() -> None:
-    early = stored.load("queue_timer")
-    moved = []
-    for packets, later_ns in ((stored.read(early.client), 1_000_000_000),
-                              (stored.read(early.server), 150_000_000)):
-        first = nth_data(packets, 1)
-        again = next(packet for packet in packets if packet is not first
-                     and packet.frame[38:42] == first.frame[38:42]
-                     and packet.payload_bytes and packet.to_client)
-        packets.remove(again)
-        moved.append([*packets, first.again(later_ns, 65000)])
-    fails(early.captured(*moved), "retransmissions")
-
-
-@pytest.mark.parametrize(("flags", "later_ms"), [(0x02, 20), (0x02, 1100), (0x12, 20),
-                                                 (0x12, 1100)])
-def test_a_repeated_handshake_that_nothing_explains(good: Stored, flags: int,
-                                                    later_ms: int) -> None:
-    """A SYN or SYN-ACK again, though the answer took but 100 ms."""
-    copies = []
-    for packets in (stored.read(good.client), stored.read(good.server)):
-        first = next(packet for packet in packets if packet.frame[47] == flags)
-        copies.append([*packets, first.again(later_ms * 1_000_000, 65000)])
-    fails(good.captured(*copies), "retransmissions")
-
-
-def test_a_probe_explains_nothing_before_two_round_trips(good: Stored) -> None:
-    fails(sent_again(good, 2, later_ms=100), "retransmissions")  # the flight's last
-
-
-def test_a_timer_explains_its_own_window_only() -> None:
-    """What was sent after the timer ran out is not sent again because of it."""
-    trial = stored.load("queue_timer")
-    record = fails(sent_again(trial, 6, later_ms=60), "retransmissions")
-    assert record.retransmission_cause == model.RETRANSMISSION_TIMER
-    assert "(7241–8689)" in record.verdict_reason
 
 
 def test_a_window_of_one_after_lost_syn_acks_is_right() -> None:
@@ -178,21 +130,6 @@ def test_a_window_of_one_after_lost_syn_acks_is_right() -> None:
     prediction = prediction_of(trial)
     assert verify._window_checks(record, lost, prediction) == []
     assert len(verify._window_checks(record, exchange, prediction)) == 2
-
-
-def test_timers_are_named() -> None:
-    for name, cause in (("queue_timer", model.RETRANSMISSION_TIMER),
-                        ("tail_probe", model.PROBE), ("syn_timer", model.SYN_TIMER)):
-        trial = stored.load(name)
-        record = trial.judge()
-        assert record.retransmission_cause == cause
-        assert cause in model.timer_causes(verify.transfer_of(record))
-
-
-def test_a_fallback_timer_is_named() -> None:
-    """Without time stamps a repeated SYN-ACK leaves a timer of 3 s, which a long RTT outlasts."""
-    trial = sent_again(stored.load("long_rtt"), 0, later_ms=3050)
-    assert model.FALLBACK_TIMER in trial.judge().retransmission_cause
 
 
 @pytest.mark.parametrize("cut_bytes", [1, 20, 300])

@@ -1,8 +1,8 @@
 """The lossless transfer, computed: what a fetch must take if nothing goes wrong.
 
-Two models. The paper's closed forms count rounds and add the time to send.
 `predict` follows every segment and every acknowledgement of one fetch on an
-idle path, by the rules of Linux (lab.tcp), and is exact to microseconds.
+idle path, by the rules of Linux (sender.py, cubic.py, receiver.py), and is
+exact to microseconds.
 
 What `predict` knows: the handshake, the request and the server's immediate
 acknowledgement of it; store-and-forward serialisation both ways; slow start
@@ -11,40 +11,26 @@ quick and delayed acknowledgements, its window from initrwnd on, and its
 buffer, which grows with the transfer; a response in two writes, and one that
 follows another on the same connection.
 
-What it does not know: loss, and the sender's timers, which `timer_causes`
-only foresees; other congestion controls than cubic and reno; computing time
-at the hosts. Some timers of the receiver count in milliseconds of its clock:
-where that matters, in responses of more than 30 segments, `clock_phase_ns`
-says how they fall.
+What it does not know: loss, and the sender's timers, which some networks
+outlast; other congestion controls than cubic and reno; computing time at the
+hosts. Some timers of the receiver count in milliseconds of its clock: where
+that matters, in responses of more than 30 segments, `clock_phase_ns` says how
+they fall.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from lab.tcp import Link, Receiver, Sender, Sent, receive_window
-
-ETHERNET_BYTES = 14
-# IPv4, TCP and the timestamp option, with padding (RFC 7323).
-HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
-# IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
-SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
-MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
-
-# Why TCP sends again what was not lost.
-SYN_TIMER = "SYN timer (1 s) shorter than the RTT"
-SYN_ACK_TIMER = "SYN-ACK timer (1 s) shorter than the RTT"
-FALLBACK_TIMER = "retransmission timer (3 s after a retransmitted SYN-ACK) shorter than the RTT"
-RETRANSMISSION_TIMER = "retransmission timer shorter than the wait in the queue"
-PROBE = "tail loss probe: the acknowledgement takes longer than 2 SRTT"
+from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
+from lab.tcp.path import Link, Sent
+from lab.tcp.receiver import Receiver, receive_window
+from lab.tcp.sender import Sender
 
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that `predict` follows
-
-_SYN_TIMER_NS = 1_000_000_000  # TCP_TIMEOUT_INIT (RFC 6298, 2.1)
 
 
 @dataclass(frozen=True)
@@ -61,7 +47,7 @@ class Transfer:
     earlier_bytes, earlier_request_bytes: of a response fetched before on the
         same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
-        SYN leaves (lab.wire.clock_phase_ns).
+        SYN leaves (exchange.clock_phase_ns).
     """
 
     rtt_ms: float
@@ -92,9 +78,7 @@ class Prediction:
     first_flight: segments sent before the connection's first acknowledgement
         of data.
     peak_queue: packets at the bottleneck at most, the one being sent included.
-    final_window: the congestion window at the end, segments.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
-    timer_causes: see the function of that name.
     """
 
     started_ms: float
@@ -104,39 +88,7 @@ class Prediction:
     latency_ms: float
     first_flight: int
     peak_queue: int
-    final_window: int
     slow_start_end: int
-    timer_causes: tuple[str, ...]
-
-
-def eq1_latency_s(response_segments: float, initcwnd: int, rtt_s: float,
-                  sending_s: float, gamma: float = 1.5) -> float:
-    """Equation 1 of the paper (section 1).
-
-    latency = ⌈log_γ(S(γ−1)/IW + 1)⌉·RTT + S/C, seconds; sending_s is S/C.
-    γ is 1.5 with delayed acknowledgements, 2 with one for every segment.
-    """
-    return rounds(response_segments, initcwnd, gamma) * rtt_s + sending_s
-
-
-def eq2_latency_s(slow_start_rounds: int, rtt_s: float, response_bytes: int,
-                  bandwidth_kbps: float) -> float:
-    """Equation 2 of the paper (section 4.1): N_slowstart·RTT + size/BW, seconds."""
-    return slow_start_rounds * rtt_s + response_bytes * 8 / (bandwidth_kbps * 1000)
-
-
-def rounds(segments: float, initcwnd: int, gamma: float = 2.0) -> int:
-    """Round trips to send that many segments from that window: ⌈log_γ(S(γ−1)/IW + 1)⌉.
-
-    gamma: what a window grows by per round trip; 2 where every segment is
-    acknowledged, 1.5 with delayed acknowledgements. Raises ValueError for
-    what is no transfer.
-    """
-    if segments <= 0 or initcwnd <= 0 or gamma <= 1:
-        raise ValueError(f"rounds of {segments} segments from window {initcwnd}, gamma {gamma}")
-    count = math.log(segments * (gamma - 1) / initcwnd + 1, gamma)
-    # A window that fits exactly must not need one round more by rounding.
-    return max(1, math.ceil(count - 1e-9))
 
 
 @lru_cache(maxsize=4096)
@@ -149,10 +101,6 @@ def predict(transfer: Transfer) -> Prediction:
     accepted = up.send(connected, HEADER_BYTES)
     course = _Course(transfer, down, up, connected, accepted - asked)
     course.run()
-    timers = course.sender.timers
-    causes = ((SYN_TIMER, connected > _SYN_TIMER_NS),
-              (SYN_ACK_TIMER, accepted - asked > _SYN_TIMER_NS),
-              (PROBE, timers.probe_due), (RETRANSMISSION_TIMER, timers.timeout_due))
     started = course.started
     return Prediction(
         started_ms=started / 1e6, connect_ms=0.0 if started else connected / 1e6,
@@ -160,26 +108,7 @@ def predict(transfer: Transfer) -> Prediction:
         total_ms=(course.last_arrival - started) / 1e6,
         latency_ms=(course.last_acknowledged - course.first_sent) / 1e6,
         first_flight=course.first_flight, peak_queue=down.peak_queue,
-        final_window=course.sender.window, slow_start_end=course.sender.cubic.ended_at,
-        timer_causes=tuple(cause for cause, due in causes if due))
-
-
-def timer_causes(transfer: Transfer) -> tuple[str, ...]:
-    """Why this fetch may send something again though nothing is lost; () for most.
-
-    First SYN and SYN-ACK are sent again after a second (RFC 6298, 2.1), and
-    so is whatever crosses a longer path. The tail loss probe waits for two
-    smoothed RTTs (RFC 8985, 7.2) and the retransmission timer for the RTT
-    and its variance: both know only the handshake's small packets when the
-    first full segments queue at a slow bottleneck. A probe sends new data
-    where there is some, and again what was sent last where there is none.
-
-    What is foreseen is foreseen on a course without timers: when the first
-    has acted, later ones are possible rather than certain. Linux also rounds
-    them up, by as much as an eighth, and keeps still as long as the first
-    copy is in a queue of the same machine (skb_still_in_host_queue).
-    """
-    return predict(transfer).timer_causes
+        slow_start_end=course.sender.cubic.ended_at)
 
 
 class _Course:

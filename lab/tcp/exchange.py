@@ -1,0 +1,279 @@
+"""What the packets of an exchange say: the two captures of a connection, summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
+                             read_connection, read_connections)
+
+_SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One connection of a trial, from its two captures.
+
+    at_client, at_server: every segment that the tap saw, both directions, in
+        order of time.
+    syns: SYNs as the client sent them; syn_acks: as the server sent them.
+    handshake_ms: first SYN to first SYN-ACK at the client.
+    first_flight: data that the server sent before the first acknowledgement
+        of data; flight_arrivals: the same segments at the client, as far as
+        they kept the link busy.
+    bandwidth_kbps: of the link, from flight_arrivals: the bytes after the
+        first over the time that they took; None for fewer than two.
+    probes: new data, or a first FIN, that a timer sent beyond the window
+        (tail loss probe, RFC 8985 section 7).
+    retransmissions: data that the server sent again; fin_retransmissions:
+        its FIN alone, again; client_retransmissions: the client's request
+        or FIN, again.
+    lost_to_client, lost_to_server: sent and never received, whatever it was.
+    response_start_ns, response_acknowledged_ns: at the server, the first
+        segment of the response and the first acknowledgement of all of it.
+    """
+
+    client_port: int
+    at_client: tuple[Segment, ...]
+    at_server: tuple[Segment, ...]
+    syns: tuple[Segment, ...]
+    syn_acks: tuple[Segment, ...]
+    handshake_ms: float | None
+    first_flight: tuple[Segment, ...]
+    flight_arrivals: tuple[Segment, ...]
+    bandwidth_kbps: float | None
+    probes: tuple[Segment, ...]
+    retransmissions: tuple[Segment, ...]
+    fin_retransmissions: tuple[Segment, ...]
+    client_retransmissions: tuple[Segment, ...]
+    lost_to_client: tuple[Segment, ...]
+    lost_to_server: tuple[Segment, ...]
+    response_start_ns: int | None
+    response_acknowledged_ns: int | None
+
+    @property
+    def handshake_retransmissions(self) -> int:
+        """SYNs and SYN-ACKs sent more than once."""
+        return max(0, len(self.syns) - 1) + max(0, len(self.syn_acks) - 1)
+
+    @property
+    def handshake_was_lost(self) -> bool:
+        """Whether a SYN or SYN-ACK was lost, so that handshake_ms is no round trip."""
+        return any(segment.flags & SYN for segment in self.lost_to_client + self.lost_to_server)
+
+    @property
+    def lost_data(self) -> tuple[Segment, ...]:
+        return tuple(segment for segment in self.lost_to_client if segment.payload_bytes)
+
+    @property
+    def latency_ms(self) -> float | None:
+        """T_ACK − T_Res1 (the paper's section 2) at the server's interface."""
+        if self.response_start_ns is None or self.response_acknowledged_ns is None:
+            return None
+        return (self.response_acknowledged_ns - self.response_start_ns) / 1e6
+
+
+def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
+                  response_bytes: int = 0) -> Exchange:
+    """The exchange from `client_port`, or the only one there is if that is 0.
+
+    client_pcap, server_pcap: the packets of one trial as they stand in a pcap
+    file, with or without the file's header. response_bytes: the response that
+    counts is the last so many bytes on the connection, headers included; 0
+    for all of them. Raises CaptureError.
+    """
+    return _sum_up(read_connection(client_pcap, server_pcap, client_port), response_bytes)
+
+
+def read_exchanges(client_pcap: bytes, server_pcap: bytes) -> dict[tuple[str, int], Exchange]:
+    """All exchanges of captures of many, by the client's address and port.
+
+    A port that was used more than once is left out. Raises CaptureError.
+    """
+    return {client: _sum_up(connection, response_bytes=0) for client, connection
+            in read_connections(client_pcap, server_pcap).items()}
+
+
+def clock_phase_ns(exchange: Exchange) -> int | None:
+    """How far into a millisecond of the kernel's clock the client's first packet left.
+
+    The client's time stamps (RFC 7323) count whole milliseconds of that
+    clock; each packet says within which one it left, and all of them together
+    narrow the phase down. The middle of what remains; None without stamps, or
+    where they contradict each other.
+    """
+    sent = [s for s in exchange.at_client if not s.to_client and s.stamp is not None]
+    if not sent:
+        return None
+    first = sent[0]
+    low, high = 0, MS - 1
+    for segment in sent:
+        ticks = distance(segment.stamp or 0, first.stamp or 0)
+        # phase + elapsed lies within [ticks, ticks + 1) milliseconds
+        start = ticks * MS - (segment.time_ns - first.time_ns)
+        low, high = max(low, start), min(high, start + MS - 1)
+    return (low + high) // 2 if low <= high else None
+
+
+def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
+    """The handshake at the client less what its two packets take to serialise.
+
+    None where a packet of the handshake was lost, or there was none.
+    """
+    if exchange.handshake_ms is None or exchange.handshake_was_lost:
+        return None
+    return exchange.handshake_ms - sum(
+        SYN_BYTES * 8 / rate for rate in (uplink_kbps, bandwidth_kbps))
+
+
+def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
+    """First SYN or SYN-ACK to its acknowledgement, at the side that sent it.
+
+    at_sender: all that was seen there; to_client: whether that is the server.
+    """
+    sent = next((s.time_ns for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
+    answered = next((s.time_ns for s in at_sender if s.to_client != to_client and s.ack == 1), None)
+    return None if sent is None or answered is None else answered - sent
+
+
+def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
+    at_client, at_server = connection.at_client, connection.at_server
+    syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
+    syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
+    probes = _probes(at_server)
+    flight = _first_flight(at_server, probes)
+    arrivals = _busy_arrivals(flight, at_client)
+    again = _sent_again(s for s in at_server if s.to_client)
+    start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
+    return Exchange(
+        client_port=connection.client_port, at_client=at_client, at_server=at_server,
+        syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
+        first_flight=flight, flight_arrivals=arrivals,
+        bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
+        retransmissions=tuple(s for s in again if s.payload_bytes),
+        fin_retransmissions=tuple(s for s in again if not s.payload_bytes),
+        client_retransmissions=_sent_again(s for s in at_client if not s.to_client),
+        lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
+        lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
+        response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns)
+
+
+def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
+    sent = next((s.time_ns for s in at_client if not s.to_client and s.flags & SYN), None)
+    answered = next((s.time_ns for s in at_client if s.to_client and s.flags & SYN), None)
+    if sent is None or answered is None:
+        return None
+    return (answered - sent) / 1e6
+
+
+def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """New data or a FIN that a timer of the server sent.
+
+    TCP sends what is new when an acknowledgement allows it or when the server
+    writes. A lone segment that leaves after a round trip in which nothing
+    happened at all was sent by neither.
+    """
+    pause_ns = round_trip_ns(at_server, to_client=True)
+    probes: list[Segment] = []
+    highest, last_event_ns = 1, 0
+    for segment, following in zip(at_server, (*at_server[1:], None)):
+        if segment.to_client and segment.end_with_fin > highest:
+            alone = (following is None or not following.to_client
+                     or following.time_ns - segment.time_ns > _SAME_WRITE_NS)
+            if pause_ns and alone and highest > 1 \
+                    and segment.time_ns - last_event_ns >= pause_ns:
+                probes.append(segment)
+            highest = segment.end_with_fin
+        last_event_ns = segment.time_ns
+    return tuple(probes)
+
+
+def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
+                  ) -> tuple[Segment, ...]:
+    """New data, probes left out, up to the first acknowledgement of any, also by SACK alone."""
+    flight: list[Segment] = []
+    highest = 1
+    for segment in at_server:
+        if not segment.to_client:
+            if flight and segment.ack is not None and (
+                    segment.ack > flight[0].seq or segment.sacked):
+                break  # the first segment may be lost, and the next ones acknowledged
+        elif segment.payload_bytes and segment.end > highest:
+            highest = segment.end
+            if segment not in probes:
+                flight.append(segment)
+    return tuple(flight)
+
+
+def _key(segment: Segment) -> tuple[int, int, int, int]:
+    """Tells one transmission from another on either capture."""
+    return segment.identification, segment.seq, segment.payload_bytes, segment.flags
+
+
+def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
+                   ) -> tuple[Segment, ...]:
+    """The flight at the client, up to where the link fell idle.
+
+    Segments that arrive further apart than they left have queued for the
+    link; twice as far, to be safe from clocks that are not exact.
+    """
+    sent = {_key(segment): segment.time_ns for segment in flight}
+    arrivals = tuple(s for s in at_client
+                     if s.to_client and s.payload_bytes and _key(s) in sent)
+    for place, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
+        left_apart = sent[_key(segment)] - sent[_key(before)]
+        if 2 * left_apart > segment.time_ns - before.time_ns:
+            return arrivals[:place]
+    return arrivals
+
+
+def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...]) -> float | None:
+    """All that arrived after the first up to the last, over the time that it took."""
+    if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
+        return None
+    carried = sum(s.frame_bytes for s in at_client
+                  if s.to_client and run[0].time_ns < s.time_ns <= run[-1].time_ns)
+    return carried * 8e6 / (run[-1].time_ns - run[0].time_ns)
+
+
+def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Segments with data or a FIN, none of it new. Keep-alives and SYNs do not count."""
+    again = []
+    highest, fin_sent = 1, False
+    for segment in sent:
+        if segment.flags & (SYN | RST):
+            continue
+        repeats_data = segment.payload_bytes > 0 and segment.seq < highest
+        repeats_fin = segment.payload_bytes == 0 and segment.is_fin and fin_sent
+        if repeats_data or repeats_fin:
+            again.append(segment)
+        highest = max(highest, segment.end)
+        fin_sent = fin_sent or segment.is_fin
+    return tuple(again)
+
+
+def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Of the segments sent, those that the other side's capture does not have."""
+    arrived = Counter(_key(segment) for segment in at_other_side)
+    lost = []
+    for segment in sent:
+        key = _key(segment)
+        if arrived[key] > 0:
+            arrived[key] -= 1
+        else:
+            lost.append(segment)
+    return tuple(lost)
+
+
+def _response_times(at_server: tuple[Segment, ...], response_bytes: int
+                    ) -> tuple[int | None, int | None]:
+    """T_Res1 and T_ACK, ns: first data sent, first acknowledgement of all data."""
+    data = [s for s in at_server if s.to_client and s.payload_bytes]
+    end = max((segment.end for segment in data), default=0)
+    start = end - response_bytes if response_bytes else 1
+    sent = next((s.time_ns for s in data if s.end > start), None)
+    acknowledged = next((s.time_ns for s in at_server if data
+                         and not s.to_client and s.ack is not None and s.ack >= end), None)
+    return sent, acknowledged

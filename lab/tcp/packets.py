@@ -1,0 +1,260 @@
+"""What a packet is: TCP segments as a tap saw them, read from captures and written to them.
+
+A trial leaves two captures, one at each host's interface (engines/tap.py),
+stamped by the same kernel clock in nanoseconds: what left the server can be
+looked for at the client, and the time between is the network's.
+
+Sequence and acknowledgement numbers are given relative to each side's SYN, as
+Wireshark shows them: the SYN is 0 and the first byte of data is 1.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import dpkt
+
+from lab.errors import FirstFlightError
+
+HTTP_PORT = 80  # where server.py listens
+
+FIN, SYN, RST, PUSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+
+ETHERNET_BYTES = 14
+# IPv4, TCP and the timestamp option, with padding (RFC 7323).
+HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
+# IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
+SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
+MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
+
+MS = 1_000_000  # nanoseconds
+
+_SNAP_BYTES = 96
+# Nanosecond stamps, Ethernet: the header that engines/tap.py writes.
+PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
+_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
+_SEQUENCE_SPACE = 1 << 32
+_OPTION_SACK, _OPTION_TIMESTAMP = 5, 8
+
+
+class CaptureError(FirstFlightError):
+    """A capture is cut, damaged, or does not hold the connection that was asked for."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One TCP segment as one tap saw it.
+
+    time_ns: since the epoch, by the kernel's clock.
+    seq, ack: relative to the SYN of the side that they count; ack is None
+        where the segment acknowledges nothing.
+    frame_bytes: on the wire, Ethernet header included, as netem counts.
+    window: as the header has it, before scaling.
+    stamp, echo: the timestamp option (RFC 7323), None without it.
+    sacked: relative (start, end) of each SACK block; a first block below
+        `ack` reports a duplicate (RFC 2883).
+    identification: of the IPv4 header; a retransmission has a new one.
+    """
+
+    time_ns: int
+    to_client: bool
+    client_port: int
+    seq: int
+    ack: int | None
+    payload_bytes: int
+    frame_bytes: int
+    flags: int
+    window: int
+    stamp: int | None
+    echo: int | None
+    sacked: tuple[tuple[int, int], ...]
+    identification: int
+
+    @property
+    def end(self) -> int:
+        """The sequence number after its last byte of data."""
+        return self.seq + self.payload_bytes
+
+    @property
+    def end_with_fin(self) -> int:
+        """`end`, and one more for a FIN, which takes a number too."""
+        return self.end + bool(self.flags & FIN)
+
+    @property
+    def is_fin(self) -> bool:
+        return bool(self.flags & FIN)
+
+    def ms_after(self, other: Segment) -> float:
+        """How much later than the other the tap saw it."""
+        return (self.time_ns - other.time_ns) / 1e6
+
+
+@dataclass(frozen=True)
+class Connection:
+    """All segments of one connection, as either tap saw them, in order of time."""
+
+    client_port: int
+    at_client: tuple[Segment, ...]
+    at_server: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class _Packet:
+    """A segment as it stands in the packet: absolute numbers."""
+
+    time_ns: int
+    to_client: bool
+    client_address: bytes
+    client_port: int
+    payload_bytes: int
+    frame_bytes: int
+    identification: int
+    tcp: dpkt.tcp.TCP
+
+
+def read_connection(client_pcap: bytes, server_pcap: bytes, client_port: int = 0) -> Connection:
+    """The connection from `client_port`, or the only one there is if that is 0.
+
+    client_pcap, server_pcap: the packets of one trial as they stand in a pcap
+    file, with or without the file's header. Raises CaptureError.
+    """
+    at_client, at_server = _packets(client_pcap, "client"), _packets(server_pcap, "server")
+    port = client_port or _only_port(at_client + at_server)
+    at_client = [packet for packet in at_client if packet.client_port == port]
+    at_server = [packet for packet in at_server if packet.client_port == port]
+    if not at_client and not at_server:
+        raise CaptureError(f"no packet from or to client port {port} in the captures")
+    return _connection(port, at_client, at_server)
+
+
+def read_connections(client_pcap: bytes, server_pcap: bytes
+                     ) -> dict[tuple[str, int], Connection]:
+    """All connections of captures of many, by the client's address and port.
+
+    A port that was used more than once is left out. Raises CaptureError.
+    """
+    ends: dict[tuple[bytes, int], tuple[list[_Packet], list[_Packet]]] = {}
+    for side, pcap in enumerate((client_pcap, server_pcap)):
+        for packet in _packets(pcap, ("client", "server")[side]):
+            client = packet.client_address, packet.client_port
+            ends.setdefault(client, ([], []))[side].append(packet)
+    connections = {}
+    for (address, port), (at_client, at_server) in ends.items():
+        syns = {packet.tcp.seq for packet in at_client
+                if packet.tcp.flags & SYN and not packet.to_client}
+        if len(syns) <= 1:
+            connections[socket.inet_ntoa(address), port] = _connection(port, at_client, at_server)
+    return connections
+
+
+def client_ports(pcap: bytes) -> list[int]:
+    """The client ports of all connections in a capture, in order of appearance."""
+    return list(dict.fromkeys(packet.client_port for packet in _packets(pcap, "the")))
+
+
+def write_capture(path: Path, packets: bytes) -> None:
+    """Write the packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
+    path.write_bytes(packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets)
+
+
+def _packets(pcap: bytes, side: str) -> list[_Packet]:
+    # The records are taken apart here: dpkt's reader would pass over a cut
+    # last one in silence, and makes a Decimal of every time.
+    packets = []
+    position = len(PCAP_HEADER) if pcap.startswith(PCAP_HEADER[:4]) else 0
+    while position < len(pcap):
+        if position + _RECORD.size > len(pcap):
+            raise CaptureError(f"{side} capture ends within a packet's header")
+        seconds, nanoseconds, kept, on_wire = _RECORD.unpack_from(pcap, position)
+        position += _RECORD.size
+        if kept > on_wire or kept > _SNAP_BYTES or nanoseconds >= 1_000_000_000:
+            raise CaptureError(f"{side} capture is damaged at byte {position}")
+        if position + kept > len(pcap):
+            raise CaptureError(f"{side} capture ends within a packet")
+        packet = _packet(seconds * 1_000_000_000 + nanoseconds,
+                         pcap[position:position + kept], on_wire, side)
+        if packet is not None:
+            packets.append(packet)
+        position += kept
+    return packets
+
+
+def _packet(time_ns: int, frame: bytes, frame_bytes: int, side: str) -> _Packet | None:
+    """One captured frame; None for what is not TCP to or from the HTTP server."""
+    try:
+        ip = dpkt.ethernet.Ethernet(frame).data
+        if not isinstance(ip, dpkt.ip.IP) or not isinstance(ip.data, dpkt.tcp.TCP):
+            return None
+        tcp = ip.data
+    except dpkt.UnpackError as error:
+        raise CaptureError(f"{side} capture holds a broken packet: {error}") from error
+    if HTTP_PORT not in (tcp.sport, tcp.dport):
+        return None
+    to_client = tcp.sport == HTTP_PORT
+    return _Packet(time_ns, to_client, ip.dst if to_client else ip.src,
+                   tcp.dport if to_client else tcp.sport,
+                   ip.len - ip.hl * 4 - tcp.off * 4, frame_bytes, ip.id, tcp)
+
+
+def _only_port(packets: list[_Packet]) -> int:
+    ports = sorted({packet.client_port for packet in packets})
+    if not ports:
+        raise CaptureError("the captures hold no connection")
+    if len(ports) > 1:
+        raise CaptureError(f"the captures hold {len(ports)} connections, from client ports"
+                           f" {', '.join(map(str, ports))}: say which")
+    return ports[0]
+
+
+def _connection(port: int, at_client: list[_Packet], at_server: list[_Packet]) -> Connection:
+    starts = _initial_numbers(at_client + at_server, port)
+    return Connection(port, tuple(_segment(packet, starts) for packet in at_client),
+                      tuple(_segment(packet, starts) for packet in at_server))
+
+
+def _initial_numbers(packets: list[_Packet], port: int) -> dict[bool, int]:
+    """The sequence number of each side's SYN, by direction (True: to the client).
+
+    Without a SYN it is taken to be one below the first number seen.
+    """
+    starts: dict[bool, int] = {}
+    for to_client in (False, True):
+        sent = [packet for packet in packets if packet.to_client == to_client]
+        numbers = {packet.tcp.seq for packet in sent if packet.tcp.flags & SYN}
+        if len(numbers) > 1:
+            raise CaptureError(f"client port {port} was used for more than one connection")
+        if numbers:
+            starts[to_client] = numbers.pop()
+        elif sent:
+            starts[to_client] = min(sent, key=lambda packet: packet.time_ns).tcp.seq - 1
+    for to_client in (False, True):
+        if to_client not in starts:  # nothing sent: go by what the other side acknowledges
+            acks = [packet.tcp.ack for packet in packets if packet.tcp.flags & ACK]
+            starts[to_client] = acks[0] - 1 if acks else 0
+    return starts
+
+
+def _segment(packet: _Packet, starts: dict[bool, int]) -> Segment:
+    tcp = packet.tcp
+    own, other = starts[packet.to_client], starts[not packet.to_client]
+    stamp = echo = None
+    sacked: tuple[tuple[int, int], ...] = ()
+    for kind, data in dpkt.tcp.parse_opts(tcp.opts):
+        if kind == _OPTION_TIMESTAMP and len(data) == 8:
+            stamp, echo = struct.unpack(">II", data)
+        elif kind == _OPTION_SACK and len(data) % 8 == 0:
+            sacked = tuple((distance(start, other), distance(end, other))
+                           for start, end in struct.iter_unpack(">II", data))
+    return Segment(packet.time_ns, packet.to_client, packet.client_port,
+                   distance(tcp.seq, own),
+                   distance(tcp.ack, other) if tcp.flags & ACK else None,
+                   packet.payload_bytes, packet.frame_bytes, tcp.flags, tcp.win,
+                   stamp, echo, sacked, packet.identification)
+
+
+def distance(number: int, start: int) -> int:
+    """number − start in TCP's 32-bit circle (RFC 9293, 3.4), −2³¹ … 2³¹−1."""
+    return (number - start + _SEQUENCE_SPACE // 2) % _SEQUENCE_SPACE - _SEQUENCE_SPACE // 2

@@ -1,0 +1,83 @@
+"""The path and what both ends know of it; segments on their way.
+
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from lab.tcp.packets import MS
+
+LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
+# A packet may leave netem a few microseconds after its time.
+STAMP_MS = 0.005
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A segment of data on its way; pushed: with PSH."""
+
+    payload: int
+    pushed: bool
+
+
+class Link:
+    """One direction of the path: half the RTT, then a rate stage, store and forward."""
+
+    def __init__(self, rtt_ms: float, rate_kbps: float) -> None:
+        self.delay_ns = round(rtt_ms * MS / 2)
+        # netem takes whole bytes a second.
+        self.bytes_per_s = rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
+        self.departures: deque[int] = deque()
+        self.peak_queue = 0  # packets at once, the one being sent included
+
+    def send(self, now: int, frame_bytes: int) -> int:
+        """When a frame that leaves now has arrived."""
+        reached = now + self.delay_ns
+        free_at = self.departures[-1] if self.departures else 0
+        while self.departures and self.departures[0] <= reached:
+            self.departures.popleft()
+        arrival = max(reached, free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
+        self.departures.append(arrival)
+        self.peak_queue = max(self.peak_queue, len(self.departures))
+        return arrival
+
+
+@dataclass
+class RoundTrip:
+    """The server's RTT estimate in µs (tcp_rtt_estimator, tcp_set_rto).
+
+    smoothed_8 is 8 times the smoothed RTT, the deviations are 4 times theirs.
+    """
+
+    smoothed_8: int = 0
+    deviation_4: int = 0
+    worst_4: int = 0
+    variance_4: int = 0
+    least_us: int = NEVER
+
+    def sample(self, us: int, new_round: bool) -> None:
+        self.least_us = min(self.least_us, us)
+        if not self.smoothed_8:
+            self.smoothed_8, self.deviation_4 = us * 8, us * 2
+            self.variance_4 = self.worst_4 = max(self.deviation_4, LEAST_TIMEOUT_US)
+            return
+        error = us - (self.smoothed_8 >> 3)
+        self.smoothed_8 += error
+        change = abs(error) - (self.deviation_4 >> 2)
+        self.deviation_4 += change >> 3 if error < 0 < change else change
+        if self.deviation_4 > self.worst_4:
+            self.worst_4 = self.deviation_4
+            self.variance_4 = max(self.variance_4, self.worst_4)
+        if new_round:
+            if self.worst_4 < self.variance_4:
+                self.variance_4 -= (self.variance_4 - self.worst_4) >> 2
+            self.worst_4 = LEAST_TIMEOUT_US
+
+    @property
+    def timeout_us(self) -> int:
+        return (self.smoothed_8 >> 3) + self.variance_4

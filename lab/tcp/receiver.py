@@ -1,0 +1,206 @@
+"""Linux TCP's receiver on a path that loses nothing: its acknowledgements and its window.
+
+The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins;
+the kernel's functions are named where they are followed. Times are integer
+nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+from lab.tcp.packets import MS
+from lab.tcp.path import LEAST_TIMEOUT_US, Sent
+
+SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
+WINDOW_SCALE = 128  # with the default tcp_rmem[2] of 6 MB
+DEFAULT_WINDOW = 44 * SYN_MSS  # half of tcp_rmem[1], in whole segments
+DEFAULT_THRESHOLD = 65536 - 1448  # and one segment reserved (tcp_init_buffer_space)
+RECEIVE_BUFFER, MAX_RECEIVE_BUFFER = 131072, 6291456  # tcp_rmem[1], tcp_rmem[2]
+SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
+MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
+DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
+MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
+
+
+class Receiver:
+    """The client: when it acknowledges, and what window it offers (tcp_event_data_recv).
+
+    It reads whatever arrives at once.
+    """
+
+    def __init__(self, initrwnd: int, mss: int, connected: int, phase_ns: int) -> None:
+        """connected: when its handshake was done, which took one round trip."""
+        self.mss = mss
+        self.phase_ns = phase_ns
+        self.smoothed_ms = connected // MS
+        self.received = self.acknowledged = 0
+        self.window = receive_window(initrwnd)
+        self.threshold = min(initrwnd * SYN_MSS, DEFAULT_THRESHOLD)  # rcv_ssthresh
+        self.buffer = RECEIVE_BUFFER
+        self.payload_share = mss * 256 // (mss + SEGMENT_OVERHEAD)  # scaling_ratio
+        self.quick: int | None = None
+        self.interactive = False  # pingpong mode: acknowledgements wait for a ride
+        self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
+        self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
+        self.last_ms = 0
+        self.timer_at: int | None = None
+        # What was read in the last round trip, and how long that is (tcp_rcv_space_adjust).
+        self.space = min(self.threshold, self.window, 10 * mss)
+        self.measured_at, self.measured_from = connected, 0
+        self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
+        self.window_round: tuple[int, int] | None = None
+        # The server's acknowledgement of the request has said it first.
+        self.last_echo_ms = self._ms(connected)
+
+    def receive(self, now: int, segment: Sent, echo: int) -> bool:
+        """Take a segment and read it; whether to acknowledge at once.
+
+        echo: when the client sent what the segment's time stamp echoes. A
+        short segment or one with PSH is acknowledged when it has been read
+        (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
+        """
+        payload = segment.payload
+        self._measure_echo(now, payload, echo)
+        self.received += payload
+        self._measure_window(now)
+        self._adapt(now, payload)
+        if payload >= 128:
+            self._grow(payload)
+        self._read(now)
+        if payload < self.mss:
+            self.short_or_pushed += 1
+        elif segment.pushed:
+            self.short_or_pushed = max(self.short_or_pushed, 1)
+        return (self.received - self.acknowledged > self.mss or self.short_or_pushed > 1
+                or (not self.interactive and (bool(self.quick) or self.short_or_pushed > 0)))
+
+    def ask(self, now: int) -> tuple[int, int]:
+        """Send a request, which acknowledges as well (tcp_event_data_sent)."""
+        if self.quick is not None and self._ms(now) - self.last_ms < self.patience_ms:
+            self.interactive = True
+        return self.acknowledge()
+
+    def acknowledge(self) -> tuple[int, int]:
+        """Send an acknowledgement: what it acknowledges, and the end of the window."""
+        if self.quick:
+            self.quick -= 1
+            if not self.quick:
+                self.patience_ms = DELAYED_ACK_MS
+        self.window = max(self.window - (self.received - self.acknowledged),
+                          _scaled(self.threshold))
+        self.acknowledged = self.received
+        self.short_or_pushed = 0
+        self.timer_at = None
+        return self.acknowledged, self.acknowledged + self.window
+
+    def delay(self, now: int) -> int | None:
+        """Put the acknowledgement off (tcp_send_delayed_ack).
+
+        Returns when it is due at the latest; None if that is too soon to wait for.
+        """
+        patience_ms = self.patience_ms
+        if patience_ms > DELAYED_ACK_MS:
+            patience_ms = min(patience_ms, max(self.smoothed_ms, DELAYED_ACK_MS))
+        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS)
+        due = (self._ms(now) + patience_ms) * MS - self.phase_ns
+        if self.timer_at is not None:
+            if self._ms(self.timer_at) <= self._ms(now) + patience_ms // 4:
+                return None
+            due = min(due, self.timer_at)
+        self.timer_at = due
+        return due
+
+    def lose_patience(self) -> None:
+        """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
+        if self.interactive:
+            self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+        else:
+            self.patience_ms = min(2 * self.patience_ms, self._timeout_ms, MAX_DELAYED_ACK_MS)
+
+    def _ms(self, now: int) -> int:
+        """The kernel's clock in whole milliseconds."""
+        return (now + self.phase_ns) // MS
+
+    def _adapt(self, now: int, payload: int) -> None:
+        """How many acknowledgements are quick, and how late the others may be."""
+        gap_ms = self._ms(now) - self.last_ms
+        self.last_ms += gap_ms
+        if self.quick is None:
+            self.quick = self._quick_acks(payload)
+        elif gap_ms <= DELAYED_ACK_MS // 2:
+            self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
+        elif gap_ms < self.patience_ms:
+            self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
+        elif gap_ms > self._timeout_ms:
+            self.quick = max(self.quick, self._quick_acks(self.mss))
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self.smoothed_ms + max(2 * self.smoothed_ms, LEAST_TIMEOUT_US // 1000)
+
+    def _quick_acks(self, payload: int) -> int:
+        """tcp_incr_quickack"""
+        return min(self.window // (2 * payload) or 2, MAX_QUICK_ACKS)
+
+    def _grow(self, payload: int) -> None:
+        """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
+        free = self.buffer - payload - SEGMENT_OVERHEAD
+        room = (free * self.payload_share >> 8) - self.threshold
+        if room > 0:
+            self.threshold += min(room, 2 * self.mss)
+            self.quick = (self.quick or 0) | 1
+
+    def _measure_echo(self, now: int, payload: int, echo: int) -> None:
+        """RTT by the time stamps, whole milliseconds (tcp_rcv_rtt_measure_ts)."""
+        if self._ms(echo) == self.last_echo_ms:
+            return
+        self.last_echo_ms = self._ms(echo)
+        sample_us = (self._ms(now) - self.last_echo_ms) * 1000
+        if payload < self.mss or sample_us <= 0:
+            return
+        if not self.round_trip_8 or sample_us * 8 < self.round_trip_8:
+            self.round_trip_8 = sample_us * 8
+        else:
+            self.round_trip_8 += sample_us - (self.round_trip_8 >> 3)
+
+    def _measure_window(self, now: int) -> None:
+        """RTT as the time that a window takes, if that is less (tcp_rcv_rtt_measure)."""
+        if self.window_round is not None:
+            end, since = self.window_round
+            if self.received < end:
+                return
+            sample_8 = max((now - since) // 1000, 1) * 8
+            if not self.round_trip_8 or sample_8 < self.round_trip_8:
+                self.round_trip_8 = sample_8
+        self.window_round = (self.received + self.window, now)
+
+    def _read(self, now: int) -> None:
+        """Once a round trip, let the buffer follow what was read (tcp_rcv_space_adjust)."""
+        elapsed_us = (now - self.measured_at) // 1000
+        if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
+            return
+        copied = self.received - self.measured_from
+        if copied > self.space:
+            self._enlarge(copied)
+        self.measured_at, self.measured_from = now, self.received
+
+    def _enlarge(self, copied: int) -> None:
+        """Room for twice what came in a round trip, and its growth (tcp_rcvbuf_grow)."""
+        before, self.space = self.space, copied
+        window = 2 * copied
+        us = self.round_trip_8 >> 3
+        if us < 1000:  # tcp_rcvbuf_low_rtt
+            window += window * us // 1000
+        else:
+            window += 2 * window * (copied - before) // before
+        buffer = min((window << 8) // self.payload_share, MAX_RECEIVE_BUFFER)
+        self.buffer = max(self.buffer, buffer)
+
+
+def receive_window(initrwnd: int) -> int:
+    """Bytes that the client's first acknowledgement offers, for a route's initrwnd."""
+    return _scaled(min(initrwnd * SYN_MSS, DEFAULT_WINDOW))
+
+
+def _scaled(window: int) -> int:
+    """A window as the header can say it, rounded up (__tcp_select_window)."""
+    return -(-window // WINDOW_SCALE) * WINDOW_SCALE

@@ -1,0 +1,179 @@
+"""What the packets of an exchange say, whatever happened to them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from lab.tcp.exchange import clock_phase_ns, seen_rtt_ms
+from lab.tcp.packets import ACK, FIN, PUSH, RST, SYN
+from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
+
+
+def test_a_plain_exchange() -> None:
+    seen = plain().read()
+    assert seen.client_port == 40000
+    assert (len(seen.at_client), len(seen.at_server)) == (10, 10)
+    assert seen.handshake_ms == 100
+    assert [s.seq for s in seen.first_flight] == [1, 1449, 2897]
+    assert [s.seq for s in seen.flight_arrivals] == [1, 1449, 2897]
+    assert seen.bandwidth_kbps == pytest.approx(1502 * 8 / 12.112, rel=1e-9)
+    assert seen.latency_ms == pytest.approx(286.336 - 150)
+    assert not (seen.retransmissions or seen.fin_retransmissions or seen.probes
+                or seen.client_retransmissions or seen.lost_to_client or seen.lost_to_server)
+    assert seen.handshake_retransmissions == 0
+
+
+def test_the_rtt_is_the_handshake_less_serialisation() -> None:
+    """The SYN takes 74 bytes of the uplink, the SYN-ACK 74 of the downlink."""
+    sending_ms = 74 * 8 / 80 + 74 * 8 / 800
+    assert seen_rtt_ms(plain().read(), 80, 800) == pytest.approx(100 - sending_ms)
+    lost = Conversation().send(0, False, SYN, lost=True).send(1000, False, SYN)
+    lost.send(1050, True, SYN | ACK, ack=1)
+    assert lost.read().handshake_ms == 1100
+    assert seen_rtt_ms(lost.read(), 80, 800) is None
+
+
+def test_without_a_handshake() -> None:
+    conversation = Conversation().send(100, False, ACK | PUSH, seq=1, ack=1, payload=95)
+    conversation.flight(0, 1).acknowledge(212, 1).acknowledge(224, 2)
+    seen = conversation.read()
+    assert seen.handshake_ms is None and seen.syns == seen.syn_acks == ()
+    assert [s.seq for s in seen.first_flight] == [1, 1449]
+    assert seen.latency_ms == pytest.approx(274 - 150)
+
+
+def test_a_client_that_got_no_answer() -> None:
+    conversation = Conversation()
+    for at_ms in (0, 1000, 3000):
+        conversation.send(at_ms, False, SYN, lost=True)
+    seen = conversation.read()
+    assert seen.handshake_ms is None and seen.latency_ms is None
+    assert seen.handshake_retransmissions == 2 and seen.handshake_was_lost
+    assert len(seen.lost_to_server) == 3
+    assert seen.first_flight == () and seen.bandwidth_kbps is None
+
+
+def test_a_reset_is_no_retransmission() -> None:
+    seen = plain().send(300, True, RST | ACK, seq=4345, ack=96).read()
+    assert not seen.retransmissions
+
+
+def test_retransmissions() -> None:
+    conversation = plain().flight(1, at_ms=260)
+    conversation.send(300, True, FIN | ACK, seq=1 + 3 * MSS, ack=96)
+    conversation.send(400, True, FIN | ACK, seq=1 + 3 * MSS, ack=96)
+    conversation.send(500, False, ACK | PUSH, seq=1, ack=4345, payload=95)
+    seen = conversation.read()
+    assert [s.seq for s in seen.retransmissions] == [1449]
+    assert len(seen.fin_retransmissions) == len(seen.client_retransmissions) == 1
+    assert [s.seq for s in seen.first_flight] == [1, 1449, 2897]
+
+
+def test_a_segment_resent_with_its_fin_is_data() -> None:
+    conversation = plain().send(300, True, FIN | PUSH | ACK, seq=1 + 2 * MSS, ack=96, payload=MSS)
+    assert len(conversation.read().retransmissions) == 1
+
+
+def test_repeated_handshake_packets() -> None:
+    conversation = plain()
+    conversation.send(1000, False, SYN).send(1050, True, SYN | ACK, ack=1)
+    seen = conversation.read()
+    assert (len(seen.syns), len(seen.syn_acks)) == (2, 2)
+    assert seen.handshake_retransmissions == 2
+    assert seen.handshake_ms == 100 and not seen.handshake_was_lost
+    assert not seen.retransmissions and not seen.client_retransmissions
+
+
+def test_losses_are_found_by_transmission() -> None:
+    """A segment that was lost once and arrived the second time was still lost once."""
+    conversation = Conversation().handshake().flight(0)
+    conversation.send(150, True, ACK, seq=1449, ack=96, payload=MSS, lost=True)
+    conversation.flight(2).acknowledge(212, 1).flight(1, at_ms=400).acknowledge(500, 3)
+    conversation.send(600, False, ACK, seq=96, ack=4345, lost=True)
+    seen = conversation.read()
+    assert [s.seq for s in seen.lost_data] == [1449]
+    assert len(seen.lost_to_client) == len(seen.lost_to_server) == 1
+    assert [s.seq for s in seen.retransmissions] == [1449]
+    assert [s.seq for s in seen.first_flight] == [1, 1449, 2897]
+    assert [s.seq for s in seen.flight_arrivals] == [1, 2897]
+
+
+def test_the_first_flight_ends_with_the_first_acknowledgement_of_data() -> None:
+    conversation = Conversation().handshake().flight(0, 1)
+    conversation.send(140, False, ACK, seq=96, ack=1)  # of no data
+    conversation.send(170, True, ACK, seq=2897, ack=96, payload=MSS, takes_ms=60)
+    conversation.acknowledge(212, 1).flight(3, at_ms=262.5)
+    assert [s.seq for s in conversation.read().first_flight] == [1, 1449, 2897]
+
+
+def test_a_probe_is_not_of_the_flight() -> None:
+    """New data without any cause but time: beyond the window, by a timer."""
+    conversation = Conversation().handshake().flight(0, 1).flight(2, at_ms=360)
+    conversation.acknowledge(400, 1).flight(3, at_ms=450)
+    seen = conversation.read()
+    assert [s.seq for s in seen.first_flight] == [1, 1449]
+    assert [s.seq for s in seen.probes] == [2897]
+
+
+def test_a_write_after_a_pause_is_no_probe() -> None:
+    conversation = Conversation().handshake().flight(0, 1).flight(2, 3, at_ms=360)
+    seen = conversation.acknowledge(450, 1).read()
+    assert len(seen.first_flight) == 4 and not seen.probes
+    # Only the first two kept the link busy: the pace of the rest is the server's.
+    assert len(seen.flight_arrivals) == 2
+    assert seen.bandwidth_kbps == pytest.approx(1502 * 8 / 12.112, rel=1e-9)
+
+
+def test_bandwidth_needs_two_arrivals() -> None:
+    seen = Conversation().handshake().flight(0).acknowledge(212, 1).read()
+    assert len(seen.first_flight) == 1 and seen.bandwidth_kbps is None
+    assert seen.latency_ms == pytest.approx(112)
+
+
+def test_bandwidth_counts_all_that_the_link_carried() -> None:
+    conversation = Conversation().handshake().flight(0)
+    took = 40 * 8 / 1000 + 14 * 8 / 1000  # a SYN-ACK without options, in between
+    conversation.send(150, True, SYN | ACK, ack=1, takes_ms=50 + 12.112 + took)
+    conversation.send(150, True, ACK, seq=1449, ack=96, payload=MSS,
+                      takes_ms=50 + 12.112 + took + 1502 * 8 / 1000)
+    assert conversation.acknowledge(230, 2).read().bandwidth_kbps == pytest.approx(1000, rel=1e-6)
+
+
+def test_a_paced_flight_shows_no_bandwidth() -> None:
+    conversation = Conversation().handshake()
+    for number in range(3):
+        conversation.flight(number, at_ms=150 + 30 * number)
+    seen = conversation.acknowledge(250, 1).read()
+    assert len(seen.first_flight) == 3 and seen.bandwidth_kbps is None
+
+
+def test_latency_of_the_last_response_of_several() -> None:
+    conversation = plain()
+    conversation.send(290, False, ACK | PUSH, seq=96, ack=1 + 3 * MSS, payload=95)
+    conversation.send(340, True, ACK | PUSH, seq=1 + 3 * MSS, ack=191, payload=1000)
+    conversation.send(400, False, ACK, seq=191, ack=1001 + 3 * MSS)
+    assert conversation.read(response_bytes=1000).latency_ms == pytest.approx(110)
+    assert conversation.read().latency_ms == pytest.approx(300)
+
+
+def test_the_phase_of_the_clock() -> None:
+    """Stamps count whole milliseconds: packets at the right times tell where one starts."""
+    phase_ns = 300_000
+    conversation = Conversation()
+    for at_ms in (0.0, 10.65, 20.71, 33.69, 50.72):
+        stamp = int(at_ms + phase_ns / MS)
+        conversation.send(at_ms, False, ACK if at_ms else SYN, seq=1 if at_ms else 0, ack=1,
+                          options=b"\x01\x01\x08\x0a" + struct.pack(">II", stamp, 0))
+    phase = clock_phase_ns(conversation.read())
+    assert phase == pytest.approx(phase_ns, abs=10_000)
+    assert clock_phase_ns(plain().read()) is None  # no stamps
+
+
+def test_stamps_that_contradict_each_other_give_no_phase() -> None:
+    conversation = Conversation()
+    for at_ms, stamp in ((0.0, 5), (10.0, 99)):
+        conversation.send(at_ms, False, ACK if at_ms else SYN, seq=1 if at_ms else 0, ack=1,
+                          options=b"\x01\x01\x08\x0a" + struct.pack(">II", stamp, 0))
+    assert clock_phase_ns(conversation.read()) is None
