@@ -10,6 +10,7 @@ from pathlib import Path
 from lab.core.errors import UsageError
 
 PAPER = Path(__file__).resolve().parent.parent.parent / "paper"
+SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each
 
 
 @dataclass(frozen=True)

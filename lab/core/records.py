@@ -83,6 +83,11 @@ def measure(kind: type[Record], evidence: Any) -> dict[str, Any]:
             if _SOURCE in column.metadata}
 
 
+def measured_columns(kind: type[Record]) -> tuple[str, ...]:
+    """The names of all `measured` columns of a record."""
+    return tuple(column.name for column in fields(kind) if _SOURCE in column.metadata)
+
+
 def trial_class(kind: type[Record]) -> type[Any]:
     """The dataclass of the trials that a kind of record is of."""
     trial: type[Any] = get_type_hints(kind)["trial"]

@@ -30,17 +30,19 @@ Reader = Callable[[Any, str], Any]  # (value, where) → checked value; raises U
 _KEY = "lab.core.schema"
 
 
-def key(default: Any = MISSING, *, quantity: str = "", reader: Reader | None = None,
-        name: str = "", absent: bool = False) -> Any:
+def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
+        reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
     """A field that is not read as its annotation alone says.
 
     default: where the table lacks it; without one the key is required.
-    quantity: whose range a number has, if not the field's. reader: reads the
-    value in place of the annotation. name: of the key, if not the field's.
-    absent: no key at all: the value is given by who reads the table.
+    quantity: whose range a number has, if not the field's; quantity_in: the
+    field above that names it. reader: reads the value in place of the
+    annotation. name: of the key, if not the field's. absent: no key at all:
+    the value is given by who reads the table.
     """
     return field(default=default, metadata={_KEY: {
-        "quantity": quantity, "reader": reader, "name": name, "absent": absent}})
+        "quantity": quantity, "quantity_in": quantity_in, "reader": reader, "name": name,
+        "absent": absent}})
 
 
 def keys_of(kind: type[Any]) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T
             continue
         name = _name(each)
         if name in table:
-            values[each.name] = _reader(each, hints[each.name])(
+            values[each.name] = _reader(each, hints[each.name], values)(
                 table[name], f"{where}: {name}")
         elif each.default is MISSING and each.default_factory is MISSING:
             raise UsageError(f"{where}: {name} is missing")
@@ -93,7 +95,9 @@ def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name
     named: list[tuple[dict[str, Any], str]] = []
     for number, table in enumerate(found, start=1):
         word = table.get(called)
-        place = f'{where}: [[{name}]] {f"{chr(34)}{word}{chr(34)}" if isinstance(word, str) else number}'
+        place = f"{where}: [[{name}]] {number}"
+        if isinstance(word, str):
+            place = f'{where}: [[{name}]] "{word}"'
         known_keys(table, known, place)
         if any(word == other.get(called) for other, _ in named):
             raise UsageError(f"{place}: there are two of them")
@@ -160,13 +164,14 @@ def one_of(value: Any, known: Sequence[str], where: str) -> str:
     return str(value)
 
 
-def values(of: Reader, what: str = "numbers", empty: bool = False) -> Reader:
-    """A list of values, none of them twice; empty: it may have none."""
+def values(of: Reader, what: str = "numbers", empty: bool = False,
+           distinct: bool = True) -> Reader:
+    """A list of values, none of them twice if distinct; empty: it may have none."""
     def read_list(value: Any, where: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
         checked = tuple(of(each, where) for each in value)
-        if len(set(checked)) != len(checked):
+        if distinct and len(set(checked)) != len(checked):
             raise UsageError(f"{where}: has a value twice")
         return checked
     return read_list
@@ -178,9 +183,11 @@ def one_or_more(of: Reader, what: str = "numbers") -> Reader:
     return lambda value, where: several(value if isinstance(value, list) else [value], where)
 
 
-def _reader(each: Field[Any], hint: Any) -> Reader:
+def _reader(each: Field[Any], hint: Any, above: Mapping[str, Any]) -> Reader:
+    """What reads a field's value; above: those of the fields before it."""
     given: Reader | None = _option(each, "reader")
-    return given or _of_hint(hint, _option(each, "quantity") or _name(each))
+    named = above.get(_option(each, "quantity_in") or "")
+    return given or _of_hint(hint, named or _option(each, "quantity") or _name(each))
 
 
 def _of_hint(hint: Any, quantity: str) -> Reader:

@@ -1,0 +1,1 @@
+"""Fetches: one transfer at a time on the star."""

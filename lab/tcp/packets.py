@@ -17,7 +17,7 @@ from pathlib import Path
 
 import dpkt
 
-from lab.errors import FirstFlightError
+from lab.core.errors import FirstFlightError
 
 HTTP_PORT = 80  # where server.py listens
 

@@ -1,0 +1,92 @@
+"""Populations: whom to measure and what happens to them, as scenario files say it.
+
+A published bar is a mean over very different clients. A population draws
+clients and responses as the paper's were (lab.fetches.draws).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lab.core import schema
+from lab.core.errors import UsageError
+from lab.core.quantities import Quantity
+from lab.core.schema import key
+
+_SHARE = Quantity("share", "a share", lowest=0, highest=1).check
+_FACTOR = Quantity("factor", "a factor", lowest=0.001, highest=1e6).check
+_COUNT = Quantity("count", "a number", lowest=1, highest=1e6, whole=True).check
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What happens to a response, beyond its size and its client's network.
+
+    two_stages: burst and gap, or everything in one write.
+    burst_segments: the burst has one of these numbers of segments, each as often.
+    no_gap_share: responses whose back-end needs no time; gap_mean_ms,
+        gap_shape: gamma distribution of the others' time.
+    first_share: responses that are the first on their connection.
+    link_factor: link rate over key bandwidth; rtt_factor: RTT without queueing
+        over key RTT; queueing_bytes: mean queue, in bytes at the key bandwidth.
+    lossy_share: responses that meet loss, of loss_percent per packet.
+    """
+
+    two_stages: bool = False
+    burst_segments: tuple[int, ...] = key((3, 4), reader=schema.values(_COUNT, distinct=False))
+    no_gap_share: float = key(0.0, reader=_SHARE)
+    gap_mean_ms: float = key(250.0, reader=Quantity("gap_mean_ms", "a mean", "ms",
+                                                    0.001, 60_000).check)
+    gap_shape: float = key(7.0, reader=_FACTOR)
+    first_share: float = key(1.0, reader=_SHARE)
+    link_factor: float = key(1.0, reader=_FACTOR)
+    rtt_factor: float = key(1.0, reader=_FACTOR)
+    queueing_bytes: float = key(0.0, reader=Quantity("queueing_bytes", "a queue", "bytes",
+                                                     0, 1e9).check)
+    lossy_share: float = key(0.0, reader=_SHARE)
+    loss_percent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Population:
+    """Whom to measure, and how many of them.
+
+    datacenter: the paper's AvgDC or SlowDC.
+    clients, responses: how many clients, and responses of each.
+    sizes: a population of response sizes in the paper's Figure 1.
+    """
+
+    name: str = key(reader=schema.file_name)
+    title: str = key()
+    datacenter: Literal["average", "slow"] = key()
+    sizes: str = key()
+    clients: int = key(reader=_COUNT)
+    responses: int = key(reader=_COUNT)
+    initcwnd: tuple[int, ...] = key()
+    mechanism: Mechanism = Mechanism()
+
+
+def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
+    """Populations from the [[population]] tables of a scenario file.
+
+    A population may say `like = "other"`: it then has the other's values and
+    mechanism but for those it names itself, so that causes can be added one
+    at a time. Raises UsageError naming `where`.
+    """
+    read_so_far: dict[Any, dict[str, Any]] = {}
+    made: list[Population] = []
+    for table, place in schema.tables(raw, "population", where,
+                                      known=(*schema.keys_of(Population), "like")):
+        like = table.get("like")
+        if like is not None and like not in read_so_far:
+            raise UsageError(f"{place}: like = {like!r} names no population above it")
+        other = read_so_far.get(like, {})
+        values = {name: value for name, value in {**other, **table}.items()
+                  if name != "like" and (name != "name" or name in table)}
+        values["mechanism"] = {**other.get("mechanism", {}),
+                               **schema.table(table, "mechanism", place)}
+        made.append(schema.read(Population, values, place))
+        read_so_far[made[-1].name] = values
+    return tuple(made)

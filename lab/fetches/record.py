@@ -1,0 +1,77 @@
+"""The record of a fetch: what is measured of a trial, column by column.
+
+Each column says where its value comes from: what the client and the server
+said, the packets, or the model (lab.fetches.evidence.Evidence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lab.core import records
+from lab.core.quantities import QUANTITIES
+from lab.core.records import measured, measured_columns
+from lab.fetches.trial import Trial
+
+
+def _client(name: str) -> Any:
+    return measured(lambda evidence: evidence.fetch.get(name))
+
+
+def _server(name: str) -> Any:
+    return measured(lambda evidence: evidence.said.get(name))
+
+
+def _wire(source: Callable[[Any], Any], default: Any = None) -> Any:
+    """A column read off the packets; its default where there are none to read."""
+    return measured(lambda evidence: default if evidence.exchange is None else source(evidence),
+                    default)
+
+
+@dataclass(frozen=True)
+class Record(records.Record):
+    """One measured trial. Times in ms, windows in segments.
+
+    connect_ms, first_byte_ms, total_ms: the client's clock, from the start of
+        the handshake to its end, to the first and the last byte.
+    latency_ms: the paper's metric (section 2), T_ACK − T_Res1 at the server,
+        by the kernel's time stamps; wire_latency_ms: the same from the
+        capture at the server.
+    seen_initcwnd: TCP_INFO at accept; seen_first_flight: data segments on the
+        wire before the first acknowledgement of data.
+    seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
+        from the spacing of the first flight at the client.
+    retransmissions: data segments that the server sent again;
+        handshake_retransmissions: SYNs and SYN-ACKs sent again;
+        lost_segments: data segments that the client never received.
+    retransmission_cause: why it retransmitted although nothing was lost.
+    model_ms, model_latency_ms: predicted total_ms and latency_ms of the
+        lossless transfer (lab.tcp.predict).
+    """
+
+    trial: Trial
+    connect_ms: float | None = _client("connect_ms")
+    first_byte_ms: float | None = _client("first_byte_ms")
+    total_ms: float | None = _client("total_ms")
+    latency_ms: float | None = _server("latency_ms")
+    wire_latency_ms: float | None = _wire(lambda evidence: evidence.exchange.latency_ms)
+    header_bytes: int | None = _server("header_bytes")
+    request_bytes: int | None = _server("request_bytes")
+    seen_initcwnd: int | None = _server("initial_window")
+    seen_first_flight: int | None = _wire(lambda evidence: evidence.first_flight)
+    seen_rtt_ms: float | None = _wire(lambda evidence: evidence.rtt_ms)
+    seen_bandwidth_kbps: float | None = _wire(lambda evidence: evidence.exchange.bandwidth_kbps)
+    retransmissions: int | None = _wire(
+        lambda evidence: len(evidence.exchange.retransmissions))
+    handshake_retransmissions: int | None = _wire(
+        lambda evidence: evidence.exchange.handshake_retransmissions)
+    lost_segments: int | None = _wire(lambda evidence: len(evidence.exchange.lost_data))
+    retransmission_cause: str = _wire(lambda evidence: evidence.retransmission_cause, "")
+    model_ms: float | None = measured(lambda evidence: evidence.model_ms)
+    model_latency_ms: float | None = measured(lambda evidence: evidence.model_latency_ms)
+
+
+# What figures can be of: every measured column with a line among the quantities.
+METRICS = tuple(column for column in measured_columns(Record) if column in QUANTITIES)

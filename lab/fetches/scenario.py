@@ -1,0 +1,269 @@
+"""Scenarios of kind fetches: what to measure, and the figures that come of it.
+
+A scenario file opens with a comment line, the claim in one sentence, then::
+
+    title = "…"            # one line
+    source = "…"           # who published it, where
+
+    [sysctls]              # optional: TCP settings other than engines.kernel.TCP_SYSCTLS
+    "net.ipv4.tcp_sack" = "0"
+
+    [defaults]             # what every sweep has unless it says otherwise
+    response_bytes = [9000]
+    initcwnd = [3, 10]     # segments
+    initrwnd = 27          # segments
+    congestion_control = "cubic"
+    client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
+    repeat = 1
+    repeat_with_loss = 1   # optional: where random loss decides; without it, repeat
+    queue_packets = 1000
+    loss_percent = 0       # or a list; 0 in it measures the same network without loss
+    uplink = "same"        # as fast as the downlink, or a number of kbit/s
+
+    [[sweep]]              # every RTT with every bandwidth, or pairs of them
+    name = "grid"
+    rtt_ms = [20, 50]
+    bandwidth_kbps = [56, 256]
+    # pairs = [[70, 1200], …]     (rtt_ms, bandwidth_kbps), instead of the two
+    # and any key of [defaults]
+
+    [[axis]]               # the buckets of one quantity
+    by = "rtt_ms"          # a list of a sweep, or bdp_bytes; without an axis the
+    values = [20, 50]      # sweep's own values, in its order
+    labels = ["20", "50"]  # optional
+    shares_percent = [40, 60]     # optional: of all responses; sum 100
+
+    [[figure]]
+    name = "fig5_rtt"
+    title = "…"
+    kind = "improvement"   # of one window over another, a bar for each bucket of `by`;
+                           # "loss": the same with an even scale, by = "loss_percent";
+                           # "window_sweep": times against windows, by = "initcwnd"
+    sweep = "grid"
+    by = "rtt_ms"
+    weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
+                                  # "joint": by = "bdp_bytes", over the joint distribution
+                                  # of RTT and bandwidth (lab.fetches.joint)
+    baseline_initcwnd = 3
+    experiment_initcwnd = 10      # "window_sweep" compares all and needs none
+    metric = "total_ms"           # or any other of lab.fetches.record.METRICS
+    also = ["ccdf"]               # optional: further drawings of the same, by name
+    published = "paper_figure5.csv"   # optional, with its panel
+    panel = "RTT"
+    percent_of = "baseline"       # optional: what the published percentages are of; or
+                                  # "experiment": they are base / experiment − 1
+
+    [[claim]]              # optional: what was published in words
+    figure = "fig5_rtt"
+    says = "…"
+    larger = ["100", "50"]        # one of: the first bar's percentage is the larger,
+    # equal = ["42", "26"]        # two bars' milliseconds are equal,
+    # highest_percent = 40        # the highest bar
+
+    [raw]                  # optional: published raw values, one fetch per cell
+    file = "zhao2019_raw.csv"
+    sweep = "grid"
+    metric = "total_ms"
+    extra_rtts = 1         # optional: round trips that the published values hold besides
+    extra_why = "…"
+    [[raw.defect]]         # optional: published values that cannot be compared
+    by = "rtt_ms"
+    values = [3000, 5000]
+    mark = "f"
+    why = "…"
+
+A file may have [[population]] tables in place of sweeps (lab.fetches.population).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lab.core import quantities, schema
+from lab.core.errors import UsageError
+from lab.core.published import SHARES_TOLERANCE_PERCENT
+from lab.core.scenario_file import Head
+from lab.core.schema import key
+from lab.core.words import plain
+from lab.fetches.population import Population
+from lab.fetches.record import METRICS
+from lab.fetches.sweep import SWEPT, Sweep, bucket_value
+from lab.fetches.trial import Trial
+
+IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
+                                                "percentiles")
+BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
+JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
+OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
+
+_BY = schema.word(BUCKETED)
+_METRIC = schema.word(METRICS)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The buckets of one quantity; shares_percent is empty where none are published."""
+
+    by: str = key(reader=_BY)
+    values: tuple[float, ...] = key(quantity_in="by")
+    labels: tuple[str, ...] = ()  # without any, the values
+    shares_percent: tuple[float, ...] = key((), reader=schema.values(
+        schema.number("shares_percent"), distinct=False))
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", tuple(map(plain, self.values)))
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where labels or shares do not go with the values."""
+        for name in ("labels", "shares_percent"):
+            count = len(getattr(self, name))
+            if count not in (0, len(self.values)):
+                raise UsageError(f"{where}: {count} {name} for {len(self.values)} values")
+        total = sum(self.shares_percent)
+        if self.shares_percent and abs(total - 100) > SHARES_TOLERANCE_PERCENT:
+            raise UsageError(f"{where}: shares_percent sum to {total:.2f}, not to 100 ±"
+                             f" {SHARES_TOLERANCE_PERCENT:g}")
+
+    def share_percent(self, value: float) -> float | None:
+        return self.shares_percent[self.values.index(value)] if self.shares_percent else None
+
+    def label(self, value: float) -> str:
+        return self.labels[self.values.index(value)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure: which trials enter it, and what it is compared with.
+
+    by: the quantity of its buckets; weights: the quantity that each bucket is
+    averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
+    experiment_initcwnd: of a window sweep the baseline's. also: names of
+    further drawings. published, panel: file in paper/ and the panel in it (""
+    for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
+    """
+
+    name: str = key(reader=schema.file_name)
+    title: str
+    kind: Literal["improvement", "loss", "window_sweep", "percentiles"]
+    sweep: str
+    by: str = key(reader=_BY)
+    weights: str = ""
+    baseline_initcwnd: int = key(quantity="initcwnd")
+    experiment_initcwnd: int = key(0, quantity="initcwnd")
+    metric: str = key(reader=_METRIC)
+    also: tuple[str, ...] = key((), reader=schema.values(schema.file_name, "names"))
+    published: str = ""
+    panel: str = ""
+    percent_of: Literal["baseline", "experiment"] = "baseline"
+
+    def __post_init__(self) -> None:
+        if self.kind == WINDOW_SWEEP:
+            object.__setattr__(self, "experiment_initcwnd", self.baseline_initcwnd)
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where the kind does not go with what the buckets are of."""
+        for kind, by in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):
+            if self.kind == kind and self.by != by:
+                raise UsageError(f'{where}: a figure of kind "{kind}" has by = "{by}"')
+        if self.by == "initcwnd" and self.kind != WINDOW_SWEEP:
+            raise UsageError(f'{where}: by = "initcwnd" needs kind = "{WINDOW_SWEEP}"')
+        if not self.experiment_initcwnd:
+            raise UsageError(f"{where}: experiment_initcwnd is missing")
+        if self.weights == self.by:
+            raise UsageError(f"{where}: weights: has to be another axis than by")
+
+
+def _two_bars(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2 or not all(
+            isinstance(label, str) for label in value):
+        raise UsageError(f"{where} has to be the labels of two bars")
+    return tuple(value)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a source says of a figure in words, as a test on its bars.
+
+    larger: the first bar's percentage is larger than the second's; equal:
+    the two are equal in ms; highest_percent: of all bars. Empty or None: not said.
+    """
+
+    figure: str
+    says: str
+    larger: tuple[str, ...] = key((), reader=_two_bars)
+    equal: tuple[str, ...] = key((), reader=_two_bars)
+    highest_percent: float | None = key(None, quantity="shares_percent")
+
+    def check(self, where: str) -> None:
+        """Raises UsageError unless it says one thing."""
+        if bool(self.larger) + bool(self.equal) + (self.highest_percent is not None) != 1:
+            raise UsageError(f"{where}: has to have one of larger, equal and highest_percent")
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Published values that cannot be compared: where, a mark of one letter, and why."""
+
+    by: str = key(reader=_BY)
+    values: tuple[float, ...] = key(quantity_in="by")
+    mark: str = key()
+    why: str = key()
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Published raw values of a sweep's cells, file in paper/.
+
+    extra_rtts: round trips that the published values hold and ours do not.
+    """
+
+    file: str
+    sweep: str
+    metric: str = key(reader=_METRIC)
+    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
+    extra_why: str = ""
+    defects: tuple[Defect, ...] = key((), name="defect")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One published experiment: what to measure and which figures it gives.
+
+    like: what a population's trials have that it does not draw.
+    """
+
+    head: Head
+    sweeps: tuple[Sweep, ...]
+    axes: tuple[Axis, ...]
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...] = ()
+    raw: Raw | None = None
+    populations: tuple[Population, ...] = ()
+    like: Trial | None = None
+
+    @property
+    def name(self) -> str:
+        return self.head.name
+
+    def population(self, name: str) -> Population | None:
+        return next((each for each in self.populations if each.name == name), None)
+
+    def sweep(self, name: str) -> Sweep:
+        return next(sweep for sweep in self.sweeps if sweep.name == name)
+
+    def axis(self, by: str) -> Axis | None:
+        return next((axis for axis in self.axes if axis.by == by), None)
+
+    def axis_of(self, figure: Figure) -> Axis:
+        """The buckets of a figure: of the [[axis]], or else the sweep's own values."""
+        axis = self.axis(figure.by)
+        if axis is not None and figure.kind != WINDOW_SWEEP:
+            return axis
+        sweep = self.sweep(figure.sweep)
+        values: Iterable[float] = (
+            sweep.initcwnd if figure.by == "initcwnd" else
+            dict.fromkeys(bucket_value(figure.by, cell) for cell in sweep.cells))
+        return Axis(figure.by, tuple(values))

@@ -1,0 +1,170 @@
+"""Sweeps: networks, responses and windows that are measured in every combination.
+
+A quantity that a sweep has a list of is a field of Sweep, and a field of the
+same name in Trial: cells, trials and networks follow from the two.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any, Literal
+
+from lab.core import schema
+from lab.core.errors import UsageError
+from lab.core.schema import key
+from lab.fetches.trial import Trial, is_random
+
+Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured with every window: a network and a response.
+
+    values: the name and value of each quantity of SWEPT, which is an attribute
+    too, as cell.rtt_ms.
+    """
+
+    values: tuple[tuple[str, float], ...]
+
+    def __getattr__(self, name: str) -> Any:
+        for each, value in self.__dict__.get("values", ()):
+            if each == name:
+                return value
+        raise AttributeError(name)
+
+
+def _uplink(value: Any, where: str) -> float | None:
+    return None if value == "same" else schema.number("uplink_kbps")(value, where)
+
+
+def _pairs(value: Any, where: str) -> tuple[Network, ...]:
+    if not isinstance(value, list) or not value or not all(
+            isinstance(pair, list) and len(pair) == 2 for pair in value):
+        raise UsageError(f"{where} has to be a list of [rtt_ms, bandwidth_kbps]")
+    return tuple(dict.fromkeys(
+        (schema.number("rtt_ms")(rtt_ms, where),
+         schema.number("bandwidth_kbps")(bandwidth_kbps, where))
+        for rtt_ms, bandwidth_kbps in value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Networks, windows and sizes that are measured in every combination.
+
+    pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
+    bandwidth. repeat_with_loss: in place of repeat where chance decides.
+    uplink_kbps: None where the uplink is as fast as the downlink.
+    The rest as in lab.fetches.trial.Trial.
+    """
+
+    name: str
+    rtt_ms: tuple[float, ...] = ()
+    bandwidth_kbps: tuple[float, ...] = ()
+    pairs: tuple[Network, ...] = key((), reader=_pairs)
+    loss_percent: tuple[float, ...] = key(
+        reader=schema.one_or_more(schema.number("loss_percent")))
+    response_bytes: tuple[int, ...]
+    initcwnd: tuple[int, ...]
+    initrwnd: int
+    congestion_control: str = key(reader=schema.congestion_control)
+    client: Literal["curl", "libcurl", "wget"]
+    repeat: int
+    repeat_with_loss: int | None = key(None, quantity="repeat")
+    queue_packets: int
+    uplink_kbps: float | None = key(name="uplink", reader=_uplink)
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where the networks are said twice, or not at all."""
+        if self.pairs and (self.rtt_ms or self.bandwidth_kbps):
+            raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
+        for name in ("rtt_ms", "bandwidth_kbps"):
+            if not self.pairs and not getattr(self, name):
+                raise UsageError(f"{where}: {name} is missing")
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """(rtt_ms, bandwidth_kbps) each."""
+        return self.pairs or tuple(product(self.rtt_ms, self.bandwidth_kbps))
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [Cell(tuple(zip(SWEPT, (*network, *values))))
+                for network in self.networks for values in self._besides_networks()]
+
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        networks = len(self.pairs) or len(self.rtt_ms) * len(self.bandwidth_kbps)
+        return networks * len(self.initcwnd) * sum(
+            self.repeats(Cell(tuple(zip(SWEPT[2:], values))))
+            for values in self._besides_networks())
+
+    def repeats(self, cell: Cell) -> int:
+        """How often a cell is measured with each window."""
+        return self.repeat_with_loss or self.repeat if is_random(
+            dict(cell.values)) else self.repeat
+
+    def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
+        """Windows alternate within a repeat, so that both meet the same conditions.
+
+        Both also meet the same random numbers: their difference is then far
+        less a matter of chance than either time. seed: of the run.
+        """
+        shared = {name: getattr(self, name) for name in _SHARED}
+        for cell in self.cells:
+            values: dict[str, Any] = {**shared, **dict(cell.values)}
+            values["uplink_kbps"] = self.uplink_kbps or cell.bandwidth_kbps
+            for repeat in range(1, self.repeats(cell) + 1):
+                drawn = seed_of(seed, repeat) if is_random(values) else 0
+                for initcwnd in self.initcwnd:
+                    yield Trial(scenario=scenario, initcwnd=initcwnd, repeat=repeat,
+                                seed=drawn, **values)
+
+    def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
+        """The sweep with other lists, by name; pairs then become every RTT with every bandwidth."""
+        if self.pairs and ("rtt_ms" in lists or "bandwidth_kbps" in lists):
+            rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(each)) for each in zip(*self.pairs))
+            lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
+        return replace(self, **lists)
+
+    def _besides_networks(self) -> Iterator[tuple[float, ...]]:
+        """Every combination of the other lists' values."""
+        return product(*(getattr(self, name) for name in SWEPT[2:]))
+
+
+_LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith("tuple["))
+# The lists that are combined, RTT and bandwidth first; with every window each.
+SWEPT = tuple(name for name in _LISTS if name not in ("pairs", "initcwnd"))
+_SHARED = tuple(each.name for each in fields(Sweep)
+                if each.name in {other.name for other in fields(Trial)}
+                and each.name not in (*_LISTS, "repeat", "uplink_kbps"))
+
+
+def cell_of(trial: Trial) -> Cell:
+    """The cell that a trial is of."""
+    return Cell(tuple((name, getattr(trial, name)) for name in SWEPT))
+
+
+def bucket_value(by: str, of: Any) -> float:
+    """The value that places a cell, or whatever has its attributes, in a bucket of `by`.
+
+    In the unit of its name.
+    """
+    if by == "bdp_bytes":
+        return float(of.rtt_ms * of.bandwidth_kbps / 8)
+    value: float = getattr(of, by)
+    return value
+
+
+def seed_of(run_seed: int, repeat: int) -> int:
+    """The seed of one repeat's random numbers, 32 bits.
+
+    Mixed, since netem's generator starts neighbouring seeds alike: of the
+    seeds 1 to 100, as they are, 12 would lose the fifth packet at 2 % and
+    none some others (kernel, prandom_seed_state: no warm-up).
+    """
+    return zlib.crc32(f"{run_seed} {repeat}".encode()) * 0x9E3779B1 % 2**32
