@@ -120,10 +120,13 @@ class Responses:
         trials = [first.trial for first, _ in both.values()]
         clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
         numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
+        rtt_ms, bandwidth_kbps, segments = _keys(trials)
         return Paired(
-            numpy.array([trial.weight for trial in trials]),
-            *(numpy.array([getattr(rows[side], figure.metric) for rows in both.values()])
-              for side in (0, 1)), *_keys(trials),
+            weight=numpy.array([trial.weight for trial in trials]),
+            base=numpy.array([getattr(first, figure.metric) for first, _ in both.values()]),
+            experiment=numpy.array([getattr(second, figure.metric)
+                                    for _, second in both.values()]),
+            rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps, segments=segments,
             client=numpy.array([numbers[client] for client in clients]),
             sign=sign_of(figure.metric),
             unpaired=tuple(_either(rows, base, experiment).trial
@@ -192,7 +195,7 @@ def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: N
 def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
           share_percent: float | None) -> Bucket:
     """A bucket from base and experiment of the sample (row 0) and its resamples, shape (r, 2)."""
-    gains = paired.sign * (drawn[1:, 0] - drawn[1:, 1])
+    gains: Numbers = paired.sign * (drawn[1:, 0] - drawn[1:, 1])
     cells = len(set(paired.client.tolist()))
     return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),

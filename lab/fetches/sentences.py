@@ -15,6 +15,7 @@ from lab.fetches.cells import Change
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Judged
 from lab.fetches.record import Record
 from lab.fetches.trial import is_random
+from lab.tcp.predict import CONGESTION_CONTROLS
 
 WHAT_WORDS_MEAN = (
     f"Reproduced means within {WITHIN_PERCENT:g} % of the published milliseconds and"
@@ -125,6 +126,7 @@ def _against_model(run: RunData) -> list[str]:
     late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
                if record.counts and not record.retransmissions and not record.lost_segments
                and not is_random(vars(record.trial)) and record.seen_rtt_ms is not None
+               and record.trial.congestion_control in CONGESTION_CONTROLS
                and record.total_ms is not None and record.model_ms is not None]
     if not late_ms or not run.exact:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from lab.core.charts import Ends
 from lab.core.findings import Cell, Column, Interval, Table
@@ -144,7 +144,7 @@ def _mean_of(scenario: Scenario, figure: Figure) -> str:
     return f"averaged over {over}" if over else "one network a bar"
 
 
-def _left_out(panel: Panel) -> Sequence[str]:
+def _left_out(panel: Panel) -> list[str]:
     """What the buckets lack, those that lack the same in one line."""
     lacking: dict[str, list[str]] = {}
     for bucket in panel.buckets:

@@ -1,0 +1,121 @@
+"""Timelines of a run's kept captures: what was sent, acknowledged, lost and sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab.core.charts import Mark, Timeline
+from lab.core.words import plain, short
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
+from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.packets import CaptureError, client_ports
+
+ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The two captures of one trial, read; trial: None where no record has its name."""
+
+    name: str
+    trial: Trial | None
+    exchange: Exchange
+
+    @property
+    def title(self) -> str:
+        if self.trial is None:
+            return self.name
+        trial = self.trial
+        return (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
+                f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
+
+
+def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
+    """One capture kept in `folder`, and beside it the same cell with another window if there is one."""
+    chosen = _chosen(records, _capture_pairs(folder))
+    if not chosen:
+        return ()
+    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
+    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
+                    if segment.to_client)
+    return tuple(_timeline(kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+
+
+def _chosen(records: Sequence[Record], pairs: Mapping[str, tuple[Path, Path]]) -> list[Kept]:
+    """The first that can be read, in the order of the records, and its counterpart; by window."""
+    by_id = {record.trial.id: record for record in records} if pairs else {}
+    order = {trial_id: place for place, trial_id in enumerate(by_id)}
+    chosen: list[Kept] = []
+    for name in sorted(pairs, key=lambda name: (order.get(name, len(order)), name)):
+        record = by_id.get(name)
+        if chosen and (record is None or not _is_counterpart(chosen[0].trial, record.trial)):
+            continue
+        kept = _kept(name, record, *pairs[name])
+        if kept is not None:
+            chosen.append(kept)
+        if len(chosen) == 2 or chosen and chosen[0].trial is None:
+            break
+    return sorted(chosen, key=lambda kept: kept.trial.initcwnd if kept.trial else 0)
+
+
+def _capture_pairs(folder: Path) -> dict[str, tuple[Path, Path]]:
+    """Captures at client and server, by what their names have in common."""
+    pairs = {}
+    for client in sorted(folder.glob("*client*.pcap")):
+        head, _, tail = client.name.rpartition("client")
+        server = client.with_name(f"{head}server{tail}")
+        if server.is_file():
+            pairs[(head + tail.removesuffix(".pcap")).strip("-._")] = client, server
+    return pairs
+
+
+def _is_counterpart(trial: Trial | None, other: Trial) -> bool:
+    """Whether the two differ in the initial window alone."""
+    return trial is not None and replace(trial, initcwnd=1) == replace(other, initcwnd=1)
+
+
+def _kept(name: str, record: Record | None, client: Path, server: Path) -> Kept | None:
+    """None where the captures cannot be read, or hold no data: then there is nothing to draw."""
+    try:
+        client_pcap, server_pcap = client.read_bytes(), server.read_bytes()
+        ports = client_ports(server_pcap)
+        response_bytes = (0 if record is None or record.header_bytes is None
+                          else record.header_bytes + record.trial.response_bytes)
+        exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
+                                 response_bytes)
+    except (OSError, CaptureError):
+        return None
+    if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
+        return None
+    return Kept(name, record.trial if record else None, exchange)
+
+
+def _elapsed_ms(exchange: Exchange) -> list[float]:
+    """When each packet passed the server, from the client's first packet on."""
+    start_ns = min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
+    return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
+
+
+def _timeline(kept: Kept, to_ms: float, to_bytes: float) -> Timeline:
+    exchange = kept.exchange
+    marks: list[Mark] = []
+    points: list[tuple[float, float]] = []
+    acknowledged = 1
+    for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange)):
+        if segment.to_client and segment.payload_bytes:
+            marks.append(Mark("again" if segment in exchange.retransmissions else
+                              "lost" if segment in exchange.lost_to_client else "data",
+                              ms, segment.seq, segment.end))
+        elif not segment.to_client and segment.ack is not None and segment.ack >= acknowledged:
+            acknowledged = segment.ack
+            points.append((ms, acknowledged))
+    latency_ms = exchange.latency_ms
+    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
+            f" the first flight, {len(exchange.retransmissions)} sent again,"
+            f" {len(exchange.lost_data)} lost; "
+            + (f"all acknowledged {short(latency_ms)} ms after the first left"
+               if latency_ms is not None else "not all acknowledged"))
+    return Timeline(kept.title, text, tuple(marks), tuple(points), to_ms, to_bytes)
