@@ -59,6 +59,19 @@ class Quantity:
         return int(value) if self.whole else float(value)
 
     @property
+    def metavar(self) -> str:
+        """What --help writes behind the flag: "MS,…"."""
+        unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT", "": "PART"}.get(
+            self.unit, self.unit.upper())
+        return f"{unit},…"
+
+    @property
+    def help(self) -> str:
+        """The flag's line of --help."""
+        unit = f", {self.unit}" if self.unit and self.unit.upper() not in self.metavar else ""
+        return f"only these {self.flag_help}{unit} (default the scenario's)"
+
+    @property
     def axis(self) -> str:
         """On a figure's axis: "RTT (ms)"."""
         name = self.label or self.head or self.name.replace("_", " ")

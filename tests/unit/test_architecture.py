@@ -1,45 +1,122 @@
-"""Who may import whom: docs/METHOD.md's picture of the project stays true."""
+"""Who may import whom: the rooms of CONTRIBUTING.md, their size, and no circle between files."""
 
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-OWN = {"engines", "lab", "topo", "server", "client", "load_server", "load_client", "experiment",
-       "plot", "plot_population", "plot_load", "plot_trace", "report", "results", "benchmarks"}
-PROGRAMS = ("server.py", "client.py", "load_server.py", "load_client.py")
-DRAWERS = ("plot.py", "plot_population.py", "plot_load.py", "plot_trace.py")
-FILES = [path for pattern in ("*.py", "engines/**/*.py", "lab/**/*.py")
-         for path in sorted(PROJECT.glob(pattern))]
+PATTERNS = ("*.py", "hosts/*.py", "engines/**/*.py", "lab/**/*.py", "drawing/*.py",
+            "benchmarks/*.py")
+FILES = [path.relative_to(PROJECT) for pattern in PATTERNS for path in sorted(PROJECT.glob(pattern))]
+MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()
+               if path.is_dir() and (path / "study.py").is_file())
+SCALE = ("hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
+         "server", "client", "benchmarks")
+
+# What each room may import of ours, by the beginnings of module names. The first line whose
+# room begins a file's module decides.
+MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
+    ("hosts", ("hosts",)), ("server", ("hosts",)), ("client", ("hosts",)),
+    ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.kernel")),
+    ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
+    ("lab.tcp", ("lab.tcp", "lab.core.errors")),
+    ("lab.tell", ("lab.tell", "lab.core")),
+    ("lab.registry", ("lab.core", *(f"lab.{kind}.study" for kind in KINDS))),
+    *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
+    ("lab", ()), ("drawing", ("drawing", "lab.core")),
+    ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "drawing", "topo")),
+    *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
+      for program in ("plot", "report", "results")),
+    ("benchmarks", ("benchmarks", "engines", "lab", "hosts")),
+]
+# Libraries that stay in one place: who may import them.
+ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel"),
+        "jinja2": ("lab.tell",), "pycurl": ("client", "hosts")}
 
 
-def imported(path: Path) -> set[str]:
-    """The top-level names of everything that a file imports, at any depth in it."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+def begins(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse((PROJECT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def imported(module: str, at_top: bool = False) -> frozenset[str]:
+    """The full names of what a module imports; at_top: when it is itself imported."""
+    names: set[str] = set()
+    top = set(map(id, tree(MODULES[module]).body))
+    for node in ast.walk(tree(MODULES[module])):
+        if at_top and id(node) not in top:
+            continue
         if isinstance(node, ast.Import):
-            names.update(alias.name.split(".")[0] for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module.split(".")[0])
-    return names
+            names.update(f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in MODULES
+                         else node.module for alias in node.names)
+    return frozenset(names)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PROJECT)))
-def test_imports_go_one_way(path: Path) -> None:
-    place, names = path.relative_to(PROJECT), imported(path)
-    if place.name in PROGRAMS:
-        assert not names & OWN, "server and client import nothing of the project"
-    if place.parts[0] == "lab":
-        assert not names & (OWN - {"lab"}), "lab stands on its own"
-    if place.parts[0] == "engines":
-        assert not names & (OWN - {"engines", "topo"}), "engines know no results and no verdicts"
-    if "mininet" in names:
-        assert place.name in ("topo.py", "bench.py", "kernel.py"), "Mininet stays in topo and what serves it"
-    if "matplotlib" in names:
-        assert place.name in DRAWERS, "drawing stays in plot"
-    assert not names & {"experiment"}, "nothing imports experiment"
-    if place.name != "plot.py":
-        assert not names & {Path(name).stem for name in DRAWERS}, "nothing imports plot"
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_file_imports_only_what_its_room_may(module: str) -> None:
+    allowed = next(allowed for room, allowed in MAY_IMPORT if begins(module, room))
+    for name in imported(module):
+        if name.split(".")[0] in SCALE:
+            assert name == "lab" or any(begins(name, room) for room in allowed), (
+                f"{module} may import {', '.join(allowed) or 'nothing of ours'}, not {name}")
+        for library, owners in ONLY.items():
+            if begins(name, library):
+                assert any(begins(module, owner) for owner in owners), f"{library} in {module}"
+
+
+def test_no_circle_between_files() -> None:
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " → ".join((*above[above.index(module):], module))
+        if module not in done:
+            for name in sorted(imported(module)):
+                if name in MODULES and name != module:
+                    visit(name, (*above, module))
+            done.add(module)
+
+    for module in sorted(MODULES):
+        visit(module, ())
+
+
+def test_every_kind_has_the_same_rooms() -> None:
+    rooms = {"scenario", "trial", "verify", "record", "analysis", "findings", "study"}
+    assert KINDS == ["fetches", "load", "trace"]
+    for kind in KINDS:
+        files = {path.stem for path in (PROJECT / "lab" / kind).glob("*.py")}
+        assert rooms <= files, f"lab/{kind} lacks {', '.join(sorted(rooms - files))}"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_files_and_functions_fit_a_reader(module: str) -> None:
+    path = MODULES[module]
+    lines = (PROJECT / path).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 300, f"{path} has {len(lines)} lines: which two subjects has it?"
+    wide = [number for number, line in enumerate(lines, start=1) if len(line) > 100]
+    assert not wide, f"{path}: lines {wide} have more than 100 characters"
+    for node in ast.walk(tree(path)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert size <= 45, f"{path}: {node.name} has {size} lines"
+            assert node.returns is not None, f"{path}: {node.name} does not say what it returns"
+
+
+def test_no_branch_on_the_kind_outside_the_registry() -> None:
+    for module, path in MODULES.items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Compare) and module != "lab.registry":
+                words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                assert not words & {"fetches", "trace"} or "engines" in module, (
+                    f"{path}, line {node.lineno} asks for the kind of study")
