@@ -48,13 +48,12 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
     has absolute_ms and percent, one of times total_ms or, as the paper's
     Figure 2, avg_tcp_latency_ms. Raises UsageError.
     """
-    rows = _rows(folder / file, ())
     header = _header(folder / file)
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
     if time not in header:
         _check_columns(file, header, ("responses_percent", "absolute_ms", "percent"))
     found = {}
-    for row in rows:
+    for row in rows(folder / file, ()):
         if row.get("panel", panel) != panel:
             continue
         label = next(value for column, value in row.items() if column != "panel")
@@ -62,7 +61,7 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
         def value(column: str) -> float | None:
             # Where a file has only improvements, each bar has both of its values.
             may_lack = time in header or column not in header
-            return None if may_lack and not row.get(column) else _number(row, column, file)
+            return None if may_lack and not row.get(column) else number(row, column, file)
 
         found[label] = PublishedBucket(
             label, value("responses_percent"), value("absolute_ms"), value("percent"),
@@ -75,11 +74,11 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
 def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
     """Published raw measurements, in the order of the file. Raises UsageError."""
     columns = ("initcwnd", "rtt_ms", "bandwidth_kbps", "total_s")
-    return [PublishedFetch(initcwnd=int(_number(row, "initcwnd", file)),
-                           rtt_ms=_number(row, "rtt_ms", file),
-                           bandwidth_kbps=_number(row, "bandwidth_kbps", file),
-                           total_ms=round(_number(row, "total_s", file) * 1000, 6))
-            for row in _rows(folder / file, columns)]
+    return [PublishedFetch(initcwnd=int(number(row, "initcwnd", file)),
+                           rtt_ms=number(row, "rtt_ms", file),
+                           bandwidth_kbps=number(row, "bandwidth_kbps", file),
+                           total_ms=round(number(row, "total_s", file) * 1000, 6))
+            for row in rows(folder / file, columns)]
 
 
 def source(file: str, folder: Path = PAPER) -> str:
@@ -87,12 +86,12 @@ def source(file: str, folder: Path = PAPER) -> str:
     return _lines(folder / file)[0].lstrip("# ").strip()
 
 
-def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """Rows by column name; raises UsageError where one of `columns` is missing."""
+def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a file, by column name. Raises UsageError where one of `columns` is missing."""
     reader = csv.DictReader(line for line in _lines(path) if not line.startswith("#"))
-    rows = [{column: value or "" for column, value in row.items() if column} for row in reader]
+    found = [{column: value or "" for column, value in row.items() if column} for row in reader]
     _check_columns(path.name, reader.fieldnames or (), columns)
-    return rows
+    return found
 
 
 def _header(path: Path) -> Sequence[str]:
@@ -113,7 +112,8 @@ def _check_columns(file: str, header: Sequence[str], columns: Sequence[str]) -> 
         raise UsageError(f"paper/{file}: has no column {', '.join(missing)}")
 
 
-def _number(row: dict[str, str], column: str, file: str) -> float:
+def number(row: dict[str, str], column: str, file: str) -> float:
+    """A number of a row. Raises UsageError."""
     try:
         return float(row[column])
     except ValueError:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lab.core import schema
 from lab.core.errors import UsageError
@@ -18,6 +18,8 @@ from lab.core.schema import key
 from lab.fetches.trial import Trial, is_random
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
+Client = Literal["curl", "libcurl", "wget"]
+CLIENTS = get_args(Client)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Sweep:
     initcwnd: tuple[int, ...]
     initrwnd: int
     congestion_control: str = key(reader=schema.congestion_control)
-    client: Literal["curl", "libcurl", "wget"]
+    client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
     queue_packets: int

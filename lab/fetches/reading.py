@@ -1,0 +1,141 @@
+"""Reads scenario files of kind fetches, and checks what goes with what in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lab.core import schema
+from lab.core.errors import UsageError
+from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
+from lab.core.words import plain
+from lab.fetches import population
+from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
+                                  Defect, Figure, Raw, Scenario)
+from lab.fetches.sweep import Sweep, bucket_value
+from lab.fetches.trial import Trial
+
+_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population")
+_DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
+                      if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
+_DRAWN_KINDS = (IMPROVEMENT, WINDOW_SWEEP, PERCENTILES)  # figures of a population
+
+
+def read(file: ScenarioFile) -> Scenario:
+    """The scenario of a file. Raises UsageError."""
+    raw, where = file.raw, file.where
+    schema.known_keys(raw, _KEYS, where)
+    defaults = schema.table(raw, "defaults", where)
+    schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
+    populations = population.read(raw, where)
+    scenario = Scenario(
+        head=file.head(),
+        sweeps=schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults),
+        axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
+        figures=schema.read_tables(Figure, raw, "figure", where),
+        claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
+        raw=_raw(raw, where), populations=populations,
+        like=_like(file.name, defaults, f"{where}: [defaults]") if populations else None)
+    _check(scenario, where)
+    return scenario
+
+
+def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
+    if "raw" not in raw:
+        return None
+    table, where = schema.table(raw, "raw", where), f"{where}: [raw]"
+    return schema.read(Raw, table, where, defects=schema.read_tables(
+        Defect, table, "defect", where, called="mark"))
+
+
+def _like(name: str, defaults: Mapping[str, Any], where: str) -> Trial:
+    """A trial with what the populations of a file do not draw themselves."""
+    drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "initcwnd": [1], "response_bytes": [1],
+             "repeat": 1, "name": "populations", "uplink": "same"}
+    return next(schema.read(Sweep, {**drawn, **defaults}, where).trials(name, seed=1))
+
+
+# What goes with what ---------------------------------------------------------------
+
+def _check(scenario: Scenario, where: str) -> None:
+    """Raises UsageError where one table names or needs what another does not have."""
+    if not scenario.sweeps and not scenario.populations:
+        raise UsageError(f"{where}: has no [[sweep]] and no [[population]], so nothing to measure")
+    for figure in scenario.figures:
+        _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
+    figures = {figure.name: figure for figure in scenario.figures}
+    for claim in scenario.claims:
+        place = f'{where}: [[claim]] "{claim.says}"'
+        figure = figures[schema.one_of(claim.figure, list(figures), f"{place}: figure")]
+        for label in (*claim.larger, *claim.equal):
+            schema.one_of(label, scenario.axis_of(figure).labels, f"{place}: bar")
+    if scenario.raw is not None:
+        schema.one_of(scenario.raw.sweep, [sweep.name for sweep in scenario.sweeps],
+                      f"{where}: [raw]: sweep")
+
+
+def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
+    drawn = scenario.population(figure.sweep)
+    if drawn is not None:
+        schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
+        _check_windows(figure, drawn.initcwnd, f"{where}: population {drawn.name!r}")
+        return
+    schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
+    sweep = scenario.sweep(figure.sweep)
+    _check_windows(figure, sweep.initcwnd, f"{where}: sweep {sweep.name!r}")
+    if figure.kind == WINDOW_SWEEP:
+        if len(sweep.cells) > 1 or figure.weights:
+            raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r}"
+                             f" has {len(sweep.cells)}")
+    elif figure.weights == JOINT:
+        _check_joint(scenario, figure, where)
+    else:
+        _check_buckets(scenario, figure, where)
+
+
+def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
+    for initcwnd in (figure.baseline_initcwnd, figure.experiment_initcwnd):
+        if initcwnd not in windows:
+            raise UsageError(f"{where} has no initcwnd {initcwnd}")
+
+
+def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
+    sweep = scenario.sweep(figure.sweep)
+    counts = Counter(bucket_value(figure.by, cell) for cell in sweep.cells)
+    _same_values(scenario.axis_of(figure).values, counts, f"{where}: {figure.by}", sweep.name)
+    if not figure.weights:
+        if max(counts.values()) > 1:
+            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
+                             " say by which axis they are weighted")
+        return
+    weights = scenario.axis(figure.weights)
+    if weights is None or not weights.shares_percent:
+        raise UsageError(f"{where}: weights: there is no [[axis]] with"
+                         f' by = "{figure.weights}" and shares_percent')
+    _same_values(weights.values, (bucket_value(figure.weights, cell) for cell in sweep.cells),
+                 f"{where}: {figure.weights}", sweep.name)
+
+
+def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
+    if figure.by != "bdp_bytes":
+        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
+    sweep = scenario.sweep(figure.sweep)
+    for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes"):
+        axis = scenario.axis(by)
+        if axis is None:
+            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
+        if by != "bdp_bytes":
+            _same_values(axis.values, (bucket_value(by, cell) for cell in sweep.cells),
+                         f"{where}: {by}", sweep.name)
+    if len(sweep.cells) > len(sweep.networks):
+        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+
+
+def _same_values(axis: Iterable[float], sweep: Iterable[float], where: str, name: str) -> None:
+    odd = sorted(set(axis) ^ set(sweep))
+    if odd:
+        raise UsageError(f"{where}: the axis and sweep {name!r} differ in"
+                         f" {', '.join(map(plain, odd))}")
