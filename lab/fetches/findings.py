@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core import published, reporting
-from lab.core.findings import Column, Finding, Report, Table, Tile
+from lab.core.findings import Column, Finding, Report, Table, Tile, kernel_of
 from lab.core.kinds import RunData, Study
 from lab.core.measuring import CAPTURES
 from lab.core.words import span
@@ -50,7 +50,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     """All that a run says of the scenario, of which study.whole says whether it is the whole."""
     told = compute(scenario, run, study.whole)
     found = list(told.figures.values())
-    kernel = reporting.kernel_of(run.facts)
+    kernel = kernel_of(run.facts)
     return reporting.report_of(
         study, run, _findings(scenario, run, told, study.whole, kernel),
         summary=(sentences.summary(run.records),),

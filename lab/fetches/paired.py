@@ -195,7 +195,7 @@ def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: N
 def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
           share_percent: float | None) -> Bucket:
     """A bucket from base and experiment of the sample (row 0) and its resamples, shape (r, 2)."""
-    gains: Numbers = paired.sign * (drawn[1:, 0] - drawn[1:, 1])
+    gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
     cells = len(set(paired.client.tolist()))
     return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),

@@ -20,7 +20,7 @@ from lab.fetches.buckets import Bucket, NoPanel
 from lab.fetches.joint import DATACENTERS, Joint
 from lab.fetches.paired import Responses, buckets
 from lab.fetches.record import Record
-from lab.fetches.scenario import IMPROVEMENT, Figure, Scenario
+from lab.fetches.scenario import Figure, Scenario
 
 FIGURE5 = "paper_figure5.csv"
 AXES = {"RTT": "rtt_ms", "BW": "bandwidth_kbps", "BDP": "bdp_bytes"}  # its panels
@@ -88,7 +88,7 @@ def causes(scenario: Scenario, records: Sequence[Record]) -> list[Cause]:
         if drawn.name in shown:
             continue
         figures = {axis: Figure(
-            name=f"causes {drawn.name}", title=drawn.title, kind=IMPROVEMENT, sweep=drawn.name,
+            name=f"causes {drawn.name}", title=drawn.title, kind="improvement", sweep=drawn.name,
             by=by, baseline_initcwnd=drawn.initcwnd[0], experiment_initcwnd=drawn.initcwnd[-1],
             metric="latency_ms", published=FIGURE5, panel=axis) for axis, by in AXES.items()}
         paired = responses.pair(figures["RTT"])
