@@ -63,8 +63,8 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
 def compute(scenario: Scenario, run: RunData, whole: bool) -> Told:
     """Raises FirstFlightError where a file of paper/ is missing or wrong."""
     panels, missing = analysis.panels(scenario, run.records)
-    ordered = sorted(run.records, key=lambda record: order(record.trial))
-    cells = () if whole and panels else tuple(settings(ordered))
+    cells = () if whole and panels else tuple(settings(
+        sorted(run.records, key=lambda record: order(record.trial))))
     raw, raw_of, no_raw = _raw(scenario, run.records)
     return Told({name: judged(panel, scenario.claims, run.exact)
                  for name, panel in panels.items()},

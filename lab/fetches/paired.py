@@ -25,6 +25,8 @@ from lab.fetches.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
 from lab.fetches.trial import Trial
 
 Numbers = NDArray[numpy.float64]
+Windows = tuple[int, int]  # the baseline's and the experiment's
+
 RESAMPLES = 400
 INTERVAL = (2.5, 97.5)
 PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
@@ -64,9 +66,10 @@ class Paired:
         """The same of the responses that are unpaired."""
         return _quantity(by, *_keys(self.unpaired))
 
-    def samples(self, figure: Figure) -> tuple[Sample, ...]:
-        return (Sample(f"IW {figure.baseline_initcwnd}", self.base, self.weight),
-                Sample(f"IW {figure.experiment_initcwnd}", self.experiment, self.weight))
+    def samples(self, windows: Windows) -> tuple[Sample, Sample]:
+        base, experiment = windows
+        return (Sample(f"IW {base}", self.base, self.weight),
+                Sample(f"IW {experiment}", self.experiment, self.weight))
 
 
 def _quantity(by: str, rtt_ms: Numbers, bandwidth_kbps: Numbers, segments: Numbers) -> Numbers:
@@ -87,48 +90,47 @@ class Responses:
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._by_part: dict[str, dict[int, dict[int, Record]]] = {}
-        self._paired: dict[tuple[str, int, int, str], Paired] = {}
+        self._paired: dict[tuple[str, Windows, str], Paired] = {}
         for record in records:
             trial = record.trial
             if trial.part:
                 self._by_part.setdefault(trial.part, {}).setdefault(
                     trial.sample, {})[trial.initcwnd] = record
 
-    def pair(self, figure: Figure) -> Paired:
-        """The responses of a figure's part that count under both of its windows.
+    def pair(self, part: str, windows: Windows, metric: str) -> Paired:
+        """The responses of a part that count under both windows.
 
         Raises MissingCells where none was measured, NothingCounts where none counts.
         """
-        key = (figure.sweep, figure.baseline_initcwnd, figure.experiment_initcwnd, figure.metric)
+        key = (part, windows, metric)
         if key not in self._paired:
-            self._paired[key] = self._pair(figure)
+            self._paired[key] = self._pair(part, windows, metric)
         return self._paired[key]
 
-    def _pair(self, figure: Figure) -> Paired:
-        base, experiment = figure.baseline_initcwnd, figure.experiment_initcwnd
-        chosen = {sample: rows for sample, rows in sorted(
-            self._by_part.get(figure.sweep, {}).items()) if base in rows or experiment in rows}
+    def _pair(self, part: str, windows: Windows, metric: str) -> Paired:
+        base, experiment = windows
+        chosen = {sample: rows for sample, rows in sorted(self._by_part.get(part, {}).items())
+                  if base in rows or experiment in rows}
         if not chosen:
-            raise MissingCells(f"{figure.name}: nothing of population '{figure.sweep}' was"
-                               " measured", "./run.sh --scenario with this scenario's name")
+            raise MissingCells(f"nothing of population '{part}' was measured",
+                               "./run.sh --scenario with this scenario's name")
         both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
                 if base in rows and experiment in rows
-                and _usable(rows[base], figure.metric) and _usable(rows[experiment], figure.metric)}
+                and _usable(rows[base], metric) and _usable(rows[experiment], metric)}
         if not both:
-            raise NothingCounts(f"{figure.name}: no response of '{figure.sweep}' counts under both"
-                                f" windows, {base} and {experiment}")
+            raise NothingCounts(f"no response of '{part}' counts under both windows, {base} and"
+                                f" {experiment}")
         trials = [first.trial for first, _ in both.values()]
         clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
         numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
         rtt_ms, bandwidth_kbps, segments = _keys(trials)
         return Paired(
             weight=numpy.array([trial.weight for trial in trials]),
-            base=numpy.array([getattr(first, figure.metric) for first, _ in both.values()]),
-            experiment=numpy.array([getattr(second, figure.metric)
-                                    for _, second in both.values()]),
+            base=numpy.array([getattr(first, metric) for first, _ in both.values()]),
+            experiment=numpy.array([getattr(second, metric) for _, second in both.values()]),
             rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps, segments=segments,
             client=numpy.array([numbers[client] for client in clients]),
-            sign=sign_of(figure.metric),
+            sign=sign_of(metric),
             unpaired=tuple(_either(rows, base, experiment).trial
                            for sample, rows in chosen.items() if sample not in both))
 
@@ -152,16 +154,17 @@ def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
     if figure.kind == WINDOW_SWEEP:
         rows, samples = window_buckets(responses, figure, made.initcwnd)
         return Panel(figure, tuple(rows), client, algorithm, samples=samples)
-    paired = responses.pair(figure)
+    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
+    paired = responses.pair(figure.sweep, windows, figure.metric)
     if figure.kind != PERCENTILES:
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
-                     samples=paired.samples(figure))
+                     samples=paired.samples(windows))
     if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
         paired = paired.only(paired.bandwidth_kbps <= 56)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
     return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,
-                 left_out=rows[0].excluded, samples=paired.samples(figure))
+                 left_out=rows[0].excluded, samples=paired.samples(windows))
 
 
 def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
@@ -201,23 +204,21 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
         excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
         base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
-        base_median=quantile(paired.base, paired.weight, 0.5),
-        experiment_median=quantile(paired.experiment, paired.weight, 0.5),
+        base_median=_median(paired.base, paired.weight),
+        experiment_median=_median(paired.experiment, paired.weight),
         absolute_interval=interval(gains), percent_interval=interval(100 * gains / drawn[1:, 0]),
         experiment_interval=interval(drawn[1:, 1]), published=bar, sign=paired.sign)
 
 
 def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
+    bars = published_bars(figure)
+    shares = [percentile_of(label) for label in bars]
     weights = _weights(paired, resampling_factors(paired))
-    made = []
-    for label, bar in published_bars(figure).items():
-        share = percentile_of(label)
-        drawn = numpy.array([[statistic(values, weight, share) for values in
-                              (paired.base, paired.experiment)] for weight in weights])
-        made.append(_made(label, bar, 100 * share if share is not None else 0.0, paired, drawn,
-                          None))
-    return made
+    drawn = numpy.stack([_statistics(values, weights, shares) for values in
+                         (paired.base, paired.experiment)], axis=-1)
+    return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
+            for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
 
 
 def percentile_of(label: str) -> float | None:
@@ -233,20 +234,14 @@ def percentile_of(label: str) -> float | None:
     return share
 
 
-def statistic(values: Numbers, weight: Numbers, share: float | None) -> float:
-    if share is None:
-        return float(weight @ values / weight.sum())
-    return quantile(values, weight, share)
-
-
 def window_buckets(responses: Responses, figure: Figure,
                    windows: Sequence[int]) -> tuple[list[Bucket], tuple[Sample, ...]]:
     """The mean under each window, over the responses that count under it and the baseline."""
     bars = published_bars(figure)
     made, samples = [], []
     for window in windows:
-        against = replace(figure, experiment_initcwnd=window)
-        paired = responses.pair(against)
+        against = figure.baseline_initcwnd, window
+        paired = responses.pair(figure.sweep, against, figure.metric)
         label = str(window)
         bucket = _bucket(label, bars.get(label, Published()), float(window), paired,
                          resampling_factors(paired), None)
@@ -271,12 +266,25 @@ def _weights(paired: Paired, factors: Numbers) -> list[Numbers]:
     return [weight for weight in every if weight.sum() > 0]
 
 
-def quantile(values: Numbers, weight: Numbers, share: float) -> float:
-    """The smallest value with at least this share of the weight at or below it."""
+def _statistics(values: Numbers, weights: Sequence[Numbers],
+                shares: Sequence[float | None]) -> Numbers:
+    """Quantiles, or the mean for None, under each of the weights, shape (weights, shares).
+
+    A quantile is the smallest value with at least this share of the weight at or below it.
+    """
     order = numpy.argsort(values, kind="stable")
-    cumulated = numpy.cumsum(weight[order])
-    place = numpy.searchsorted(cumulated, share * cumulated[-1])
-    return float(values[order][min(place, len(values) - 1)])
+    ascending, last = values[order], len(values) - 1
+    made = numpy.empty((len(weights), len(shares)))
+    for row, weight in zip(made, weights):
+        cumulated = numpy.cumsum(weight[order])
+        for place, share in enumerate(shares):
+            row[place] = (weight @ values / weight.sum() if share is None else ascending[
+                min(numpy.searchsorted(cumulated, share * cumulated[-1]), last)])
+    return made
+
+
+def _median(values: Numbers, weight: Numbers) -> float:
+    return float(_statistics(values, [weight], [0.5])[0, 0])
 
 
 def interval(values: Numbers) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from lab.fetches.paired import Responses, buckets
 from lab.fetches.record import Record
 from lab.fetches.scenario import Figure, Scenario
 
-FIGURE5 = "paper_figure5.csv"
+FIGURE5, METRIC = "paper_figure5.csv", "latency_ms"
 AXES = {"RTT": "rtt_ms", "BW": "bandwidth_kbps", "BDP": "bdp_bytes"}  # its panels
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
 LEAST_SHARE = 1e-9  # of a cell that is shown
@@ -90,8 +90,8 @@ def causes(scenario: Scenario, records: Sequence[Record]) -> list[Cause]:
         figures = {axis: Figure(
             name=f"causes {drawn.name}", title=drawn.title, kind="improvement", sweep=drawn.name,
             by=by, baseline_initcwnd=drawn.initcwnd[0], experiment_initcwnd=drawn.initcwnd[-1],
-            metric="latency_ms", published=FIGURE5, panel=axis) for axis, by in AXES.items()}
-        paired = responses.pair(figures["RTT"])
+            metric=METRIC, published=FIGURE5, panel=axis) for axis, by in AXES.items()}
+        paired = responses.pair(drawn.name, (drawn.initcwnd[0], drawn.initcwnd[-1]), METRIC)
         share = paired.weight / paired.weight.sum()
         made.append(Cause(drawn.name, drawn.title, float(share @ paired.base),
                           float(share @ (paired.base - paired.experiment)),
