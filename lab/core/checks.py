@@ -30,13 +30,15 @@ class Check:
 
     name: in verdict_reason and on the page. why: what it compares, for a
     reader. compare: (evidence) → comparisons, none where it does not apply.
-    judged: whether a stored record was one for it to judge.
+    judged: whether a stored record was one for it to judge. exact_only: it
+    judges in virtual time only.
     """
 
     name: str
     why: str
     compare: Callable[[Any], Iterable[Compared]]
     judged: Callable[[Any], bool]
+    exact_only: bool = False
 
 
 def failures(checks: Sequence[Check], evidence: Any) -> list[str]:
@@ -54,12 +56,17 @@ def verdict(checks: Sequence[Check], evidence: Any) -> dict[str, str]:
 def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:
     """The names of the checks that a stored record failed, from its verdict_reason."""
     parts = record.verdict_reason.split("; ") if record.verdict_reason else []
-    return [next((check.name for check in checks if part.startswith(check.name)),
-                 part.partition(":")[0]) for part in parts if ":" in part]
+    names = sorted((check.name for check in checks), key=len, reverse=True)  # "model latency" first
+    return [next((name for name in names if part.startswith(name)), part.partition(":")[0])
+            for part in parts if ":" in part]
 
 
-def table(checks: Sequence[Check], records: Sequence[Record]) -> Table:
-    """Each check with how many trials passed, failed, and were not for it to judge."""
+def table(checks: Sequence[Check], records: Sequence[Record], exact: bool) -> Table:
+    """Each check with how many trials passed, failed, and were not for it to judge.
+
+    exact: whether they were measured in virtual time.
+    """
+    checks = [check for check in checks if exact or not check.exact_only]
     failed: dict[str, int] = {}
     judged = dict.fromkeys((check.name for check in checks), 0)
     for record in records:

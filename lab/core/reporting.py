@@ -29,7 +29,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
         name=name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
         findings=tuple(findings), tiles=tiles, sentences=tuple(sentences),
-        checks=checks.table(study.checks, records), failures=failures(records),
+        checks=checks.table(study.checks, records, run.exact), failures=failures(records),
         settings=settings(run.facts),
         provenance=tuple(provenance(run.facts, name, path, head.text)), **more)
 

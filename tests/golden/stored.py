@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.records import Record
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
+from lab.fetches.verify import judge
 from lab.tcp.packets import PCAP_HEADER
-from lab.trial import Trial
-from lab.verify import judge
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -54,7 +54,8 @@ class Stored:
     server: bytes
 
     def judge(self, exact: bool = True) -> Record:
-        return judge(self.trial, self.observation, self.client, self.server, exact=exact)
+        return judge(self.trial, self.observation, self.client, self.server, exact=exact,
+                     sysctls={})
 
     def asked(self, **columns: Any) -> Stored:
         """As if something else had been asked for."""

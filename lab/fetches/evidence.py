@@ -1,0 +1,202 @@
+"""The evidence of one trial: what was said and seen of it, and what the model makes of that.
+
+Nothing is believed because it was configured: records and verdicts are read
+off here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lab.core.checks import Compared
+from lab.fetches.trial import Trial
+from lab.tcp.exchange import Exchange, clock_phase_ns, seen_rtt_ms
+from lab.tcp.packets import HEADER_BYTES, SYN_BYTES, Segment
+from lab.tcp.path import STAMP_MS
+from lab.tcp.predict import CONGESTION_CONTROLS, Prediction, Transfer, predict
+from lab.tcp.retransmissions import Retransmission, explain
+
+# server.py waits for its back-end in whole milliseconds, and may start to twice.
+_PAUSE_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far what was seen may be from what was asked: the larger of ms and share.
+
+    model_ms is None where the model is no part of the verdict.
+    """
+
+    rtt_ms: float
+    rtt_share: float
+    bandwidth_share: float
+    spacing_ms: float
+    latency_ms: float
+    latency_share: float
+    model_ms: float | None
+    model_share: float
+
+
+# Virtual time: computing takes none, what remains is rounding.
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
+                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001)
+# Real time: timers fire late and processors are busy.
+REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
+                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What there is of one trial.
+
+    fetch, said: what the client and the server reported (client.py,
+    server.py), nothing where the transfer failed. exchange: what the packets
+    say, None where they cannot be read. sysctls: what the scenario set
+    otherwise than engines.kernel.TCP_SYSCTLS.
+    """
+
+    trial: Trial
+    fetch: Mapping[str, Any]
+    said: Mapping[str, Any]
+    exchange: Exchange | None
+    tolerances: Tolerances
+    sysctls: Mapping[str, str]
+
+    # What the packets say ------------------------------------------------------------
+
+    @property
+    def wire(self) -> Exchange:
+        """The exchange, where there is one."""
+        assert self.exchange is not None
+        return self.exchange
+
+    @property
+    def first_flight(self) -> int | None:
+        """Segments before the first acknowledgement of data, paused ones included."""
+        flight = len(self.wire.first_flight)
+        if not self.trial.earlier_bytes and flight < self.trial.initcwnd:
+            flight += len(self._paused_writes)
+        return flight or None
+
+    @cached_property
+    def rtt_ms(self) -> float | None:
+        return seen_rtt_ms(self.wire, self.trial.uplink_kbps, self.trial.bandwidth_kbps)
+
+    @cached_property
+    def retransmissions(self) -> tuple[Retransmission, ...]:
+        """All that was sent again, with its cause as far as there is one."""
+        return explain(self.wire)
+
+    @property
+    def retransmission_cause(self) -> str:
+        """Why data or the handshake was sent again although nothing was lost."""
+        # A FIN sent again comes after all data, and the request before it.
+        counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
+        return "; ".join(dict.fromkeys(found.cause for found in self.retransmissions
+                                       if found.cause and found.segment in counted))
+
+    @cached_property
+    def _paused_writes(self) -> tuple[Segment, ...]:
+        """Lone segments that look like a timer's and left when the server's back-end answered."""
+        if not self.trial.gap_ms or self.wire.response_start_ns is None:
+            return ()
+        due_ns = self.wire.response_start_ns + self.trial.gap_ms * 1e6
+        return tuple(segment for segment in self.wire.probes
+                     if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
+
+    # What the model says -------------------------------------------------------------
+
+    @property
+    def transfer(self) -> Transfer:
+        """What the model needs to know of a transfer that succeeded."""
+        trial = self.trial
+        header_bytes, request_bytes = self.said["header_bytes"], self.said["request_bytes"]
+        earlier: dict[str, Any] = {}
+        if trial.earlier_bytes:
+            # The same request and headers, but for the sizes that they name.
+            digits = len(str(trial.earlier_bytes)) - len(str(trial.response_bytes))
+            path = f"?burst={trial.burst_bytes}&gap_ms={trial.gap_ms:g}" if trial.gap_ms else ""
+            earlier = {"earlier_bytes": trial.earlier_bytes + header_bytes + digits,
+                       "earlier_request_bytes": request_bytes + digits - len(path)}
+        return Transfer(
+            rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps,
+            uplink_kbps=trial.uplink_kbps, initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
+            congestion_control=trial.congestion_control,
+            response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
+            gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
+            restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
+            **earlier)
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """The model's word on the transfer.
+
+        Where the times disagree the model is asked again with the phase of the
+        kernel's clock that the packets tell: it moves only long responses, and
+        without it predictions can be shared among repeats.
+        """
+        first = predict(self.transfer)
+        if all(compared.passed for compared in self.against(first)):
+            return first
+        phase_ns = clock_phase_ns(self.wire)
+        return first if phase_ns is None else predict(
+            replace(self.transfer, clock_phase_ns=phase_ns))
+
+    @property
+    def model_ms(self) -> float | None:
+        return self._total_ms(self.prediction) if self._is_modelled else None
+
+    @property
+    def model_latency_ms(self) -> float | None:
+        return self.prediction.latency_ms if self._is_modelled else None
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether loss is asked for, or the queue is too short to hold it all."""
+        return (self.trial.loss_percent > 0
+                or self.prediction.peak_queue > self.trial.queue_packets)
+
+    def against(self, prediction: Prediction) -> list[Compared]:
+        """Total time and latency against the model; none where it does not know all that happened."""
+        if (self.tolerances.model_ms is None or not self._is_modelled
+                or self.wire.lost_to_client or self.wire.lost_to_server
+                or self.wire.retransmissions):
+            return []
+        slack_ms = self._handshake_slack_ms + (_PAUSE_MS if self.trial.gap_ms else 0.0)
+        # New data that a probe sends beyond the window arrives sooner, if anything.
+        may_be_early = len(self.wire.probes) > len(self._paused_writes)
+        found = []
+        for seen, predicted_ms in ((self.fetch.get("total_ms"), self._total_ms(prediction)),
+                                   (self.said.get("latency_ms"), prediction.latency_ms)):
+            late_ms = (math.nan if seen is None else seen) - predicted_ms
+            allowed = slack_ms + max(self.tolerances.model_ms,
+                                     self.tolerances.model_share * predicted_ms)
+            agrees = late_ms <= allowed and (late_ms >= -allowed or may_be_early)
+            found.append(Compared(agrees, f"{late_ms + predicted_ms:.3f} ms",
+                                  f"{predicted_ms:.3f} ms"))
+        return found
+
+    @property
+    def _is_modelled(self) -> bool:
+        return (self.exchange is not None and bool(self.said)
+                and self.trial.congestion_control in CONGESTION_CONTROLS)
+
+    def _total_ms(self, prediction: Prediction) -> float:
+        # wget tells no times: its total is that of the process, earlier fetches included.
+        return prediction.total_ms + (
+            prediction.started_ms if self.trial.client == "wget" else 0.0)
+
+    @property
+    def _handshake_slack_ms(self) -> float:
+        """What SYNs and SYN-ACKs that were sent again can delay others by at most.
+
+        Each is serialised before what queues behind it, and so is the
+        acknowledgement that a repeated SYN-ACK is answered with.
+        """
+        syns, syn_acks = max(0, len(self.wire.syns) - 1), max(0, len(self.wire.syn_acks) - 1)
+        return ((syns * SYN_BYTES + syn_acks * HEADER_BYTES) * 8 / self.trial.uplink_kbps
+                + syn_acks * SYN_BYTES * 8 / self.trial.bandwidth_kbps)

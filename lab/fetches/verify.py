@@ -1,0 +1,232 @@
+"""The verdict on one trial: is what was measured what was asked for?
+
+Nothing is believed because it was configured. The initial window, the RTT,
+the bandwidth, losses and retransmissions are looked up in the packets of that
+very trial; the transfer's size and digest are compared with the server's; and
+in virtual time every trial that retransmits nothing must take what
+lab.tcp.predict computes, to the millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from lab.core import checks
+from lab.core.checks import Check, Compared
+from lab.core.records import FAIL, SKIPPED, measure
+from lab.fetches.evidence import EXACT, REAL_TIME, Evidence
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
+from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.packets import CaptureError
+
+
+def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
+          *, exact: bool, sysctls: Mapping[str, str]) -> Record:
+    """The record of a trial: its measurements, what the wire says, and the verdict.
+
+    observation: one line of the worker (engines/worker.py); client_pcap and
+    server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
+    what the scenario set otherwise than engines.kernel.TCP_SYSCTLS.
+    """
+    failure = _failure(observation)
+    fetch, said = ({}, {}) if failure else (observation["fetch"], observation["server"])
+    evidence = Evidence(trial, fetch, said, None, EXACT if exact else REAL_TIME, sysctls)
+    broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
+    fault = ""
+    if not broken:  # of a failed transfer the wire may still tell why
+        try:
+            evidence = replace(evidence, exchange=_exchange(observation, client_pcap, server_pcap))
+        except CaptureError as error:
+            fault = f"{CAPTURE.name}: {error}"
+    judged: dict[str, Any] = (
+        {"verdict": SKIPPED} if failure else
+        {"verdict": FAIL, "verdict_reason": broken or fault} if broken or fault else
+        checks.verdict(ON_THE_WIRE, evidence))
+    return Record(trial=trial, ok=not (failure or broken), error=failure or broken,
+                  measured_at=_time(observation), **measure(Record, evidence), **judged)
+
+
+def _failure(observation: Mapping[str, Any]) -> str:
+    """Why there is nothing to judge, "" if there is."""
+    if observation.get("error"):
+        return str(observation["error"])
+    fetch, said = observation.get("fetch"), observation.get("server")
+    if not fetch:
+        return "the worker reported no fetch"
+    if not fetch["ok"]:
+        return str(fetch["error"] or "the fetch failed")
+    if not said or "latency_ms" not in said:
+        return f"the server reported no response: {(said or {}).get('error') or 'no reason'}"
+    if said.get("error"):
+        return f"server: {said['error']}"
+    return ""
+
+
+def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes) -> Exchange:
+    for side, packets in (("client", client_pcap), ("server", server_pcap)):
+        expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
+        if len(packets) != expected:
+            raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
+    said, fetch = observation.get("server") or {}, observation.get("fetch") or {}
+    response_bytes = said.get("header_bytes", 0) + said.get("body_bytes", 0)
+    return read_exchange(client_pcap, server_pcap,
+                         int(said.get("client_port") or fetch.get("port") or 0), response_bytes)
+
+
+def _time(observation: Mapping[str, Any]) -> str:
+    """When the trial started, by the measuring kernel's clock; ISO 8601, UTC."""
+    if "started_at" not in observation:
+        return ""
+    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
+    return started.isoformat(timespec="milliseconds")
+
+
+# What is compared --------------------------------------------------------------------
+
+def _exit_status(evidence: Evidence) -> Iterable[Compared]:
+    status = evidence.fetch.get("exit_status")
+    yield Compared(status == 0, f"{status}", "0")
+
+
+def _http_status(evidence: Evidence) -> Iterable[Compared]:
+    status = evidence.fetch.get("http_status")
+    yield Compared(status in (200, None), f"{status}", "200")  # wget tells none
+
+
+def _size(evidence: Evidence) -> Iterable[Compared]:
+    size, sent, asked = (evidence.fetch["size"], evidence.said["body_bytes"],
+                         evidence.trial.response_bytes)
+    yield Compared(size == asked == sent, f"{size} bytes of {sent} sent", f"{asked}")
+
+
+def _digest(evidence: Evidence) -> Iterable[Compared]:
+    received, sent = evidence.fetch["sha256"], evidence.said["sha256"]
+    yield Compared(received == sent, f"{received[:12]}…", f"{sent[:12]}… as sent")
+
+
+def _has_window(evidence: Evidence) -> bool:
+    """Not where SYN-ACKs were lost and repeated.
+
+    Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
+    """
+    return not evidence.wire.handshake_was_lost or len(evidence.wire.syn_acks) <= 2
+
+
+def _initial_window(evidence: Evidence) -> Iterable[Compared]:
+    if _has_window(evidence):
+        seen, asked = evidence.said["initial_window"], evidence.trial.initcwnd
+        yield Compared(seen == asked, f"{seen} segments", f"{asked}")
+
+
+def _first_flight(evidence: Evidence) -> Iterable[Compared]:
+    seen, expected = evidence.first_flight, evidence.prediction.first_flight
+    if _has_window(evidence) and seen is not None:
+        yield Compared(seen == expected, f"{seen} segments", f"{expected}")
+
+
+def _rtt(evidence: Evidence) -> Iterable[Compared]:
+    seen, asked, tolerances = evidence.rtt_ms, evidence.trial.rtt_ms, evidence.tolerances
+    if seen is not None:
+        allowed = max(tolerances.rtt_ms, tolerances.rtt_share * asked)
+        yield Compared(abs(seen - asked) <= allowed, f"{seen:.3f} ms", f"{asked:g} ms")
+
+
+def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
+    """Compared as times: over a short flight a tick of the clock is a larger share."""
+    seen, asked = evidence.wire.bandwidth_kbps, evidence.trial.bandwidth_kbps
+    if seen is not None:
+        arrivals, tolerances = evidence.wire.flight_arrivals, evidence.tolerances
+        seen_ms = arrivals[-1].ms_after(arrivals[0])
+        asked_ms = seen_ms * seen / asked
+        allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
+        yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen:.2f} kbit/s",
+                       f"{asked:g} kbit/s")
+
+
+def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
+    if not evidence.may_lose:
+        lost = len(evidence.wire.lost_to_client) + len(evidence.wire.lost_to_server)
+        yield Compared(lost == 0, f"{lost}", "none")
+
+
+def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
+    unexplained = [found.segment for found in evidence.retransmissions if found.cause is None]
+    names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
+    yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
+                                    f" ({names})", "none")
+
+
+def _server_latency(evidence: Evidence) -> Iterable[Compared]:
+    """The server's own T_ACK − T_Res1 against that of the capture."""
+    server = evidence.said["latency_ms"] or math.nan
+    wire = evidence.wire.latency_ms or math.nan
+    allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
+    yield Compared(abs(server - wire) <= allowed, f"{server:.3f} ms",
+                   f"{wire:.3f} ms as on the wire")
+
+
+def _model(evidence: Evidence) -> Iterable[Compared]:
+    return evidence.against(evidence.prediction)[:1]
+
+
+def _model_latency(evidence: Evidence) -> Iterable[Compared]:
+    return evidence.against(evidence.prediction)[1:]
+
+
+# Which stored records were judged ----------------------------------------------------
+
+def _is_fetched(record: Record) -> bool:
+    return record.verdict != SKIPPED
+
+
+def _is_on_wire(record: Record) -> bool:
+    return (record.ok and _is_fetched(record)
+            and not record.verdict_reason.startswith(CAPTURE.name))
+
+
+def _shows_window(record: Record) -> bool:
+    # After a handshake that lost packets the window is one segment by right.
+    return _is_on_wire(record) and record.seen_rtt_ms is not None
+
+
+def is_modelled(record: Record) -> bool:
+    """Whether the model knows all that happened to a stored record's transfer."""
+    return (_shows_window(record) and not record.retransmissions and not record.lost_segments
+            and record.model_ms is not None)
+
+
+# Of the transfer itself: where one of these fails there is no measurement.
+INTEGRITY = (
+    Check("exit status", "the client ended without an error", _exit_status, _is_fetched),
+    Check("HTTP status", "the server answered 200", _http_status, _is_fetched),
+    Check("size", "as many bytes as asked for", _size, _is_fetched),
+    Check("digest", "the bytes that the server sent", _digest, _is_fetched),
+)
+# What reads the packets compares: see judge.
+CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
+                lambda record: _is_fetched(record) and record.ok)
+ON_THE_WIRE = (
+    Check("initial window", "the kernel's own word at accept", _initial_window, _shows_window),
+    Check("first flight", "segments before the first acknowledgement", _first_flight,
+          lambda record: _shows_window(record) and record.seen_first_flight is not None),
+    Check("RTT", "the handshake less its serialisation", _rtt,
+          lambda record: _is_on_wire(record) and record.seen_rtt_ms is not None),
+    Check("bandwidth", "the spacing of the first flight at the client", _bandwidth,
+          lambda record: _is_on_wire(record) and record.seen_bandwidth_kbps is not None),
+    Check("lost packets", "none where the network may lose none", _lost_packets,
+          lambda record: (_is_on_wire(record) and record.trial.loss_percent == 0
+                          and not record.lost_segments)),
+    Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
+          _is_on_wire),
+    Check("server latency", "the server's clock against its capture", _server_latency,
+          _is_on_wire),
+    Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
+    Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
+          exact_only=True),
+)
+CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE)
