@@ -15,7 +15,7 @@ from lab.fetches.cells import Change
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Judged
 from lab.fetches.record import Record
 from lab.fetches.trial import is_random
-from lab.tcp.predict import CONGESTION_CONTROLS
+from lab.fetches.verify import is_modelled
 
 WHAT_WORDS_MEAN = (
     f"Reproduced means within {WITHIN_PERCENT:g} % of the published milliseconds and"
@@ -124,9 +124,7 @@ def _change(change: Change) -> str:
 def _against_model(run: RunData) -> list[str]:
     """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
     late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
-               if record.counts and not record.retransmissions and not record.lost_segments
-               and not is_random(vars(record.trial)) and record.seen_rtt_ms is not None
-               and record.trial.congestion_control in CONGESTION_CONTROLS
+               if record.counts and is_modelled(record) and not is_random(vars(record.trial))
                and record.total_ms is not None and record.model_ms is not None]
     if not late_ms or not run.exact:
         return []
