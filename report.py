@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab import errors, findings_page, report, scenario as scenarios
-from lab.command_line import Parser, run_main
-from lab.errors import FirstFlightError
-from lab.report import ReportError
-from lab.study import FETCHES, kind_of
+from lab.core import errors, scenario_file
+from lab.core.command_line import Parser, run_main
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Report
+from lab.registry import stored_report
+from lab.tell import page
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -51,9 +49,9 @@ def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
         return [arguments.run]
     if arguments.scenario is not None:
         for name in arguments.scenario:
-            kind_of(name)  # an unknown name is a slip of the pen, not a lack of results
+            scenario_file.find(name)  # an unknown name is a slip, not a lack of results
         return [arguments.results / name / "latest" for name in arguments.scenario]
-    found = [arguments.results / name / "latest" for name in scenarios.names()
+    found = [arguments.results / name / "latest" for name in scenario_file.names()
              if (arguments.results / name / "latest").is_dir()]
     if not found:
         raise FirstFlightError(f"{arguments.results}: no results; measure with ./run.sh")
@@ -62,57 +60,30 @@ def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
 
 def build(folder: Path, figures: Path | None) -> Path:
     """Write the page of one run; return its path. Raises FirstFlightError."""
-    if not folder.is_dir():
-        raise ReportError(f"{folder}: there is no such run; measure with ./run.sh")
-    name = report.scenario_of(folder)
-    if kind_of(name) != FETCHES:
-        with shown(name, folder, figures, True) as pictures:
-            return findings_page.write(name, folder, pictures)
-    run = report.read_run(folder)
-    with shown(name, folder, figures, bool(run.covered[0])) as pictures:
-        return report.write(run, pictures)
+    report = stored_report(folder)
+    drawings = drawn(report, folder) if figures is None else stored(report.name, figures)
+    return page.write(folder, report, drawings)
 
 
-@contextmanager
-def shown(name: str, folder: Path, figures: Path | None,
-          drawable: bool) -> Iterator[dict[str, bytes]]:
-    """The pictures for a run's page: those in `figures`, or else drawn now where it can be."""
-    if figures is not None:
-        yield stored(name, figures)
-    elif not drawable:
-        yield {}
-    else:
-        with tempfile.TemporaryDirectory(prefix="first-flight-") as scratch:
-            yield drawn(name, folder, Path(scratch))
-
-
-def drawn(name: str, folder: Path, scratch: Path) -> dict[str, bytes]:
-    """The figures of this very run, drawn by plot.py, by name.
-
-    plot.py draws the newest run of a results folder, so it is given one that
-    has no other.
-    """
-    home = scratch / "results" / name
-    home.mkdir(parents=True)
-    (home / "latest").symlink_to(folder.resolve())
-    command = [sys.executable, str(PROJECT / "plot.py"), "--scenario", name,
-               "--results", str(scratch / "results"), "--figures", str(scratch / "figures")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        say(f"{folder}: not all is drawn, since plot.py failed: {last[0]}")
-    return stored(name, scratch / "figures")
+def drawn(report: Report, folder: Path) -> Mapping[str, bytes]:
+    """The figures of this very run, drawn now, by name."""
+    from drawing.figures import pngs  # matplotlib takes a second: only where it draws
+    try:
+        return pngs(report)
+    except FirstFlightError as error:
+        say(f"{folder}: nothing is drawn: {error}")
+        return {}
 
 
 def stored(scenario: str, figures: Path) -> dict[str, bytes]:
-    """The PNG files of a scenario in a folder, by the figure's name."""
-    others = [name for name in scenarios.names() if name.startswith(f"{scenario}_")]
+    """The PNG files of a scenario in a folder, by the figure's name. Raises FirstFlightError."""
+    others = [name for name in scenario_file.names() if name.startswith(f"{scenario}_")]
     try:
         return {path.stem.removeprefix(f"{scenario}_"): path.read_bytes()
                 for path in sorted(figures.glob(f"{scenario}_*.png"))
                 if not any(path.stem.startswith(f"{name}_") for name in others)}
     except OSError as error:
-        raise ReportError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        raise FirstFlightError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def say(message: str) -> None:

@@ -5,92 +5,76 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from lab import analysis, errors, markdown, runs, scenario as scenarios, study
-from lab.analysis import MissingCells
-from lab.command_line import Parser, run_main
-from lab.records import PASS, Record, RecordsError, read_records
-from lab.errors import FirstFlightError
-from lab.scenario import Scenario
-from lab.study import FETCHES, claim_of, findings_of, kind_of
+from lab.core import errors, runs, scenario_file
+from lab.core.command_line import Parser, run_main
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Report
+from lab.registry import stored_report
+from lab.tell import files, markdown
 
 PROJECT = Path(__file__).resolve().parent
+OUTPUT = PROJECT / "docs" / "RESULTS.md"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="results.py", allow_abbrev=False,
-        description="Write docs/RESULTS.md, every published bar beside ours, from the newest"
-                    " whole run of every scenario.")
+        description="Write docs/RESULTS.md, every published bar and statement beside ours, from"
+                    " the newest whole run of every scenario.")
     parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
                         help="where results are (default results)")
-    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "RESULTS.md",
-                        metavar="FILE", help="what to write (default docs/RESULTS.md)")
+    parser.add_argument("--output", type=Path, metavar="FILE",
+                        help="what to write (default docs/RESULTS.md; with --run standard"
+                             " output)")
+    parser.add_argument("--run", type=Path, metavar="FOLDER",
+                        help="the chapter of this run alone, whatever its scenario")
     return parser.parse_args(argv)
 
 
-def newest_whole(scenario: Scenario,
-                 results: Path) -> tuple[list[Record], Mapping[str, Any]] | None:
-    """Records and facts of the newest complete run that covers every figure, None without one.
-
-    A damaged run is told and passed over.
-    """
-    for folder in runs.newest_first(results / scenario.name):
-        facts = runs.read_facts(folder)
-        if facts.get("state") != runs.COMPLETE:
-            continue
-        try:
-            records = read_records(folder / runs.TRIALS_CSV)
-            analysis.drawable(scenario, records)
-        except MissingCells:
-            continue
-        except RecordsError as error:
-            say(f"passed over: {error}")
-            continue
-        return records, {**facts, "folder": f"{scenario.name}/{folder.name}"}
-    return None
-
-
-def other(name: str, results: Path) -> markdown.Other:
-    """What a scenario that is not of fetches found in its newest whole run, if there is one."""
+def newest(name: str, results: Path) -> Report | None:
+    """Of the newest whole run that can be read; a damaged one is told and passed over."""
     try:
-        folder = study.newest_whole(name, results)
-        records = read_records(folder / runs.TRIALS_CSV, study.study_of(name).record)
-        facts = {**runs.read_facts(folder), "folder": f"{name}/{folder.name}"}
-        return markdown.Other(name, claim_of(name), facts, tuple(findings_of(name, folder)),
-                              sum(record.verdict == PASS for record in records), len(records))
+        folders = runs.whole(name, results)
     except FirstFlightError as error:
         say(str(error))
-        return markdown.Other(name, claim_of(name), {}, ())
+        return None
+    for folder in folders:
+        try:
+            return stored_report(folder)
+        except FirstFlightError as error:
+            say(f"passed over: {error}")
+    return None
 
 
 def say(message: str) -> None:
     print(f"results.py: {message}", file=sys.stderr)
 
 
+def one(folder: Path, output: Path | None) -> int:
+    """The chapter of one run, to a file or to standard output."""
+    try:
+        chapter = markdown.chapter(stored_report(folder))
+        if output is None:
+            print(chapter, end="")
+        else:
+            print(files.write(output, chapter))
+    except FirstFlightError as error:
+        say(str(error))
+        return error.exit_status
+    return errors.OK
+
+
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    measured: list[markdown.Run] = []
-    unmeasured: list[Scenario] = []
-    others: list[markdown.Other] = []
-    for name in scenarios.names():
-        if kind_of(name) != FETCHES:
-            others.append(other(name, arguments.results))
-            continue
-        scenario = scenarios.load(name)
-        found = newest_whole(scenario, arguments.results)
-        if found is None:
-            unmeasured.append(scenario)
-        else:
-            measured.append((scenario, *found))
-    markdown.write(arguments.output, markdown.results(measured, unmeasured, others))
-    for scenario in unmeasured:
-        say(f"{scenario.name} has no whole run; measure it with"
-            f" {analysis.command(scenario, ())}")
-    print(arguments.output)
+    if arguments.run is not None:
+        return one(arguments.run, arguments.output)
+    reports = {name: newest(name, arguments.results) for name in scenario_file.names()}
+    print(files.write(arguments.output or OUTPUT, markdown.results(
+        [report for report in reports.values() if report is not None],
+        [name for name, report in reports.items() if report is None])))
     return errors.OK
 
 

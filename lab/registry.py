@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from lab.core import schema
+from lab.core import runs, scenario_file, schema
+from lab.core.findings import Report
 from lab.core.kinds import NOTHING, Kind, Overrides, Study
 from lab.core.scenario_file import ScenarioFile
 
@@ -35,3 +37,9 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     """A scenario with what the command line says in place of it. Raises UsageError."""
     kind = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
     return KINDS[kind]()(file, overrides, seed)
+
+
+def stored_report(folder: Path) -> Report:
+    """What a stored run says, whatever its kind. Raises FirstFlightError."""
+    study = study_of(scenario_file.find(runs.scenario_of(folder)))
+    return study.report(runs.load(folder, study))

@@ -111,17 +111,23 @@ def newest_first(home: Path) -> list[Path]:
                    and not folder.is_symlink()), reverse=True)
 
 
-def newest_whole(name: str, results: Path) -> Path:
-    """The newest complete run of a whole scenario.
+def whole(name: str, results: Path) -> list[Path]:
+    """The complete runs of a whole scenario, the newest first.
 
     Raises FirstFlightError that names the command where there is none.
     """
-    for folder in newest_first(results / name):
-        facts = read_facts(folder)
-        if facts.get("state") == COMPLETE and not facts.get("partial"):
-            return folder
-    raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
-                           f" ./run.sh --scenario {name}")
+    found = [folder for folder in newest_first(results / name)
+             if (facts := read_facts(folder)).get("state") == COMPLETE
+             and not facts.get("partial")]
+    if not found:
+        raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
+                               f" ./run.sh --scenario {name}")
+    return found
+
+
+def newest_whole(name: str, results: Path) -> Path:
+    """The newest of `whole`. Raises FirstFlightError where there is none."""
+    return whole(name, results)[0]
 
 
 def load(folder: Path, study: Study) -> RunData:

@@ -52,8 +52,9 @@ def duration(seconds: float) -> str:
 
 
 def tight(text: str) -> str:
-    """The text with numbers held to their units, so that no line breaks between them."""
-    return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))", "\u00a0", text)
+    """The text with numbers held to their units and to what follows ±: no line breaks there."""
+    return re.sub(r"(?<=\d) (?=(?:ms|s|%|kbit/s|bytes|segments|min|h)(?![\w/]))|(?<=±) | (?=±)",
+                  "\u00a0", text)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

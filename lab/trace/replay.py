@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from lab.tcp.exchange import Exchange, clock_phase_ns
 from lab.tcp.packets import SYN, Segment
-from lab.trace.scenario import TraceTrial
-from lab.trace.rules import Rules, restart_rule, rules_for
+from lab.trace.rules import Rules
+from lab.trace.tcps import restart_rule, rules_for
+from lab.trace.trial import TraceTrial
 from lab.trace.window import OPEN, Sample
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000

@@ -1,224 +1,95 @@
-"""Traces: one connection that is written to on a schedule, under several TCPs, and its window.
+"""Scenarios of kind "trace": one connection that is written to on a schedule, under several TCPs.
 
-A scenario of kind "trace" says which TCPs to compare, the schedules, and the
-networks; it expands into one trial for each TCP on each of its traces. The
-trials' records are one row each; the window itself is in files beside them
-(lab.trace.window).
+A file says which TCPs to compare, the schedules, and the networks; it expands
+into one trial for each TCP on each of its traces.
 """
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-# Validation by the kernel's own rules (RFC 2861), on or off.
-VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
-HEADER_BYTES = 66  # Ethernet, IPv4 and TCP with time stamps
-TIMESTAMP_BYTES = 12  # of the MSS, the option's
-EACH_THINK = "each"  # in a request: the think time that the trial is about
+from lab.core import schema
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, sysctls_of
+from lab.core.schema import key
+from lab.core.words import nearest
+from lab.tcp.packets import MSS
+from lab.trace.metrics import METRICS
+from lab.trace.schedule import EACH_THINK, Schedule
+from lab.trace.trial import TraceTrial
 
+TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
+OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
+OVERRIDDEN = ("rtt_ms", "bandwidth_kbps", "initcwnd")  # by the command line
+
+
+# Readers of what is more than one word or number -------------------------------------
+
+def _settings(value: Any, where: str) -> tuple[str, ...]:
+    """A table of sysctls as "name=value" each."""
+    sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
+    return tuple(f"{name}={word}" for name, word in sysctls.items())
+
+
+def _uplink_kbps(value: Any, where: str) -> float | None:
+    return None if value == "same" else schema.number("uplink_kbps")(value, where)
+
+
+def _outage_ms(value: Any, where: str) -> tuple[float, ...]:
+    check = schema.number("outage_ms")
+    times = tuple(check(each, where) for each in value) if isinstance(value, list) else ()
+    if value != [] and (len(times) != 2 or times[0] >= times[1]):
+        raise UsageError(f"{where} has to be two times, the first before the second")
+    return times or (0.0, 0.0)
+
+
+# What stands in a file ---------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Tcp:
     """One of the TCPs that are compared.
 
-    validation: whether Linux's own rules are on (VALIDATION_SYSCTL).
+    validation: whether Linux's own rules are on (lab.trace.trial.VALIDATION_SYSCTL).
     sysctls: what else is set at the server, "name=value" each.
     """
 
-    name: str
     title: str
-    congestion_control: str
     validation: bool
-    sysctls: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Write:
-    """What the application hands to TCP: bytes at a time, or every so often until another.
-
-    Times in seconds after the request arrived. `until_s` itself is not one of
-    the times.
-    """
-
-    at_s: float
-    size_bytes: int
-    until_s: float | None = None
-    every_s: float = 0.0
-
-    @property
-    def count(self) -> int:
-        if self.until_s is None:
-            return 1
-        return max(math.ceil((self.until_s - self.at_s) / self.every_s - 1e-9), 1)
-
-    @property
-    def last_s(self) -> float:
-        return self.at_s + (self.count - 1) * self.every_s
-
-    @property
-    def text(self) -> str:
-        """As server.py reads it."""
-        when = f"{_ms(self.at_s)}"
-        if self.until_s is not None:
-            when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
-        return f"{when}:{self.size_bytes}"
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request on a persistent connection.
-
-    think_s: from the end of the response before it; None for the think time
-    that the trial is about.
-    """
-
-    size_bytes: int
-    think_s: float | None = 0.0
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What the application does: writes into one response, or requests one after another."""
-
-    name: str
-    writes: tuple[Write, ...] = ()
-    requests: tuple[Request, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        return (sum(write.size_bytes * write.count for write in self.writes)
-                + sum(request.size_bytes for request in self.requests))
-
-    def paths(self) -> tuple[str, ...]:
-        """What is fetched, without the trace's own parameters."""
-        if self.writes:
-            at = ";".join(write.text for write in self.writes)
-            return (f"/{self.size_bytes}?at={at}",)
-        return tuple(f"/{request.size_bytes}?" for request in self.requests)
-
-
-@dataclass(frozen=True)
-class TraceTrial:
-    """One connection under one TCP.
-
-    trace: which of the scenario's; tcp: which TCP, by its name.
-    rtt_ms, bandwidth_kbps, uplink_kbps, queue_packets: as of a fetch
-        (lab.trial.Trial).
-    initcwnd: route metric at the server, segments. mss: bytes of data in a full
-        segment.
-    receive_window: the most that the client advertises, in segments; 0 for
-        what its buffers allow.
-    rto_min_ms: least retransmission timeout, 0 for the kernel's (200 ms).
-    quickack: the client acknowledges every segment at once.
-    nagle: whether Nagle's algorithm is on. sample_ms: between looks at the window.
-    outage_from_ms, outage_to_ms: when everything to the client is lost; both
-        0 for never.
-    paths: what is fetched on the connection, in order, separated by spaces;
-        think_times: seconds before each of them, likewise.
-    think_s: the think time that the trial is about, None without one.
-    may_lose: whether the queue may overflow.
-    sysctls: set at the server besides validation, "name=value" separated by
-        spaces ("" for none; a value has no space).
-    """
-
-    scenario: str
-    trace: str
-    tcp: str
-    congestion_control: str
-    validation: bool
-    rtt_ms: float
-    bandwidth_kbps: float
-    uplink_kbps: float
-    queue_packets: int
-    initcwnd: int
-    mss: int
-    receive_window: int
-    rto_min_ms: int
-    quickack: bool
-    nagle: bool
-    sample_ms: float
-    outage_from_ms: float
-    outage_to_ms: float
-    paths: str
-    think_times: str
-    think_s: float | None
-    may_lose: bool
-    sysctls: str = ""
-
-    @property
-    def id(self) -> str:
-        """Names the trial in files and messages; unique within a scenario."""
-        think = "" if self.think_s is None else f"-think{self.think_s:g}"
-        return f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}"
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(int(path[1:].partition("?")[0]) for path in self.paths.split())
-
-    @property
-    def thinks_s(self) -> tuple[float, ...]:
-        return tuple(map(float, self.think_times.split()))
-
-    @property
-    def schedule_s(self) -> float:
-        """When the last write of the schedule is due, 0 without one."""
-        _, _, writes = self.paths.partition("at=")
-        last = 0.0
-        for write in filter(None, writes.partition("&")[0].split(";")):
-            times = write.partition(":")[0].partition("/")[0]
-            last = max(last, float(times.rpartition("..")[2]) / 1000)
-        return last
-
-    @property
-    def deadline_s(self) -> float:
-        """Seconds of the network's time for one request, retransmissions and all."""
-        sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
-        return 120 + 40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
-
-    def job(self) -> dict[str, Any]:
-        """The trial as the worker reads it."""
-        ending = f"&trace_ms={self.sample_ms:g}" + ("&nagle=1" if self.nagle else "")
-        return {
-            "kind": "trace", "id": self.id, "initcwnd": self.initcwnd,
-            "initrwnd": self.receive_window or 1000,
-            "congestion_control": self.congestion_control, "client": "libcurl",
-            "sysctls": {VALIDATION_SYSCTL: str(int(self.validation)), **dict(
-                setting.split("=", 1) for setting in self.sysctls.split())},
-            "window_bytes": self.receive_window * self.mss,
-            "options": {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
-                        "advertised_mss": self.mss + TIMESTAMP_BYTES},
-            "paths": [path + ending for path in self.paths.split()],
-            "think_s": list(self.thinks_s), "deadline_s": self.deadline_s,
-            "outage_ms": [self.outage_from_ms, self.outage_to_ms] if self.outage_to_ms else [],
-            "shape": {"rtt_ms": self.rtt_ms, "bandwidth_kbps": self.bandwidth_kbps,
-                      "uplink_kbps": self.uplink_kbps, "queue_packets": self.queue_packets}}
+    name: str = key(reader=schema.file_name)
+    congestion_control: str = key(reader=schema.congestion_control)
+    sysctls: tuple[str, ...] = key((), reader=_settings)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One schedule on one network, under some TCPs. Its fields are those of TraceTrial."""
+    """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
 
-    name: str
-    title: str
-    schedule: Schedule
-    tcps: tuple[str, ...]
+    schedule, tcps: by their names. uplink_kbps: None for as much as down.
+    outage_ms: from and to; both 0 for none.
+    """
+
+    schedule: str
     rtt_ms: float
     bandwidth_kbps: float
-    uplink_kbps: float | None  # None: as bandwidth_kbps
     queue_packets: int
-    initcwnd: tuple[int, ...]
-    mss: int
-    receive_window: int
-    rto_min_ms: int
-    quickack: bool
-    nagle: bool
     sample_ms: float
-    outage_ms: tuple[float, float]
-    think_s: tuple[float, ...]
-    may_lose: bool
+    name: str = key(reader=schema.file_name)
+    tcps: tuple[str, ...] = key(name="tcp")
+    initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
+    title: str = ""
+    uplink_kbps: float | None = key(None, name="uplink", reader=_uplink_kbps)
+    mss: int = MSS
+    receive_window: int = 0
+    rto_min_ms: int = 0
+    quickack: bool = False
+    nagle: bool = False
+    outage_ms: tuple[float, ...] = key((0.0, 0.0), reader=_outage_ms)
+    think_s: tuple[float, ...] = key((), quantity="time_s")
+    may_lose: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,23 +100,42 @@ class Curve:
     tcp: str
     initcwnd: int | None = None
 
+    @classmethod
+    def read(cls, value: Any, where: str) -> Curve:
+        """From its text. Raises UsageError."""
+        match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
+                 else None)
+        if match is None:
+            raise UsageError(f"{where}: {value!r} is not of the form \"trace/tcp\" or"
+                             ' "trace/tcp/iw10"')
+        return cls(match[1], match[2], int(match[3]) if match[3] else None)
+
     def is_of(self, trial: TraceTrial) -> bool:
         return ((self.trace, self.tcp) == (trial.trace, trial.tcp)
                 and self.initcwnd in (None, trial.initcwnd))
 
+    @property
+    def text(self) -> str:
+        window = "" if self.initcwnd is None else f"/iw{self.initcwnd}"
+        return f"{self.trace}/{self.tcp}{window}"
+
 
 @dataclass(frozen=True)
 class Figure:
-    """kind: "window" (a row of a time–sequence and a window plot for each curve) or "warm"
-    (response latency by think time). from_s, to_s: what is shown, all of it if to_s is 0. rtt:
-    whether the smoothed RTT is drawn beside the window."""
+    """A figure.
 
-    name: str
+    kind: "window" (a row of a time–sequence and a window plot for each curve)
+    or "warm" (response latency by think time). from_s, to_s: what is shown,
+    all of it if to_s is 0. rtt: whether the smoothed RTT is drawn beside the
+    window.
+    """
+
     title: str
-    kind: str
-    curves: tuple[Curve, ...] = ()
-    from_s: float = 0.0
-    to_s: float = 0.0
+    kind: Literal["window", "warm"]
+    name: str = key(reader=schema.file_name)
+    curves: tuple[Curve, ...] = key(reader=schema.values(Curve.read, "curves"))
+    from_s: float = key(0.0, quantity="time_s")
+    to_s: float = key(0.0, quantity="time_s")
     rtt: bool = False
 
 
@@ -253,71 +143,140 @@ class Figure:
 class Claim:
     """A sentence of the source and the test that it is put to.
 
-    metric, at_s: what is compared (lab.trace.findings.METRICS), and when.
-    first, second: the curves. relation: how the first stands to the second:
-    "larger", "smaller", "equal"; "percent_smaller" with what was published;
-    "is": the first alone, beside what was published. within: how far off a
-    published number may be and still be reproduced, in its unit.
+    metric, at_s: what is compared (lab.trace.metrics), and when.
+    first, second: the curves. relation: how the first stands to the second;
+    "percent_smaller" with what was published; "is": the first alone, beside
+    what was published. within: how far off a published number may be and
+    still be reproduced, in its unit.
     """
 
     figure: str
     says: str
-    metric: str
-    first: Curve
-    relation: str
-    second: Curve | None = None
-    at_s: float = 0.0
+    relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
+    metric: str = key(reader=schema.word(tuple(METRICS)))
+    first: Curve = key(reader=Curve.read)
+    second: Curve | None = key(None, reader=Curve.read)
+    at_s: float = key(0.0, quantity="time_s")
     published: float | None = None
     within: float = 0.0
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        return (self.first,) if self.second is None else (self.first, self.second)
+
+    def check(self, where: str) -> None:
+        if (self.relation in ("is", "percent_smaller")) != (self.published is not None):
+            raise UsageError(f'{where}: published goes with relation = "is" or "percent_smaller"')
+        if (self.relation == "is") == (self.second is not None):
+            raise UsageError(f'{where}: second goes with every relation but "is"')
 
 
 @dataclass(frozen=True)
 class TraceScenario:
     """A scenario of kind "trace" as its file has it."""
 
-    name: str
-    title: str
-    claim: str
-    source: str
-    text: str
-    sysctls: dict[str, str]
+    head: Head
     tcps: tuple[Tcp, ...]
+    schedules: tuple[Schedule, ...]
     traces: tuple[Trace, ...]
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
-    note: str = field(default="")
 
     def tcp(self, name: str) -> Tcp:
         return next(tcp for tcp in self.tcps if tcp.name == name)
 
+    def schedule(self, name: str) -> Schedule:
+        return next(schedule for schedule in self.schedules if schedule.name == name)
+
+    def trace(self, name: str) -> Trace:
+        return next(trace for trace in self.traces if trace.name == name)
+
     def trials(self) -> list[TraceTrial]:
-        return [trial for trace in self.traces for trial in trials_of(self, trace)]
+        """One for each TCP, initial window and think time of each trace."""
+        return [self._trial(trace, self.tcp(tcp), initcwnd, think_s) for trace in self.traces
+                for initcwnd in trace.initcwnd for think_s in trace.think_s or (None,)
+                for tcp in trace.tcps]
+
+    def _trial(self, trace: Trace, tcp: Tcp, initcwnd: int, think_s: float | None) -> TraceTrial:
+        schedule = self.schedule(trace.schedule)
+        return TraceTrial(
+            scenario=self.head.name, trace=trace.name, tcp=tcp.name,
+            congestion_control=tcp.congestion_control, validation=tcp.validation,
+            rtt_ms=trace.rtt_ms, bandwidth_kbps=trace.bandwidth_kbps,
+            uplink_kbps=trace.uplink_kbps or trace.bandwidth_kbps,
+            queue_packets=trace.queue_packets, initcwnd=initcwnd, mss=trace.mss,
+            receive_window=trace.receive_window, rto_min_ms=trace.rto_min_ms,
+            quickack=trace.quickack, nagle=trace.nagle, sample_ms=trace.sample_ms,
+            outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
+            paths=" ".join(schedule.paths(trace.mss)),
+            think_times=" ".join(f"{each_s:g}" for each_s in schedule.thinks_s(think_s)),
+            think_s=think_s, may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
 
 
-def trials_of(scenario: TraceScenario, trace: Trace) -> list[TraceTrial]:
-    """One trial for each TCP, initial window and think time of a trace."""
-    thinks: Sequence[float | None] = trace.think_s or (None,)
-    return [_trial(scenario, trace, scenario.tcp(tcp), initcwnd, think_s)
-            for initcwnd in trace.initcwnd for think_s in thinks for tcp in trace.tcps]
+# The file, and the command line ------------------------------------------------------
+
+def read(file: ScenarioFile) -> TraceScenario:
+    """The scenario of a file. Raises UsageError."""
+    raw, where = file.raw, file.where
+    schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
+    defaults = schema.table(raw, "defaults", where)
+    schema.known_keys(defaults, [name for name in schema.keys_of(Trace)
+                                 if name not in OF_ONE_TRACE], f"{where}: [defaults]")
+    scenario = TraceScenario(
+        file.head(), tcps=schema.read_tables(Tcp, raw, "tcp", where),
+        schedules=schema.read_tables(Schedule, raw, "schedule", where),
+        traces=schema.read_tables(Trace, raw, "trace", where, defaults=defaults),
+        figures=schema.read_tables(Figure, raw, "figure", where),
+        claims=schema.read_tables(Claim, raw, "claim", where, called="says"))
+    if not scenario.traces:
+        raise UsageError(f"{where}: has no [[trace]], so nothing to measure")
+    _check_names(scenario, where)
+    return scenario
 
 
-def _trial(scenario: TraceScenario, trace: Trace, tcp: Tcp, initcwnd: int,
-           think_s: float | None) -> TraceTrial:
-    thinks = [request.think_s if request.think_s is not None else think_s or 0.0
-              for request in trace.schedule.requests] or [0.0]
-    return TraceTrial(
-        scenario=scenario.name, trace=trace.name, tcp=tcp.name,
-        congestion_control=tcp.congestion_control, validation=tcp.validation,
-        rtt_ms=trace.rtt_ms, bandwidth_kbps=trace.bandwidth_kbps,
-        uplink_kbps=trace.bandwidth_kbps if trace.uplink_kbps is None else trace.uplink_kbps,
-        queue_packets=trace.queue_packets, initcwnd=initcwnd, mss=trace.mss,
-        receive_window=trace.receive_window, rto_min_ms=trace.rto_min_ms,
-        quickack=trace.quickack, nagle=trace.nagle, sample_ms=trace.sample_ms,
-        outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
-        paths=" ".join(trace.schedule.paths()),
-        think_times=" ".join(f"{think:g}" for think in thinks), think_s=think_s,
-        may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
+def _check_names(scenario: TraceScenario, where: str) -> None:
+    """What a table names in another has to be there. Raises UsageError."""
+    tcps = [tcp.name for tcp in scenario.tcps]
+    schedules = [schedule.name for schedule in scenario.schedules]
+    for trace in scenario.traces:
+        place = f'{where}: [[trace]] "{trace.name}"'
+        for tcp in trace.tcps:
+            schema.one_of(tcp, tcps, f"{place}: tcp")
+        if trace.schedule not in schedules:
+            raise UsageError(f"{place}: schedule: there is no [[schedule]] {trace.schedule!r}"
+                             f"{nearest(trace.schedule, schedules)}; known:"
+                             f" {', '.join(schedules) or 'none'}")
+        if bool(trace.think_s) != scenario.schedule(trace.schedule).is_about_thinking:
+            raise UsageError(f'{place}: think_s goes with a request of think_s = "{EACH_THINK}"'
+                             " in its schedule")
+    for figure in scenario.figures:
+        _check_measured(figure.curves, scenario, f'{where}: [[figure]] "{figure.name}": curves')
+    for claim in scenario.claims:
+        place = f'{where}: [[claim]] "{claim.says}"'
+        schema.one_of(claim.figure, [figure.name for figure in scenario.figures],
+                      f"{place}: figure")
+        for name, curve in zip(("first", "second"), claim.curves):
+            _check_measured((curve,), scenario, f"{place}: {name}")
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".")
+def _check_measured(curves: Sequence[Curve], scenario: TraceScenario, where: str) -> None:
+    for curve in curves:
+        if not any((trace.name, curve.tcp in trace.tcps) == (curve.trace, True)
+                   and curve.initcwnd in (None, *trace.initcwnd) for trace in scenario.traces):
+            raise UsageError(f"{where}: no trace is {curve.text!r}")
+
+
+def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
+    """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
+    for name, flag in overrides.given.items():
+        if name not in OVERRIDDEN:
+            raise UsageError(f"{scenario.head.name}: {flag} does not go with a scenario of kind"
+                             ' "trace": its schedules and TCPs stand in its file')
+    changes = overrides.checked()
+    for name, values in changes.items():
+        if name != "initcwnd" and len(values) != 1:
+            raise UsageError(f'{overrides.given[name]}: a scenario of kind "trace" takes one'
+                             " value")
+    asked: dict[str, Any] = {name: values if name == "initcwnd" else values[0]
+                             for name, values in changes.items()}
+    return replace(scenario, traces=tuple(replace(trace, **asked) for trace in scenario.traces))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from lab.errors import FirstFlightError
+from lab.core.errors import FirstFlightError
+from lab.core.measuring import CAPTURES, FILES
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import Segment
-from lab.trace.scenario import TraceTrial
 from lab.trace.replay import Group, Replay, groups_of, replay
-from lab.trace.window import Sample, read
+from lab.trace.schedule import due_times_s
+from lab.trace.trial import TraceTrial
+from lab.trace.window import WINDOW_FILE, Sample, read
 
 LOSS = 4  # TCP_CA_Loss
 SETTLED_NS = 500_000  # a window is read so long after the write that it is about
@@ -24,8 +26,7 @@ NEAR_NS = 100_000
 class View:
     """start_ns: when the first request arrived at the server, the zero of all times here.
 
-    sends: data that the server sent, retransmissions too; again: those
-    retransmissions, by their place in the capture.
+    sends: data that the server sent, retransmissions too.
     """
 
     trial: TraceTrial
@@ -38,6 +39,7 @@ class View:
     def seconds(self, time_ns: int) -> float:
         return (time_ns - self.start_ns) / 1e9
 
+    @cached_property
     def replayed(self) -> Replay:
         return replay(self.trial, self.exchange, self.samples)
 
@@ -131,10 +133,10 @@ class View:
         quiet_ms: and no packet for so long. In real time a server can be too
         slow for its own burst, and pause within it.
         """
-        _, found, text = self.trial.paths.partition("at=")
-        if not found:
+        if not self.trial.schedule:
             return None
-        due = [self.start_ns + round(time_s * 1e9) for time_s in due_times_s(text)]
+        due = [self.start_ns + round(time_s * 1e9)
+               for time_s in due_times_s(self.trial.schedule)]
         acknowledged, sent, worst_ns = 1, 1, 0
         for before, group in zip((None, *self.groups), self.groups):
             if group.ack is not None:
@@ -153,18 +155,6 @@ class View:
         return self.seconds(segment.time_ns) >= at_s - NEAR_NS / 1e9
 
 
-def due_times_s(text: str) -> list[float]:
-    """The times of a schedule as server.py reads it (lab.trace.Write.text), in order."""
-    times = []
-    for write in filter(None, text.partition("&")[0].split(";")):
-        when, _, every = write.partition(":")[0].partition("/")
-        first, _, last = when.partition("..")
-        start, step = float(first), float(every or 1)
-        count = max(math.ceil((float(last) - start) / step - 1e-9), 1) if last else 1
-        times += [(start + number * step) / 1000 for number in range(count)]
-    return times
-
-
 def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> View:
     """Raises FirstFlightError where the capture holds no request."""
     request = next((segment for segment in exchange.at_server
@@ -181,10 +171,10 @@ def stored(trial: TraceTrial, folder: Path) -> View:
     """The view of a trial from the files of its run. Raises FirstFlightError."""
     pcaps = []
     for side in ("client", "server"):
-        path = folder / "captures" / f"{trial.id}-{side}.pcap"
+        path = folder / CAPTURES / f"{trial.id}-{side}.pcap"
         try:
             pcaps.append(path.read_bytes())
         except OSError as error:
             raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
     return view_of(trial, read_exchange(pcaps[0], pcaps[1]),
-                   read(folder / "files" / f"{trial.id}-window.csv"))
+                   read(folder / FILES / f"{trial.id}-{WINDOW_FILE}"))

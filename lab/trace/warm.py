@@ -2,63 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from lab.findings import Finding, Statement, Table
-from lab.records import PASS
-from lab.toml_file import plain
-from lab.trace.scenario import Figure
-from lab.trace.records import TraceRecord
+from lab.core.charts import Line, LineChart, Plot
+from lab.core.findings import Cell, Column, Finding, Rounded, Statement, Table
+from lab.core.words import plain
+from lab.trace.analysis import ByThinkTime, by_think_time, windows_of
+from lab.trace.record import TraceRecord
+from lab.trace.scenario import Curve, Figure, TraceScenario
 
 ALIKE_MS = 0.5  # responses that differ by less take the same time
+ROW_INCHES = 2.5
 
 
-def rows(records: Iterable[TraceRecord], trace: str, tcp: str
-         ) -> dict[float, dict[int, TraceRecord]]:
-    """The records that count, by think time (s) and initial window."""
-    table: dict[float, dict[int, TraceRecord]] = {}
-    for record in records:
-        trial = record.trial
-        if (trial.trace, trial.tcp) == (trace, tcp) and trial.think_s is not None \
-                and record.verdict == PASS:
-            table.setdefault(trial.think_s, {})[trial.initcwnd] = record
-    return {think_s: table[think_s] for think_s in sorted(table)}
+@dataclass(frozen=True)
+class Shown:
+    """One column of the figure: the label of its axis, and what is drawn."""
+
+    label: str
+    of: Callable[[TraceRecord], float]
 
 
-def finding(figure: Figure, records: Sequence[TraceRecord], note: str) -> Finding:
-    """Tables of one figure, a table for each of its curves, and the answer. note: under the last."""
-    tables = []
-    for curve in figure.curves:
-        measured = rows(records, curve.trace, curve.tcp)
-        windows = sorted({window for line in measured.values() for window in line})
-        tables.append(Table(
-            f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
-            " segments sent again)",
-            ("think time, s", *(f"IW {window}" for window in windows)),
-            tuple((plain(think_s), *(_cell(line.get(window)) for window in windows))
-                  for think_s, line in measured.items()),
-            note if curve == figure.curves[-1] else ""))
-    return Finding(figure.name, figure.title, tuple(tables), tuple(
-        _answer(records, curve.trace, curve.tcp) for curve in figure.curves))
+SHOWN = (Shown("latency (ms)", lambda record: record.latency_ms or 0.0),
+         Shown("window at the restart (segments)", lambda record: record.last_window or 0),
+         Shown("segments sent again for it", lambda record: record.last_retransmissions or 0))
 
 
-def _cell(record: TraceRecord | None) -> str:
+def finding(scenario: TraceScenario, figure: Figure, records: Sequence[TraceRecord],
+            context: str) -> Finding:
+    """A table for each curve of a figure, the answer, and its chart."""
+    note = scenario.head.note
+    measured = [by_think_time(records, curve) for curve in figure.curves]
+    tables = [_table(curve, each) for curve, each in zip(figure.curves, measured)]
+    if note:
+        tables[-1] = replace(tables[-1], notes=(note,))
+    return Finding(
+        figure.name, figure.title, tuple(tables),
+        tuple(_answer(curve, each) for curve, each in zip(figure.curves, measured)),
+        chart=_chart(scenario, figure, measured, records, context))
+
+
+def _table(curve: Curve, measured: ByThinkTime) -> Table:
+    windows = windows_of(measured)
+    rows: list[tuple[Cell, ...]] = [
+        (Rounded(think_s, len(plain(think_s).partition(".")[2])),
+         *(_cell(line.get(window)) for window in windows)) for think_s, line in measured.items()]
+    return Table(
+        f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
+        " segments sent again)",
+        (Column("think time", "s"),
+         *(Column(f"IW {window}") for window in windows)), tuple(rows))
+
+
+def _cell(record: TraceRecord | None) -> Cell:
     if record is None:
-        return "–"
+        return None
     again = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
-    return f"{record.latency_ms or 0:.1f} ({window_of(record)}{again})"
+    return f"{record.latency_ms or 0:.1f} ({record.last_window or 0}{again})"
 
 
-def window_of(record: TraceRecord) -> int:
-    """With which window the last response began."""
-    return record.last_window or 0
+# The answer --------------------------------------------------------------------------
 
-
-def _answer(records: Sequence[TraceRecord], trace: str, tcp: str) -> Statement:
+def _answer(curve: Curve, measured: ByThinkTime) -> Statement:
     """Each initial window against the next smaller one, in words with figures."""
-    measured = rows(records, trace, tcp)
-    windows = sorted({window for line in measured.values() for window in line})
-    asked = f"When does a larger initial window pay on a warm connection ({trace}, {tcp})?"
+    windows = windows_of(measured)
+    asked = ("When does a larger initial window pay on a warm connection"
+             f" ({curve.trace}, {curve.tcp})?")
     parts = [part for smaller, larger in zip(windows, windows[1:])
              for part in _against(measured, smaller, larger)]
     if not parts:
@@ -90,3 +100,38 @@ def _when(found: Sequence[float], all_thinks: Sequence[float]) -> str:
     if list(found) == list(all_thinks[-len(found):]):
         return f"from {plain(found[0])} s of thinking on"
     return f"after {', '.join(map(plain, found))} s of thinking"
+
+
+# The chart ---------------------------------------------------------------------------
+
+def _chart(scenario: TraceScenario, figure: Figure, measured: Sequence[ByThinkTime],
+           records: Sequence[TraceRecord], context: str) -> LineChart:
+    """A row for each curve, and a column for each of SHOWN."""
+    titles = [f"{scenario.tcp(curve.tcp).title}, {scenario.trace(curve.trace).title}"
+              for curve in figure.curves]
+    counted = sum(record.counts for record in records)
+    left_out = len(records) - counted
+    return LineChart(
+        figure.title, (context,),
+        f"{counted} connections verified on the wire{'' if left_out else ', none left out'}",
+        f"{left_out} left out" if left_out else "",
+        columns=tuple(tuple(_plot(shown, each, title if shown is SHOWN[0] else "",
+                                  each is measured[-1])
+                            for each, title in zip(measured, titles)) for shown in SHOWN),
+        height_inches=ROW_INCHES * len(measured), legend=True, palette="ordered")
+
+
+def _plot(shown: Shown, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
+    lines = tuple(_line(shown, measured, window, look)
+                  for look, window in enumerate(windows_of(measured)))
+    top = max((value for line in lines for value in line.y), default=0.0)
+    return Plot("think time (s)" if is_last else "", shown.label, lines, title,
+                ticks=tuple((think_s, plain(think_s)) for think_s in measured),
+                x_scale="log", y_ends=(0, 1.08 * max(1.0, top)), whole=True)
+
+
+def _line(shown: Shown, measured: ByThinkTime, window: int, look: int) -> Line:
+    points = [(think_s, shown.of(line[window])) for think_s, line in measured.items()
+              if window in line]
+    return Line(f"IW {window}", tuple(think_s for think_s, _ in points),
+                tuple(value for _, value in points), look=look)

@@ -7,8 +7,9 @@ import io
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from lab.errors import FirstFlightError
+from lab.core.errors import FirstFlightError
 
+WINDOW_FILE = "window.csv"  # as engines name it
 OPEN = 0  # TCP_CA_Open: no loss is being recovered from
 INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 
@@ -43,6 +44,11 @@ class Sample:
     def in_flight(self) -> int:
         """tcp_packets_in_flight(): outstanding, less what has left the network."""
         return self.unacked - self.sacked - self.lost + self.retransmitted
+
+
+def limit(ssthresh: int) -> str:
+    """A slow start threshold as people write it."""
+    return "∞" if ssthresh == INFINITE else str(ssthresh)
 
 
 FIELDS = tuple(column.name for column in fields(Sample))

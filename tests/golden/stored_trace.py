@@ -1,4 +1,4 @@
-"""Traces as they were measured in the guest: the kernel's packetdrill tests for slow start after idle.
+"""Traces as they were measured in the guest: the kernel's own tests for slow start after idle.
 
 trace/packetdrill.toml says what was measured; trace/run is the run's folder
 as experiment.py left it, run.json cut down.
@@ -6,14 +6,16 @@ as experiment.py left it, run.json cut down.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lab import runs
-from lab.records import read_records
-from lab.trace.file import load
-from lab.trace.records import TraceRecord
-from lab.trace.scenario import TraceScenario, TraceTrial
+from lab.core import runs, scenario_file
+from lab.core.kinds import NOTHING, RunData
+from lab.trace.record import TraceRecord
+from lab.trace.study import TraceStudy, study
+from lab.trace.trial import TraceTrial
 from lab.trace.verify import judge
 from lab.trace.window import FIELDS
 
@@ -21,43 +23,63 @@ FOLDER = Path(__file__).resolve().parent / "trace"
 RUN = FOLDER / "run"
 
 
-def scenario() -> TraceScenario:
-    return load("packetdrill", FOLDER)
+@dataclass(frozen=True)
+class Observed:
+    """What an engine brings back (lab.core.kinds.Seen)."""
+
+    trial_id: str
+    content: dict[str, Any]
+    client_pcap: bytes
+    server_pcap: bytes
+    files: dict[str, bytes]
 
 
-def records() -> list[TraceRecord]:
-    return read_records(RUN / runs.TRIALS_CSV, TraceRecord)
+@cache
+def packetdrill() -> TraceStudy:
+    return study(scenario_file.read(FOLDER / "packetdrill.toml"), NOTHING, 1)
+
+
+@cache
+def run() -> RunData:
+    return runs.load(RUN, packetdrill())
 
 
 def trial(name: str) -> TraceTrial:
-    return next(trial for trial in scenario().trials() if trial.id == name)
+    return next(trial for trial in packetdrill().trials if trial.id == name)
 
 
 def window_text(name: str) -> str:
     return (RUN / "files" / f"{name}-window.csv").read_text()
 
 
-def changed(text: str, row: int, column: str, by: int) -> str:
-    """The samples with one number of theirs changed."""
+def changed(text: str, row: int | None, column: str, by: int) -> str:
+    """The samples with one number of theirs changed; row None: in all of them."""
     lines = text.splitlines()
-    cells = lines[row].split(",")
     place = FIELDS.index(column)
-    cells[place] = str(int(cells[place]) + by)
-    lines[row] = ",".join(cells)
+    for number in range(1, len(lines)) if row is None else (row,):
+        cells = lines[number].split(",")
+        cells[place] = str(int(cells[place]) + by)
+        lines[number] = ",".join(cells)
     return "\n".join(lines) + "\n"
 
 
-def judged(asked: TraceTrial, name: str = "", window: str | None = None,
-           **observed: Any) -> TraceRecord:
-    """The verdict on a stored trial as if `asked` had been, its samples or what was observed replaced."""
+def seen(asked: TraceTrial, name: str = "", window: str | None = None,
+         **observed: Any) -> Observed:
+    """What was seen of a stored trial, as if `asked` had been; the rest is replaced."""
     name = name or asked.id
-    sizes = [int(path[1:].partition("?")[0]) for path in asked.paths.split()]
-    observation: dict[str, Any] = {
+    sizes = asked.response_sizes
+    content = {
         "fetches": [{"ok": True, "error": "", "size": size, "sha256": "same", "connect_ms": 100.0}
                     for size in sizes],
         "responses": [{"body_bytes": size, "sha256": "same", "latency_ms": 1.0,
                        "initial_window": asked.initcwnd} for size in sizes], **observed}
-    pcaps = [(RUN / "captures" / f"{name}-{side}.pcap").read_bytes()
-             for side in ("client", "server")]
+    client, server = ((RUN / "captures" / f"{name}-{side}.pcap").read_bytes()
+                      for side in ("client", "server"))
     files = {"window.csv": (window_text(name) if window is None else window).encode()}
-    return judge(asked, observation, pcaps[0], pcaps[1], files, exact=True)
+    return Observed(asked.id, content, client, server, files)
+
+
+def judged(asked: TraceTrial, name: str = "", window: str | None = None,
+           **observed: Any) -> TraceRecord:
+    """The verdict on it."""
+    return judge(asked, seen(asked, name, window, **observed), exact=True)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.errors import FirstFlightError
-from lab.records import FAIL, PASS, SKIPPED
-from lab.trace import curves, findings
-from lab.trace.scenario import Curve
+
+from lab.core.records import FAIL, PASS, SKIPPED
+from lab.trace.verify import judge
 from lab.trace.view import stored
 from tests.golden import stored_trace
 from tests.golden.stored_trace import changed, judged, trial, window_text
 
-MEASURED = [each.id for each in stored_trace.scenario().trials() if each.tcp != "absent"]
+MEASURED = [each.id for each in stored_trace.packetdrill().trials if each.tcp != "absent"]
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_what_was_measured_passes_again(name: str) -> None:
     record = judged(trial(name))
-    kept = next(one for one in stored_trace.records() if one.trial.id == name)
+    kept = next(one for one in stored_trace.run().records if one.trial.id == name)
     assert (record.verdict, record.verdict_reason) == (PASS, "")
     assert record.rule_checked == kept.rule_checked != 0 and record.rule_wrong == 0
     assert record.restart_windows == kept.restart_windows
@@ -37,7 +34,7 @@ def test_what_was_measured_passes_again(name: str) -> None:
 ])
 def test_the_window_after_two_idle_seconds(name: str, before: int, after: int,
                                            flight: int) -> None:
-    (restart,) = stored(trial(name), stored_trace.RUN).replayed().restarts
+    (restart,) = stored(trial(name), stored_trace.RUN).replayed.restarts
     assert (restart.before[0], restart.after[0], restart.flight) == (before, after, flight)
     assert restart.rule == restart.after
 
@@ -70,13 +67,6 @@ def test_a_trial_that_was_not_the_asked_one_fails(wrong: dict[str, Any], named: 
     assert record.ok and record.verdict == FAIL and named in record.verdict_reason
 
 
-def test_a_body_that_is_not_the_one_sent_fails() -> None:
-    asked = trial("idle-linux-iw10")
-    fetch = {"ok": True, "error": "", "size": asked.size_bytes, "sha256": "x", "connect_ms": 100.0}
-    record = judged(asked, fetches=[fetch])
-    assert record.verdict == FAIL and "digest" in record.verdict_reason
-
-
 @pytest.mark.parametrize(("observed", "said"), [
     ({"error": "no socket"}, "no socket"), ({"fetches": []}, "no transfer"),
     ({"responses": []}, "0 responses of 1"),
@@ -92,40 +82,6 @@ def test_a_missing_congestion_control_is_skipped_with_its_reason() -> None:
     assert record.verdict_reason == "this kernel has no such thing"
 
 
-def test_findings_of_the_stored_run() -> None:
-    (finding,) = findings.findings(stored_trace.scenario(), stored_trace.records(),
-                                   stored_trace.RUN)
-    assert [each.word for each in finding.statements] == ["reproduced", "reproduced",
-                                                          "not measured", "reproduced"]
-    overview, restarts = finding.tables
-    assert overview.rows[-1][-1] == "skipped" and "no congestion control nosuch" in overview.note
-    assert [row[4:6] for row in restarts.rows] == [
-        ("36 → 10", "10"), ("36 → 36", "36"), ("36 → 10", "10"), ("36 → 36", "36"),
-        ("19 → 1", "1")]
-
-
-def test_a_claim_that_does_not_hold_is_not_reproduced() -> None:
-    scenario = stored_trace.scenario()
-    turned = [replace(claim, relation="larger", published=None, second=Curve("idle", "off"))
-              if number == 0 else claim for number, claim in enumerate(scenario.claims)]
-    (finding,) = findings.findings(replace(scenario, claims=tuple(turned)),
-                                   stored_trace.records(), stored_trace.RUN)
-    assert finding.statements[0].word == "not reproduced"
-
-
-def test_curves_of_the_stored_run() -> None:
-    records = stored_trace.records()
-    (figure,) = curves.figures(stored_trace.scenario(), records,
-                               findings.Views(records, stored_trace.RUN))
-    assert isinstance(figure, curves.TraceFigure)
-    linux, *_, absent = figure.panels
-    assert len(linux.sent) == 47 and not linux.again and not linux.ssthresh
-    assert max(value for _, value in linux.window) == 36
-    assert linux.acked[-1][1] == max(number for _, number in linux.sent)
-    assert absent.absent.startswith("skipped: this kernel has no congestion control")
-    assert (figure.checked, figure.wrong) == (41, 0)
-
-
 @pytest.mark.parametrize(("states", "windows", "timeouts"), [
     ([0, 0, 3, 0], [10, 20, 5, 6], 0),
     ([0, 4, 4, 0], [10, 1, 2, 3], 1),
@@ -138,15 +94,13 @@ def test_every_timeout_is_counted(states: list[int], windows: list[int], timeout
     assert replace(view, samples=samples).timeouts() == timeouts
 
 
-def test_a_lost_file_is_one_line(tmp_path: Path) -> None:
-    run = shutil.copytree(stored_trace.RUN, tmp_path / "run")
-    (run / "files" / "idle-off-iw10-window.csv").unlink()
-    with pytest.raises(FirstFlightError, match="idle-off-iw10-window.csv: cannot be read") as error:
-        findings.findings(stored_trace.scenario(), stored_trace.records(), run)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize("text", ["", "time_ns,cwnd\n1,2\n"])
 def test_samples_of_another_kind_are_refused(text: str) -> None:
     record = judged(trial("idle-linux-iw10"), window=text)
     assert not record.ok and "columns" in record.error
+
+
+def test_a_worker_that_brought_no_samples_is_told() -> None:
+    asked = trial("idle-linux-iw10")
+    record = judge(asked, replace(stored_trace.seen(asked), files={}), exact=True)
+    assert not record.ok and record.error == "the worker brought back no window.csv"

@@ -1,4 +1,4 @@
-"""Traces in the guest: the rules of unused windows as its kernel has them, and the driver on them."""
+"""Traces in the guest: its kernel's rules of unused windows, and the driver on them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from pathlib import Path
 import pytest
 
 from engines.uml import UmlEngine
-from lab.records import PASS, SKIPPED
-from lab.trace.file import load
-from lab.trace.records import TraceRecord
-from lab.trace.scenario import TraceTrial
+from lab.core import scenario_file
+from lab.core.records import PASS, SKIPPED
+from lab.trace.record import TraceRecord
+from lab.trace.scenario import read
+from lab.trace.trial import TraceTrial
 from lab.trace.verify import judge
+from tests.golden import stored_trace
 from tests.live.conftest import Driver
-
-PROJECT = Path(__file__).resolve().parent.parent.parent
-PACKETDRILL = load("packetdrill", PROJECT / "tests" / "golden" / "trace")
 
 
 def measured(kernel: Path, folder: Path, trials: list[TraceTrial]) -> dict[str, TraceRecord]:
     by_id = {trial.id: trial for trial in trials}
     seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, folder)
-    return {each.trial_id: judge(by_id[each.trial_id], each.content, each.client_pcap,
-                                 each.server_pcap, each.files, exact=True) for each in seen}
+    return {each.trial_id: judge(by_id[each.trial_id], each, exact=True) for each in seen}
 
 
 @pytest.fixture(scope="module")
 def packetdrill(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceRecord]:
-    return measured(kernel, tmp_path_factory.mktemp("guest") / "run", PACKETDRILL.trials())
+    return measured(kernel, tmp_path_factory.mktemp("guest") / "run",
+                    list(stored_trace.packetdrill().trials))
 
 
 @pytest.mark.parametrize(("name", "largest", "restarts"), [
@@ -58,7 +57,7 @@ def test_a_congestion_control_that_the_kernel_lacks_is_skipped(
 
 
 def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(kernel: Path, tmp_path: Path) -> None:
-    trial = next(trial for trial in PACKETDRILL.trials() if trial.id == "idle-linux-iw10")
+    trial = stored_trace.trial("idle-linux-iw10")
     # 36 segments; RTO 100 ms + the least; idle for 2.1 s.
     trials = [replace(trial, trace=f"least{rto_min_ms}", rto_min_ms=rto_min_ms)
               for rto_min_ms in (700, 1000, 2500)]
@@ -70,7 +69,7 @@ def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(kernel: Path, tmp_pat
 
 
 def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Path) -> None:
-    trials = [trial for trial in load("handley1999_modem5").trials()
+    trials = [trial for trial in read(scenario_file.find("handley1999_modem5")).trials()
               if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = measured(kernel, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.trace.rules import LinuxRules, ReportRules, Rules, Setting, restart_rule, rules_for
+from lab.trace.rules import Rules, Setting
+from lab.trace.tcps import LinuxRules, ReportRules, restart_rule, rules_for
 from lab.trace.window import INFINITE
 
 MSS = 1000

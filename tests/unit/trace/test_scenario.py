@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lab.errors import UsageError
-from lab.scenario import Overrides, names
-from lab.study import TRACE, claim_of, kind_of, study_of
-from lab.trace.file import METRICS as READ_METRICS, load, overridden
-from lab.trace.findings import METRICS
-from lab.trace.scenario import TraceTrial, Write
-from lab.trace.view import due_times_s
-from server import Wanted, parse_path, parse_writes, write_times
+from lab import registry
+from lab.core import scenario_file
+from lab.core.errors import UsageError
+from lab.core.kinds import NOTHING, Overrides
+from lab.trace.scenario import TraceScenario, overridden, read
 
-TRACES = [name for name in names() if kind_of(name) == TRACE]
+TRACES = [name for name in scenario_file.names()
+          if scenario_file.find(name).raw.get("kind") == "trace"]
 
 HEAD = """# A claim in a sentence.
 kind = "trace"
@@ -51,34 +50,36 @@ curves = ["first/linux"]
 GOOD = HEAD + SCHEDULE + TRACE_TABLE + FIGURE
 
 
-def written(folder: Path, text: str) -> Path:
+def load(folder: Path, text: str) -> TraceScenario:
     (folder / "mine.toml").write_text(text)
-    return folder
+    return read(scenario_file.read(folder / "mine.toml"))
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_trace_scenario_loads_and_expands(name: str) -> None:
-    scenario, trials = load(name), load(name).trials()
-    assert trials and len({trial.id for trial in trials}) == len(trials)
-    assert claim_of(name).endswith(".") and "\n" not in claim_of(name)
-    assert scenario.figures and trials == load(name).trials()
-    assert study_of(name).whole and list(study_of(name).trials) == trials
-    # What a figure or claim names is measured.
+    study = registry.study_of(scenario_file.find(name))
+    scenario, ids = read(scenario_file.find(name)), [trial.id for trial in study.trials]
+    assert ids and len(set(ids)) == len(ids) and study.whole
+    assert list(study.trials) == scenario.trials()
+    assert study.head.claim.endswith(".") and "\n" not in study.head.claim
+    # What a figure names is measured.
+    assert scenario.figures
     for curve in [curve for figure in scenario.figures for curve in figure.curves]:
-        assert any(curve.is_of(trial) for trial in trials)
-
-
-def test_all_that_a_claim_may_compare_is_measured() -> None:
-    assert tuple(METRICS) == READ_METRICS
+        assert any(curve.is_of(trial) for trial in study.trials)
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
-    (trial,) = load("mine", written(tmp_path, GOOD)).trials()
+    (trial,) = load(tmp_path, GOOD).trials()
     assert trial.id == "first-linux-iw10" and trial.uplink_kbps == 1000
     assert trial.paths == "/14980?at=0:14480;1000:500" and trial.schedule_s == 1.0
     job = trial.job()
     assert job["paths"] == ["/14980?at=0:14480;1000:500&trace_ms=1"]
     assert job["sysctls"] == {"net.ipv4.tcp_slow_start_after_idle": "1"}
+
+
+def test_a_write_in_segments_is_as_long_as_its_trace_has_them(tmp_path: Path) -> None:
+    (trial,) = load(tmp_path, GOOD.replace("sample_ms = 1", "sample_ms = 1\nmss = 512")).trials()
+    assert trial.paths == "/5620?at=0:5120;1000:500"
 
 
 WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
@@ -110,8 +111,8 @@ WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
     (WRITES, "requests = [{ bytes = 5, think_s = -1 }]", "out of range"),
     ('schedule = "one"', 'schedule = "won"', "did you mean 'one'?"),
     ('tcp = ["linux"]', 'tcp = ["lynux"]', "did you mean 'linux'?"),
-    ('tcp = ["linux"]', "tcp = []", "has no name"),
-    ("initcwnd = 10", "initcwnd = [3, 3]", "one twice"),
+    ('tcp = ["linux"]', "tcp = []", "has to be a list of strings"),
+    ("initcwnd = 10", "initcwnd = [3, 3]", "has a value twice"),
     ("sample_ms = 1", "sample_ms = 0", "out of range"),
     ("sample_ms = 1", "sample_ms = 1\nmss = 5000", "a segment of 5000 bytes is out of range"),
     ("sample_ms = 1", "sample_ms = 1\noutage_ms = [5, 5]", "the first before the second"),
@@ -130,7 +131,7 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path: Path, old: str, new: str
                                               said: str) -> None:
     assert old in GOOD
     with pytest.raises(UsageError) as error:
-        load("mine", written(tmp_path, GOOD.replace(old, new)))
+        load(tmp_path, GOOD.replace(old, new))
     message = str(error.value)
     assert message.startswith("scenarios/mine.toml: ") and said in message
     assert "\n" not in message
@@ -146,61 +147,35 @@ def test_a_bad_claim_is_refused(tmp_path: Path, claim: str, said: str) -> None:
     table = (f'[[claim]]\nfigure = "fig"\nsays = "so"\nmetric = "window"\nfirst = "first/linux"\n'
              f"{claim}\n")
     with pytest.raises(UsageError, match=said):
-        load("mine", written(tmp_path, GOOD + table))
+        load(tmp_path, GOOD + table)
 
 
 def test_a_claim_about_what_is_not_measured_is_refused(tmp_path: Path) -> None:
     table = ('[[claim]]\nfigure = "fig"\nsays = "so"\nmetric = "windows"\nfirst = "first/linux"\n'
              'relation = "is"\npublished = 1\n')
     with pytest.raises(UsageError, match="did you mean 'window'"):
-        load("mine", written(tmp_path, GOOD + table))
+        load(tmp_path, GOOD + table)
 
 
 def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
-    scenario = load("mine", written(tmp_path, GOOD))
-    other = overridden(scenario, Overrides(rtt_ms=[50.0], initcwnd=[3, 4]))
+    scenario = load(tmp_path, GOOD)
+    other = overridden(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
     assert [(trial.rtt_ms, trial.initcwnd) for trial in other.trials()] == [(50.0, 3), (50.0, 4)]
-    assert overridden(scenario, Overrides()) == scenario
-    for wrong in (Overrides(client="curl"), Overrides(repeat=2), Overrides(rtt_ms=[1.0, 2.0]),
-                  Overrides(initcwnd=[0]), Overrides(bandwidth_kbps=[0.5]), Overrides(load=[0.5])):
-        with pytest.raises(UsageError):
-            overridden(scenario, wrong)
+    wider = overridden(scenario, Overrides({"bandwidth_kbps": [2000]}))
+    assert [trial.uplink_kbps for trial in wider.trials()] == [2000]
+    assert overridden(scenario, NOTHING) == scenario
 
 
-# The schedule as the server reads it -----------------------------------------------
-
-@pytest.mark.parametrize("write", [
-    Write(0.0, 5), Write(2.4, 5792, 3.5, 0.02), Write(0.045, 1, 2.2, 0.01),
-    Write(0.0, 36, 10.0, 0.2), Write(1.0, 7, 1.0005, 0.0005), Write(0.0, 1, 0.3, 0.1)])
-def test_both_sides_read_a_schedule_alike(write: Write) -> None:
-    read = parse_writes(write.text)
-    assert len(read) == write.count
-    assert sum(size for _, size in read) == write.count * write.size_bytes
-    assert [due_ms / 1000 for due_ms, _ in read] == pytest.approx(due_times_s(write.text))
-    assert read[-1][0] / 1000 == pytest.approx(write.last_s)
-
-
-@pytest.mark.parametrize("text", ["5", "5:", "a:1", "5:-1", "5:0", "2:1;1:1", "5..4/1:1",
-                                  "0..1/0:1", "nan:1", "0..inf/1:1", "-1:5", "0..1e9/1:5"])
-def test_the_server_refuses_a_bad_schedule(text: str) -> None:
-    assert parse_path(f"/100?at={text}") is None
-
-
-def test_what_a_schedule_lets_out_when() -> None:
-    def times(path: str) -> list[tuple[float, int]]:
-        wanted = parse_path(path)
-        assert isinstance(wanted, Wanted)
-        return list(write_times(wanted, 50, 50 + wanted.body_bytes))
-    assert times("/100") == [(0.0, 150)]
-    assert times("/100?burst=30&gap_ms=7") == [(0.0, 80), (7.0, 150)]
-    assert times("/100?burst=300&gap_ms=7") == [(0.0, 150)]
-    assert times("/100?at=0:30;5:70") == [(0.0, 80), (5.0, 150)]
-    assert times("/100?at=3:30;5:30") == [(0.0, 50), (3.0, 80), (5.0, 150)]  # the rest at the end
-    assert times("/100?at=0:300") == [(0.0, 150)]
-
-
-def test_a_trial_knows_when_its_schedule_ends() -> None:
-    trials = {trial.id: trial for trial in load("handley1999_idle").trials()}
-    trial: TraceTrial = trials["periods-cwv-iw1"]
-    assert trial.schedule_s == 5.8 and trial.deadline_s > 120
-    assert due_times_s(trial.paths.partition("at=")[2])[-1] == 5.8
+@pytest.mark.parametrize(("asked", "said"), [
+    ({"client": "curl", "lists": {}}, "--client does not go with"),
+    ({"repeat": 2, "lists": {}}, "--repeat does not go with"),
+    ({"lists": {"load": [0.5]}}, "--load does not go with"),
+    ({"lists": {"response_bytes": [5]}}, "--size does not go with"),
+    ({"lists": {"rtt_ms": [1.0, 2.0]}}, "--rtt: a scenario of kind \"trace\" takes one value"),
+    ({"lists": {"bandwidth_kbps": [0.5]}}, "--bw: a bandwidth of 0.5 kbit/s is out of range"),
+    ({"lists": {"initcwnd": [0]}}, "--iw: an initial window of 0 segments is out of range")])
+def test_another_flag_is_refused_by_its_name(tmp_path: Path, asked: dict[str, Any],
+                                             said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        overridden(load(tmp_path, GOOD), Overrides(**asked))
+    assert "\n" not in str(error.value)

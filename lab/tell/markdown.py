@@ -1,0 +1,148 @@
+"""docs/RESULTS.md: every published bar and statement beside ours, with one word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lab.core import claims
+from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.core.findings import Column, Finding, Report, Statement, Table
+from lab.tell.cells import clean, counted, shortened, written
+
+HEAD = f"""\
+# Results: measured beside published
+
+Written by `/usr/bin/python3 results.py` from the newest whole run of every scenario; no number
+here was typed. How it is measured: [METHOD.md](METHOD.md).
+
+Every bar has one word, by a test on two numbers, the improvement in milliseconds and in percent:
+
+- **{REPRODUCED}**: within {claims.WITHIN_PERCENT:g} % of the published milliseconds and within \
+{claims.WITHIN_POINTS:g} points of the published
+  percentage, or the published value lies inside our 95 % interval. A published value that was
+  rounded or read from a figure is allowed its own error where that is more.
+- **{DIRECTION_ONLY}**: not so, but both have the published sign.
+- **{NOT_REPRODUCED}**: neither.
+
+"% of the baseline" is the paper's definition: (baseline − experiment) / baseline. Some
+reproductions print baseline / experiment − 1, which is larger (25 % there are 20 % in the paper);
+their tables show both, and compare in theirs. Intervals are 95 % bootstrap intervals; "exact" means
+that nothing varies: without loss, in virtual time, a repeated fetch gives the same packets.
+n counts fetches.
+
+Scenarios under load and traces have statements in place of bars: what the source says, what was
+found, and the same three words. Under load a statement on two windows is {REPRODUCED} where
+the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
+speaks of, and {DIRECTION_ONLY} where only the mean over the cells does; ± is half of that interval.
+"""
+
+NOTHING = "nothing published to compare with"
+
+
+def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
+    """The whole document. unmeasured: scenarios of which there is no whole run."""
+    rows = ["| scenario | measured | bars and statements |", "|---|---|---|"]
+    rows += [f"| [{report.name}](#{report.name}) | {_when(report)} |"
+             f" {escaped('; '.join(counted(report.findings))) or NOTHING} |"
+             for report in reports]
+    rows += [f"| {name} | not measured: {code(f'./run.sh --scenario {name}')} | |"
+             for name in unmeasured]
+    return "\n".join([HEAD, *rows, "", "\n".join(map(chapter, reports))])
+
+
+def chapter(report: Report) -> str:
+    """One run, as a section of the second level; it ends in a newline."""
+    verified = ("; ".join(line.strip() for line in report.summary)
+                or f"{report.verified} of {report.count} trials verified")
+    counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
+    parts = [f"## {escaped(report.name)}",
+             f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
+             f"{_run(report)}; {escaped(verified)}.", *counts]
+    for finding in report.findings:
+        parts += _finding(report.name, finding)
+    return "\n\n".join(parts) + "\n"
+
+
+def _when(report: Report) -> str:
+    facts = report.facts
+    return escaped(", ".join(part for part in (
+        str(facts.get("finished_at", ""))[:10], f"Linux {report.kernel}" if report.kernel else "",
+        f"engine {facts.get('engine')}") if part))
+
+
+def _run(report: Report) -> str:
+    """Which run it is from, in words."""
+    facts, project = report.facts, _mapping(report.facts.get("project"))
+    parts = [f"finished {facts.get('finished_at', 'at an unknown time')}",
+             f"engine {facts.get('engine')}", f"kernel {report.kernel or 'unknown'}"]
+    if project.get("commit"):
+        parts.append(f"commit {str(project['commit'])[:12]}"
+                     + (" with changes" if project.get("changed") else ""))
+    if facts.get("wall_s") is not None:
+        parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
+    return f"Run {code(report.path)}, {escaped(', '.join(parts))}"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _finding(scenario: str, finding: Finding) -> list[str]:
+    """The paragraphs of a section of the third level."""
+    parts = [f"### {escaped(finding.name)}: {escaped(finding.title)}"]
+    if finding.missing:
+        parts.append(f"Not to be had: {escaped(finding.missing)}.")
+    bars = claims.summary(finding.bars)
+    about = [f"{bars}."] if bars else []
+    if finding.chart is not None:
+        files = [code(f"figures/{scenario}_{name}.png") for name in
+                 (finding.name, *(f"{finding.name}_{also}" for also in finding.also))]
+        about.append(f"Drawn in {', '.join(files)}.")
+    parts += [" ".join(about)] if about else []
+    for table in finding.tables:
+        parts += _table(table, finding.title)
+    if finding.statements:
+        parts.append("\n".join(map(_statement, finding.statements)))
+    if finding.published:
+        parts.append(f"Published: {escaped(finding.published)}.")
+    return parts
+
+
+def _statement(statement: Statement) -> str:
+    if not statement.word:
+        return f"- {escaped(statement.says)} {escaped(statement.found)}"
+    return (f"- “{escaped(statement.says)}” Here: {escaped(statement.found)}"
+            f" **{escaped(statement.word)}**")
+
+
+def _table(table: Table, known: str) -> list[str]:
+    """A table, between its title, unless that is `known`, and its notes."""
+    title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
+    rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
+    lines = [_row(map(_head, table.columns)), f"|{rule}|",
+             *(_row(written(cell, column) for cell, column in zip(row, table.columns))
+               for row in table.rows)]
+    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes]
+    return [*title, "\n".join(lines), *map(escaped, notes)]
+
+
+def _head(column: Column) -> str:
+    """Such as "published: saved, ms"."""
+    name = ", ".join(part for part in (column.name, column.unit) if part)
+    return ": ".join(part for part in (column.group, name) if part)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escaped, cells))} |"
+
+
+def escaped(text: str) -> str:
+    """Text of others that stays text: no HTML, no formula, no link, no end of a cell."""
+    return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", clean(text))
+
+
+def code(text: str) -> str:
+    """A path as it stands, in letters of one width."""
+    return f"`{clean(text).replace('`', ' ')}`"

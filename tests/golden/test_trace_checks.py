@@ -1,0 +1,175 @@
+"""Every check of the table of traces is seen to fail, by a stored trial that was tampered with."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from lab.core import checks
+from lab.core.records import FAIL
+from lab.trace.record import TraceRecord
+from lab.trace.verify import CHECKS, judge
+from tests.golden import stored_trace
+from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
+
+NAME = "idle-linux-iw10"
+RECORD = struct.Struct("<IIII")  # of a capture: seconds, nanoseconds, bytes kept, bytes on the wire
+HEADERS_BYTES = 66  # of a segment without data, before its body
+
+
+# Captures ----------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Capture:
+    """A pcap file as its header and its records."""
+
+    header: bytes
+    packets: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, pcap: bytes) -> Capture:
+        packets, place = [], 24
+        while place < len(pcap):
+            size = RECORD.size + RECORD.unpack_from(pcap, place)[2]
+            packets.append(pcap[place:place + size])
+            place += size
+        return cls(pcap[:24], tuple(packets))
+
+    def place(self, number: int, data: bool = True) -> int:
+        """Of the packet of this number to the client, of those with data or of all."""
+        found = [place for place, packet in enumerate(self.packets)
+                 if packet[16 + 34:16 + 36] == b"\x00\x50"
+                 and (not data or RECORD.unpack_from(packet)[3] > HEADERS_BYTES)]
+        return found[number]
+
+    def with_packets(self, place: int, *instead: bytes) -> bytes:
+        """The file with other packets in place of one."""
+        return b"".join([self.header, *self.packets[:place], *instead,
+                         *self.packets[place + 1:]])
+
+
+def dropped(pcap: bytes, number: int) -> bytes:
+    """A segment of data was not seen here."""
+    capture = Capture.of(pcap)
+    return capture.with_packets(capture.place(number))
+
+
+def sent_twice(pcap: bytes, number: int) -> bytes:
+    """A segment of data, and right after it the same again in another IPv4 packet."""
+    capture = Capture.of(pcap)
+    packet = capture.packets[capture.place(number)]
+    time_s, time_ns, *sizes = RECORD.unpack_from(packet)
+    again = bytearray(RECORD.pack(time_s, time_ns + 1, *sizes) + packet[RECORD.size:])
+    again[16 + 18] ^= 0x80  # of its identification
+    return capture.with_packets(capture.place(number), packet, bytes(again))
+
+
+def later(packet: bytes) -> bytes:
+    """It was seen a tenth of a millisecond later."""
+    time_s, time_ns, *sizes = RECORD.unpack_from(packet)
+    return RECORD.pack(time_s, time_ns + 100_000, *sizes) + packet[RECORD.size:]
+
+
+def late_syn_ack(pcap: bytes) -> bytes:
+    capture = Capture.of(pcap)
+    place = capture.place(0, data=False)
+    return capture.with_packets(place, later(capture.packets[place]))
+
+
+def late_write(pcap: bytes) -> bytes:
+    """All from the first segment after the idle time on."""
+    capture = Capture.of(pcap)
+    place = capture.place(26)
+    return b"".join([capture.header, *capture.packets[:place],
+                     *map(later, capture.packets[place:])])
+
+
+# Tampering ---------------------------------------------------------------------------
+
+def reported(side: str, **changes: Any) -> Observed:
+    """What the client said of the fetch, or the server of the response, is something else."""
+    observed = seen(trial(NAME))
+    (said,) = observed.content[side]
+    return replace(observed, content={**observed.content, side: [{**said, **changes}]})
+
+
+def sampled(row: int | None, column: str, by: int) -> Observed:
+    return seen(trial(NAME), window=changed(window_text(NAME), row, column, by))
+
+
+def captured(client: Callable[[bytes], bytes] = bytes,
+             server: Callable[[bytes], bytes] = bytes) -> Observed:
+    observed = seen(trial(NAME))
+    return replace(observed, client_pcap=client(observed.client_pcap),
+                   server_pcap=server(observed.server_pcap))
+
+
+def lost() -> Observed:
+    """A segment of data left the server and did not arrive."""
+    return captured(client=lambda pcap: dropped(pcap, 30))
+
+
+# By the name of the check: what was asked beyond the stored trial's, what was seen then that
+# passes, and what does not.
+Tampered = tuple[dict[str, Any], Callable[[], Observed], Callable[[], Observed]]
+TAMPERED: dict[str, Tampered] = {
+    "size": ({}, captured, lambda: reported("fetches", size=66_499)),
+    "digest": ({}, captured, lambda: reported("fetches", sha256="other")),
+    "initial window": ({}, captured, lambda: reported("responses", initial_window=9)),
+    "segment size": ({}, captured, lambda: sampled(None, "mss", -4)),
+    "RTT": ({}, captured, lambda: captured(client=late_syn_ack)),
+    "receive window": ({"receive_window": 57}, captured,
+                       lambda: sampled(None, "send_window_bytes", -2 * 1448)),
+    "lost packets": ({}, captured, lost),
+    "retransmissions": ({}, captured, lambda: captured(
+        client=lambda pcap: sent_twice(pcap, 30), server=lambda pcap: sent_twice(pcap, 30))),
+    "outage": ({"outage_to_ms": 80.0}, lost, captured),
+    "schedule": ({}, captured, lambda: captured(client=late_write, server=late_write)),
+    "window": ({}, captured, lambda: sampled(2, "ssthresh", -1)),
+    "restart": ({}, captured, lambda: sampled(5, "cwnd", 1)),
+}
+
+
+def failed(record: TraceRecord) -> list[str]:
+    return checks.failed_checks(CHECKS, record)
+
+
+def test_no_check_is_left_out() -> None:
+    assert [check.name for check in CHECKS] == list(TAMPERED) and len(CHECKS) == 12
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_what_was_tampered_with_fails_its_check(name: str) -> None:
+    asked, good, bad = TAMPERED[name]
+    asked_trial = replace(trial(NAME), **asked)
+    assert name not in failed(judge(asked_trial, good(), exact=True))
+    record = judge(asked_trial, bad(), exact=True)
+    assert record.ok and record.verdict == FAIL and name in failed(record)
+
+
+def test_a_failed_restart_says_when_and_stands_in_its_line_of_the_table() -> None:
+    record = judge(trial(NAME), TAMPERED["restart"][2](), exact=True)
+    assert "restart at 2.200 s: seen (11, 2147483647), 10 segments sent" in record.verdict_reason
+    table = checks.table(CHECKS, [*stored_trace.run().records, record])
+    restart = dict(zip(table.column("check"), table.rows))["restart"]
+    assert restart[2:] == (5, 1, 4)
+
+
+def test_every_trial_stands_once_in_every_line_of_the_table() -> None:
+    records = stored_trace.run().records
+    table = checks.table(CHECKS, records)
+    for name, _, passed, wrong, not_judged in table.rows:
+        assert isinstance(passed, int) and isinstance(not_judged, int), name
+        assert (passed + not_judged, wrong) == (len(records), 0)
+
+
+def test_in_real_time_the_rules_judge_nothing() -> None:
+    for name in ("window", "restart"):
+        record = judge(trial(NAME), TAMPERED[name][2](), exact=False)
+        assert record.rule_wrong and not set(failed(record)) & {"window", "restart"}
+        assert not any(check.judged(record) for check in CHECKS
+                       if check.name in ("window", "restart"))

@@ -1,0 +1,205 @@
+"""report.py and results.py: a stored run is loaded and rendered; what is wrong is one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import report as report_command
+import results as results_command
+from lab import registry
+from lab.core import errors, runs
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Report
+from lab.core.records import PASS, Record, RecordFile
+from tests.unit.tell.reports import report
+
+PIXEL = b"\x89PNG not looked into"
+
+
+@dataclass(frozen=True)
+class Trial:
+    id: str
+    scenario: str = "zhao2019"
+
+
+@dataclass(frozen=True)
+class Measured(Record):
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class FakeStudy:
+    """A kind whose report is made by hand."""
+
+    head: Any
+    record = Measured
+
+    def report(self, run: Any) -> Report:
+        if run.facts.get("broken"):
+            raise FirstFlightError(f"{run.folder}: a file is missing")
+        return report(facts=run.facts, count=len(run.records),
+                      path=f"zhao2019/{run.folder.resolve().name}")
+
+
+@pytest.fixture(autouse=True)
+def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.KINDS, "fetches",
+                        lambda: lambda file, overrides, seed: FakeStudy(file.head()))
+
+
+def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
+    """A run as it is stored: two trials."""
+    folder.mkdir(parents=True)
+    (folder / runs.RUN_JSON).write_text(json.dumps(
+        {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", **facts}))
+    file = RecordFile(folder / runs.TRIALS_CSV, Measured)
+    for name in ("one", "two"):
+        file.append(Measured(Trial(name, scenario), True, verdict=PASS))
+    file.close()
+    return folder
+
+
+# report.py ---------------------------------------------------------------------------
+
+def test_the_page_is_written_beside_the_records(tmp_path: Path,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save(tmp_path / "zhao2019" / "20260101-uml")
+    (folder.parent / "latest").symlink_to(folder.name)
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    (figures / "zhao2019_fig5_rtt.png").write_bytes(PIXEL)
+    (figures / "zhao2019_fig5_rtt.svg").write_text("not a picture of the page")
+    asked = ["--results", str(tmp_path), "--figures", str(figures)]
+    assert report_command.main([*asked, "--scenario", "zhao2019"]) == errors.OK
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"{folder.parent}/latest/report.html\n", "")
+    first = (folder / "report.html").read_text()
+    assert first.count("<img ") == 1
+    assert report_command.main(asked) == errors.OK  # whatever has results
+    assert report_command.main(["--run", str(folder), "--figures", str(figures)]) == errors.OK
+    assert (folder / "report.html").read_text() == first
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json",
+                                                              "trials.csv"]
+
+
+def test_without_a_folder_of_figures_the_runs_own_are_drawn(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save(tmp_path / "run")
+
+    def fails(told: Report) -> dict[str, bytes]:
+        raise FirstFlightError(f"{told.name}: no ink")
+
+    for pngs, images, said in ((lambda told: {told.findings[0].name: PIXEL}, 1, ""),
+                               (fails, 0, f"report.py: {folder}: nothing is drawn: zhao2019: no"
+                                " ink\n")):
+        monkeypatch.setitem(sys.modules, "drawing.figures", SimpleNamespace(pngs=pngs))
+        assert report_command.main(["--run", str(folder)]) == errors.OK
+        assert (folder / "report.html").read_text().count("<img ") == images
+        assert capsys.readouterr().err == said
+
+
+def test_figures_of_a_scenario_with_a_longer_name_are_not_its_own(tmp_path: Path) -> None:
+    for name in ("marrama2012_loss_loss", "marrama2012_fig2", "marrama2012_fig5_rtt", "other_fig2"):
+        (tmp_path / f"{name}.png").write_bytes(PIXEL)
+    assert sorted(report_command.stored("marrama2012", tmp_path)) == ["fig2", "fig5_rtt"]
+    assert sorted(report_command.stored("marrama2012_loss", tmp_path)) == ["loss"]
+
+
+def damages(folder: Path) -> dict[str, Callable[[], object]]:
+    facts, rows = folder / runs.RUN_JSON, folder / runs.TRIALS_CSV
+    return {
+        "no run.json": facts.unlink,
+        "torn run.json": lambda: facts.write_text(facts.read_text()[:-5]),
+        "list in run.json": lambda: facts.write_text("[]"),
+        "no scenario": lambda: facts.write_text("{}"),
+        "unknown scenario": lambda: facts.write_text('{"scenario": "../zhao2019"}'),
+        "no trials": rows.unlink,
+        "only a header": lambda: rows.write_text(rows.read_text().split("\n")[0] + "\n"),
+        "other columns": lambda: rows.write_text("a,b\n1,2\n"),
+        "damaged row": lambda: rows.write_text(rows.read_text().replace("true", "maybe", 1)),
+        "missing file": lambda: facts.write_text('{"scenario": "zhao2019", "broken": true}'),
+        "folder in the way": (folder / "report.html").mkdir}
+
+
+@pytest.mark.parametrize("damage, status, said", [
+    ("no run", errors.FAILED, "there is no such run"),
+    ("no run.json", errors.FAILED, "run.json: cannot be read"),
+    ("torn run.json", errors.FAILED, "run.json: is damaged"),
+    ("list in run.json", errors.FAILED, "is not the description of a run"),
+    ("no scenario", errors.FAILED, "names no scenario"),
+    ("unknown scenario", errors.USAGE, "unknown scenario"),
+    ("no trials", errors.FAILED, "trials.csv: cannot be read"),
+    ("only a header", errors.FAILED, "holds no trial yet"),
+    ("other columns", errors.FAILED, "has no column"),
+    ("damaged row", errors.FAILED, "line 2"),
+    ("foreign trials", errors.FAILED, "but run.json says"),
+    ("missing file", errors.FAILED, "a file is missing"),
+    ("folder in the way", errors.FAILED, "cannot be written"),
+])
+def test_bad_results_are_one_line_and_a_status(
+        tmp_path: Path, damage: str, status: int, said: str,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    if damage != "no run":
+        save(folder, "other" if damage == "foreign trials" else "zhao2019")
+    damages(folder).get(damage, lambda: None)()
+    assert report_command.main(["--run", str(folder), "--figures", str(tmp_path)]) == status
+    line, = capsys.readouterr().err.splitlines()
+    assert line.startswith("report.py: ") and said in line
+
+
+def test_nothing_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report_command.main(["--results", str(tmp_path)]) == errors.FAILED
+    assert report_command.main(["--scenario", "zhao2091"]) == errors.USAGE
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and "no results" in lines[0] and "did you mean" in lines[1]
+    with pytest.raises(SystemExit) as ended:
+        report_command.main(["--run", "a", "--scenario", "zhao2019"])
+    assert ended.value.code == errors.USAGE
+
+
+# results.py --------------------------------------------------------------------------
+
+def test_the_newest_whole_run_that_can_be_read_is_told(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "zhao2019"
+    for stamp, facts in (("20260101-uml", {}), ("20260102-uml", {}),
+                         ("20260103-uml", {"broken": True}), ("20260104-uml", {"partial": True}),
+                         ("20260105-uml", {"state": runs.RUNNING})):
+        save(home / stamp, **facts)
+    output = tmp_path / "deep" / "RESULTS.md"
+    assert results_command.main(["--results", str(tmp_path), "--output", str(output)]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{output}\n" and [path.name for path in output.parent.iterdir()] == [
+        "RESULTS.md"]
+    document = output.read_text()
+    assert "Run `zhao2019/20260102-uml`" in document and document.count("\n## ") == 1
+    assert "| marrama2012 | not measured: `./run.sh --scenario marrama2012` | |" in document
+    lines = said.err.splitlines()
+    assert all(line.startswith("results.py: ") for line in lines)
+    assert [line for line in lines if "zhao2019:" not in line and "20260103-uml" in line] == [
+        f"results.py: passed over: {home}/20260103-uml: a file is missing"]
+    assert any("there is no whole run; measure it with ./run.sh --scenario marrama2012" in line
+               for line in lines)
+
+
+def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save(tmp_path / "20260101-uml", state=runs.RUNNING)
+    assert results_command.main(["--run", str(folder)]) == errors.OK
+    chapter = capsys.readouterr().out
+    assert chapter.startswith("## zhao2019\n") and chapter.endswith("--iw 42.\n")
+    output = tmp_path / "one.md"
+    assert results_command.main(["--run", str(folder), "--output", str(output)]) == errors.OK
+    assert output.read_text() == chapter
+    assert results_command.main(["--run", str(tmp_path)]) == errors.FAILED
+    assert "run.json: cannot be read" in capsys.readouterr().err
