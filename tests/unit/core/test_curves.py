@@ -1,0 +1,61 @@
+"""Published curves: quantiles, tails, and what is no distribution function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+
+from lab.core.curves import Curve, network_curve, size_curve
+from lab.core.errors import UsageError
+from lab.core.published import PAPER
+
+
+def test_web_search_sizes_have_the_published_quantiles_and_mean() -> None:
+    curve = size_curve("web_search")
+    assert curve.quantile(numpy.array([0.1, 0.5, 0.9])) == pytest.approx([2600, 8830, 17000],
+                                                                         rel=0.03)
+    even = (numpy.arange(20_000) + 0.5) / 20_000
+    assert curve.quantile(even).mean() == pytest.approx(10_500, rel=0.03)
+    assert curve.at(curve.quantile(even)) == pytest.approx(numpy.maximum(even, curve.cdf[0]))
+
+
+def test_an_unknown_series_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'web_search'"):
+        size_curve("websearch")
+    with pytest.raises(UsageError, match="has no series 'rtt_ms Avg'"):
+        network_curve("rtt_ms", "Avg")
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), 95])
+def test_an_unknown_percentile_is_an_error(share: float) -> None:
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        size_curve().quantile(share)
+
+
+@pytest.mark.parametrize("values, cdf, message", [
+    ((), (), "two points"), ((1.0, 3.0, 2.0), (0.1, 0.2, 0.3), "value 2 follows 3"),
+    ((1.0, 2.0), (0.5, 0.4), "cdf 0.4 follows 0.5"), ((1.0, 2.0), (0.5, 1.4), "within 0 to 1"),
+    ((0.0, 2.0), (0.5, 0.9), "positive"), ((1.0, float("nan")), (0.5, 0.9), "not sorted")])
+def test_a_bad_curve_says_what_is_wrong(values: tuple[float, ...], cdf: tuple[float, ...],
+                                        message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Curve("somewhere", values, cdf)
+
+
+def test_a_bad_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="paper_figure1_cdf.csv: cannot be read"):
+        size_curve(folder=tmp_path)
+    text = (PAPER / "paper_figure1_cdf.csv").read_text(encoding="utf-8")
+    (tmp_path / "paper_figure1_cdf.csv").write_text(text.replace("0.0198", "many", 1))
+    with pytest.raises(UsageError, match="paper_figure1_cdf.csv.*many"):
+        size_curve(folder=tmp_path)
+
+
+def test_a_tail_is_continued_only_where_percentile_98_is_known() -> None:
+    assert size_curve("top100_sites").cdf[-1] < 0.95
+    beyond_50_segments = 1 - float(size_curve().at(numpy.array(50 * 1430.0)))
+    assert beyond_50_segments == pytest.approx(0.0011, abs=0.0006)  # Figure 7: 0.11 %
+    beyond_3_s = 1 - float(network_curve("rtt_ms", "AvgDC").at(numpy.array(3000.0)))
+    assert beyond_3_s == pytest.approx(0.0008, abs=0.0006)  # Figure 5: 0.08 %

@@ -1,0 +1,64 @@
+"""A small scenario of kind fetches, to read with changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab.core import scenario_file
+from lab.fetches import reading
+from lab.fetches.scenario import Scenario
+
+SMALL = """\
+# A claim.
+title = "t"
+source = "s"
+[defaults]
+response_bytes = [9000]
+initcwnd = [3, 10]
+initrwnd = 27
+congestion_control = "cubic"
+client = "curl"
+repeat = 1
+queue_packets = 1000
+loss_percent = 0
+uplink = "same"
+[[sweep]]
+name = "grid"
+rtt_ms = [20, 50]
+bandwidth_kbps = [56, 256]
+[[axis]]
+by = "rtt_ms"
+values = [20, 50]
+shares_percent = [40, 60]
+[[axis]]
+by = "bandwidth_kbps"
+values = [56, 256]
+shares_percent = [25, 75]
+[[figure]]
+name = "by_rtt"
+title = "By RTT"
+kind = "improvement"
+sweep = "grid"
+by = "rtt_ms"
+weights = "bandwidth_kbps"
+baseline_initcwnd = 3
+experiment_initcwnd = 10
+metric = "total_ms"
+"""
+WITHOUT_FIGURES = (SMALL[SMALL.index("[[figure]]"):], "")
+
+
+def small(folder: Path, *changes: tuple[str, str]) -> Scenario:
+    """SMALL with replacements, read from folder/small.toml."""
+    text = SMALL
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = folder / "small.toml"
+    path.write_text(text, encoding="utf-8")
+    return reading.read(scenario_file.read(path))
+
+
+def scenario_of(name: str) -> Scenario:
+    """A scenario of the project."""
+    return reading.read(scenario_file.find(name))
