@@ -53,7 +53,8 @@ def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
 def _column(each: Field[Any]) -> Asked:
     named = quantity(each.name)
     return (Column(named.head or named.label or named.name, named.unit, "asked",
-                   is_text=str(each.type) == "str", is_filter=each.name not in ("repeat", "sample")),
+                   is_text=str(each.type) == "str",
+                   is_filter=each.name not in ("repeat", "sample")),
             lambda trial: shown(_value(each, trial)))
 
 

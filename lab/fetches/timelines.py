@@ -34,7 +34,7 @@ class Kept:
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """One capture kept in `folder`, and beside it the same cell with another window if there is one."""
+    """One capture kept in `folder`, and the same cell with another window if there is one."""
     chosen = _chosen(records, _capture_pairs(folder))
     if not chosen:
         return ()

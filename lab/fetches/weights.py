@@ -1,4 +1,4 @@
-"""Which records belong to a sweep, and which of its cells stand behind a bucket, with what weight."""
+"""Which records belong to a sweep, and which of its cells a bucket is made of, by weight."""
 
 from __future__ import annotations
 
