@@ -45,9 +45,9 @@ def interval(ends: Ends | None) -> Interval | None:
 def _improvement_columns(panel: Panel) -> list[Filled]:
     figure, unit = panel.figure, panel.metric.unit
     return [*_first_columns(panel),
-            (Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=2),
+            (Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
              lambda row: row.bucket.base),
-            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=2),
+            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
              lambda row: row.bucket.experiment)]
 
 
@@ -73,21 +73,21 @@ def _first_columns(panel: Panel) -> list[Filled]:
     """What the bars are of, and how many fetches are behind them."""
     left_out = panel.excluded.total
     return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
-            (Column("share", "%", digits=2, rank=3), lambda row: row.bucket.share_percent),
+            (Column("share", "%", digits=2, rank=2), lambda row: row.bucket.share_percent),
             (Column("n"), lambda row: row.bucket.n),
             (Column("left out"), lambda row: row.bucket.excluded.total if left_out else "")]
 
 
 def _improved_columns(panel: Panel) -> list[Filled]:
-    unit, group = panel.metric.unit, "improvement"
+    unit, group = panel.metric.unit, "improved"
     printed = panel.figure.percent_of == OF_EXPERIMENT
     medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
         abs(bucket.median_absolute - bucket.absolute) > MEDIANS_DIFFER
         for bucket in panel.buckets)
-    return [(Column("improved", unit, group), lambda row: row.bucket.absolute),
+    return [(Column("by", unit, group), lambda row: row.bucket.absolute),
             (Column("95 % interval", unit, group),
              lambda row: "exact" if row.exact else interval(row.bucket.absolute_interval)),
-            (Column("improved", "%", group), lambda row: row.bucket.percent),
+            (Column("by", "%", group), lambda row: row.bucket.percent),
             (Column("95 % interval", "%", group, rank=0),
              lambda row: "exact" if row.exact else interval(row.percent_interval)),
             (Column("as printed", "%", group), lambda row: row.percent if printed else ""),
@@ -111,8 +111,8 @@ def _recovery_columns(judged: Judged) -> list[Filled]:
 
 def _published_columns(panel: Panel) -> list[Filled]:
     unit, off = panel.metric.unit, "ours less published"
-    return [(Column("improved", unit, "published"), lambda row: row.bucket.published.absolute),
-            (Column("improved", "%", "published"), lambda row: row.published_percent),
+    return [(Column("by", unit, "published"), lambda row: row.bucket.published.absolute),
+            (Column("by", "%", "published"), lambda row: row.published_percent),
             (Column("off", "%", off, digits=0, signed=True, rank=0),
              lambda row: row.off_percent),
             (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),
