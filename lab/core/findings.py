@@ -178,11 +178,16 @@ class Report:
     @property
     def kernel(self) -> str:
         """Release of the kernel that was measured, "" where run.json does not say."""
-        kernel = self.facts.get("kernel", "")
-        if not kernel and self.facts.get("engine") == "host":
-            machine = self.facts.get("machine")
-            kernel = machine.get("kernel", "") if isinstance(machine, dict) else ""
-        return kernel if isinstance(kernel, str) else ""
+        return kernel_of(self.facts)
+
+
+def kernel_of(facts: Mapping[str, Any]) -> str:
+    """Release of the kernel that a run measured, "" where its run.json does not say."""
+    kernel = facts.get("kernel", "")
+    if not kernel and facts.get("engine") == "host":
+        machine = facts.get("machine")
+        kernel = machine.get("kernel", "") if isinstance(machine, dict) else ""
+    return kernel if isinstance(kernel, str) else ""
 
 
 def words(findings: Iterable[Finding]) -> Counter[str]:

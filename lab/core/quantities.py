@@ -108,11 +108,11 @@ _ALL = (
     Quantity("response_bytes", "a response", "bytes", 1, 2**30, whole=True, head="size",
              label="response", flag="--size", flag_help="response sizes"),
     Quantity("response_segments", "a response", "segments", head="size",
-             label="response, in segments of 1430 bytes up to"),
+             label="response at 1430 bytes a segment, up to"),
     Quantity("write_bytes", "a size", "bytes", 1, 2**30, whole=True),
     Quantity("write_segments", "a size", "segments", 1, 100_000, whole=True),
     Quantity("gap_ms", "a pause", "ms", 0, 60_000, head="gap"),
-    Quantity("percentile", "a percentile", head="of", label="percentile of the latency"),
+    Quantity("percentile", "a percentile", head="percentile", label="percentile of the latency"),
     # The traffic of a shared link.
     Quantity("load", "an offered load", "", 0.001, 1, head="offered load", flag="--load",
              flag_help="offered loads, parts of the bottleneck like 0.5,0.95",

@@ -1,53 +1,24 @@
-"""Time-sequence views of a run's kept captures: what was sent, acknowledged, lost and sent again."""
+"""Timelines of a run's kept captures: what was sent, acknowledged, lost and sent again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import report_texts as texts
-from lab.records import Record
+from lab.core.charts import Mark, Timeline
+from lab.core.words import plain, short
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import CaptureError, client_ports
-from lab.toml_file import plain
-from lab.trial import Trial
 
-CHART_WIDTH, CHART_HEIGHT = 560.0, 300.0  # with the margins
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 38.0
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A segment in a time-sequence view; heights grow downwards. kind: data, again, lost."""
-
-    kind: str
-    x: float
-    top: float
-    bottom: float
-
-
-@dataclass(frozen=True)
-class Tick:
-    place: float
-    label: str
-
-
-@dataclass(frozen=True)
-class Chart:
-    """The time-sequence view of one connection, in units of the drawing."""
-
-    title: str
-    text: str
-    marks: tuple[Mark, ...]
-    acknowledged: str  # points of the line
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The two captures of one trial, read."""
+    """The two captures of one trial, read; trial: None where no record has its name."""
 
     name: str
     trial: Trial | None
@@ -62,14 +33,23 @@ class Kept:
                 f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
 
 
-def charts(records: Sequence[Record], folder: Path) -> list[Chart]:
-    """One capture kept in `folder`, and beside it the same cell with another window if there is one."""
-    pairs = capture_pairs(folder)
-    by_id = {record.trial.id: record for record in records}
+def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
+    """One capture kept in `folder`, and the same cell with another window if there is one."""
+    chosen = _chosen(records, _capture_pairs(folder))
+    if not chosen:
+        return ()
+    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
+    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
+                    if segment.to_client)
+    return tuple(_timeline(kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+
+
+def _chosen(records: Sequence[Record], pairs: Mapping[str, tuple[Path, Path]]) -> list[Kept]:
+    """The first that can be read, in the order of the records, and its counterpart; by window."""
+    by_id = {record.trial.id: record for record in records} if pairs else {}
     order = {trial_id: place for place, trial_id in enumerate(by_id)}
-    names = sorted(pairs, key=lambda name: (order.get(name, len(order)), name))
     chosen: list[Kept] = []
-    for name in names:
+    for name in sorted(pairs, key=lambda name: (order.get(name, len(order)), name)):
         record = by_id.get(name)
         if chosen and (record is None or not _is_counterpart(chosen[0].trial, record.trial)):
             continue
@@ -78,16 +58,10 @@ def charts(records: Sequence[Record], folder: Path) -> list[Chart]:
             chosen.append(kept)
         if len(chosen) == 2 or chosen and chosen[0].trial is None:
             break
-    if not chosen:
-        return []
-    chosen.sort(key=lambda kept: kept.trial.initcwnd if kept.trial else 0)
-    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
-    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
-                    if segment.to_client)
-    return [_chart(kept, last_ms * 1.03, last_byte * 1.05) for kept in chosen]
+    return sorted(chosen, key=lambda kept: kept.trial.initcwnd if kept.trial else 0)
 
 
-def capture_pairs(folder: Path) -> dict[str, tuple[Path, Path]]:
+def _capture_pairs(folder: Path) -> dict[str, tuple[Path, Path]]:
     """Captures at client and server, by what their names have in common."""
     pairs = {}
     for client in sorted(folder.glob("*client*.pcap")):
@@ -125,44 +99,23 @@ def _elapsed_ms(exchange: Exchange) -> list[float]:
     return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
 
 
-def _chart(kept: Kept, last_ms: float, last_byte: float) -> Chart:
+def _timeline(kept: Kept, to_ms: float, to_bytes: float) -> Timeline:
     exchange = kept.exchange
-    x_steps, y_steps = _steps(last_ms), _steps(last_byte / 1000)
-
-    def across(ms: float) -> float:
-        return round(LEFT + ms / (last_ms or 1) * (CHART_WIDTH - LEFT - RIGHT), 1)
-
-    def up(byte: float) -> float:
-        return round(CHART_HEIGHT - BOTTOM
-                     - byte / (last_byte or 1) * (CHART_HEIGHT - TOP - BOTTOM), 1)
-
-    marks, points, acknowledged = [], [], 1
+    marks: list[Mark] = []
+    points: list[tuple[float, float]] = []
+    acknowledged = 1
     for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange)):
         if segment.to_client and segment.payload_bytes:
-            kind = ("again" if segment in exchange.retransmissions
-                    else "lost" if segment in exchange.lost_to_client else "data")
-            marks.append(Mark(kind, across(ms), up(segment.end), up(segment.seq)))
+            marks.append(Mark("again" if segment in exchange.retransmissions else
+                              "lost" if segment in exchange.lost_to_client else "data",
+                              ms, segment.seq, segment.end))
         elif not segment.to_client and segment.ack is not None and segment.ack >= acknowledged:
-            points += [f"{across(ms)},{up(acknowledged)}", f"{across(ms)},{up(segment.ack)}"]
             acknowledged = segment.ack
+            points.append((ms, acknowledged))
     latency_ms = exchange.latency_ms
     text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
             f" the first flight, {len(exchange.retransmissions)} sent again,"
             f" {len(exchange.lost_data)} lost; "
-            + (f"all acknowledged {texts.short(latency_ms)} ms after the first left"
+            + (f"all acknowledged {short(latency_ms)} ms after the first left"
                if latency_ms is not None else "not all acknowledged"))
-    return Chart(kept.title, text, tuple(marks), " ".join(points),
-                 tuple(Tick(across(ms), _plain_tick(ms)) for ms in x_steps),
-                 tuple(Tick(up(kilobytes * 1000), _plain_tick(kilobytes))
-                       for kilobytes in y_steps))
-
-
-def _steps(highest: float) -> list[float]:
-    """Round numbers from 0 to `highest`, at most seven."""
-    step = next((mantissa * 10.0 ** power for power in range(-3, 12) for mantissa in (1, 2, 5)
-                 if highest / (mantissa * 10.0 ** power) <= 6), highest or 1.0)
-    return [step * place for place in range(int(highest / step) + 1)]
-
-
-def _plain_tick(value: float) -> str:
-    return f"{value:.6g}"
+    return Timeline(kept.title, text, tuple(marks), tuple(points), to_ms, to_bytes)

@@ -1,0 +1,70 @@
+"""What tells trials apart: columns that follow from the fields of Trial, whatever it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from lab.core.findings import Cell, Column, Rounded
+from lab.core.quantities import quantity
+from lab.core.words import plain
+from lab.fetches.trial import Trial
+
+Asked = tuple[Column, Callable[[Trial], Cell]]
+
+_ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
+_NEVER = ("scenario", "seed", "key_rtt_ms", "key_bandwidth_kbps", "weight")
+_FIRST = ("part", "sample")
+_FIELDS = sorted((each for each in fields(Trial) if each.name not in _NEVER),
+                 key=lambda each: each.name not in _FIRST)
+_ORDER = (*(each.name for each in _FIELDS if each.name not in ("initcwnd", "repeat")),
+          "repeat", "initcwnd", "id")
+
+
+def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Asked]:
+    """Each with what it shows of a trial: network, window and size, and whatever else differs.
+
+    Another field has a column where it differs between the trials or from
+    its default; a default is not shown.
+    """
+    return [_column(each) for each in _FIELDS if each.name not in without
+            and (each.name in _ALWAYS or _tells(each, trials))]
+
+
+def order(trial: Trial) -> tuple[Any, ...]:
+    """As a reader looks for it; windows side by side. Guests finish in any order."""
+    return tuple(getattr(trial, name) for name in _ORDER)
+
+
+def shown(value: str | float) -> Cell:
+    """A value as it was asked for, with as many decimals as it has."""
+    if isinstance(value, str):
+        return value
+    return (int(value) if value == int(value)
+            else Rounded(value, len(plain(value).partition(".")[2])))
+
+
+def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
+    values = {_value(each, trial) for trial in trials}
+    return len(values) > 1 or values not in (set(), {""}) and _default(each) is not MISSING
+
+
+def _column(each: Field[Any]) -> Asked:
+    named = quantity(each.name)
+    return (Column(named.head or named.label or named.name, named.unit, "asked",
+                   is_text=str(each.type) == "str",
+                   is_filter=each.name not in ("repeat", "sample")),
+            lambda trial: shown(_value(each, trial)))
+
+
+def _value(each: Field[Any], trial: Trial) -> Any:
+    """The field, "" where it is the default."""
+    value = getattr(trial, each.name)
+    default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
+    return "" if value == default else value
+
+
+def _default(each: Field[Any]) -> Any:
+    """MISSING where there is none. A network in which chance decides nothing is the default."""
+    return 0 if each.metadata.get("random") else each.default

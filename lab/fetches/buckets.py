@@ -1,0 +1,246 @@
+"""What a panel is: the rows of one figure, each a bucket, and what entered none of them.
+
+An improvement is the paper's (section 2): baseline less experiment, and that
+as a percentage of the baseline; of a metric of which more is better, its gain.
+Others print base / experiment − 1; their percentages are converted where they
+are read, which is exact (see of_baseline).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from lab.core import published
+from lab.core.charts import Ends, Sample
+from lab.core.errors import FirstFlightError
+from lab.core.published import PublishedBucket
+from lab.core.quantities import Quantity, quantity
+from lab.core.words import plain
+from lab.fetches.scenario import OF_EXPERIMENT, WINDOW_SWEEP, Figure, Scenario
+from lab.fetches.sweep import Cell
+
+
+class NoPanel(FirstFlightError):
+    """The records do not give the rows of a figure; the message says why."""
+
+
+class MissingCells(NoPanel):
+    """A figure needs cells that were not measured; the message has the command for them."""
+
+    def __init__(self, lacking: str, measure: str) -> None:
+        super().__init__(f"{lacking}; measure with {measure}")
+
+
+class NothingCounts(NoPanel):
+    """Everything that was measured for a bucket failed, so it has no mean."""
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Records that enter no mean, by reason.
+
+    failed_transfers: not ok; failed_verdicts: ok, but the packets are not
+    what was asked, or could not be judged; without_value: lack the figure's
+    metric; unpaired: count, but no record of the other window does.
+    """
+
+    failed_transfers: int = 0
+    failed_verdicts: int = 0
+    without_value: int = 0
+    unpaired: int = 0
+
+    @property
+    def total(self) -> int:
+        return (self.failed_transfers + self.failed_verdicts + self.without_value
+                + self.unpaired)
+
+    def __add__(self, other: Excluded) -> Excluded:
+        return Excluded(self.failed_transfers + other.failed_transfers,
+                        self.failed_verdicts + other.failed_verdicts,
+                        self.without_value + other.without_value,
+                        self.unpaired + other.unpaired)
+
+    def __str__(self) -> str:
+        """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
+        counted = ((self.failed_transfers, "failed transfer", "failed transfers"),
+                   (self.failed_verdicts, "failed verdict", "failed verdicts"),
+                   (self.without_value, "record without a value", "records without a value"),
+                   (self.unpaired, "record without its counterpart",
+                    "records without their counterpart"))
+        return ", ".join(f"{count} {one if count == 1 else several}"
+                         for count, one, several in counted if count)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published of a bucket, in the unit of the figure's metric.
+
+    absolute, percent: the improvement, of the baseline, converted where it was
+    printed otherwise; level: of a window sweep, the value under this window.
+    error, error_points: see lab.core.published.
+    """
+
+    absolute: float | None = None
+    percent: float | None = None
+    level: float | None = None
+    error: float = 0.0
+    error_points: float = 0.0
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket of an improvement figure, or one window of a window sweep.
+
+    Values in the unit of the figure's metric; sign: -1 where more of it is
+    better. n: fetches that entered, of both windows; cells: how many of the
+    cells_asked had counting records of both windows and carry the weight.
+    base, experiment: weighted means; the medians are of all responses of the
+    bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
+    where a cell was measured but once. In a window sweep the experiment is the
+    bucket's window, experiment_interval its own. lossless: nothing in the
+    bucket is left to chance.
+    """
+
+    label: str
+    value: float
+    share_percent: float | None
+    n: int
+    excluded: Excluded
+    cells: int
+    cells_asked: int
+    base: float
+    experiment: float
+    base_median: float
+    experiment_median: float
+    absolute_interval: Ends | None
+    percent_interval: Ends | None
+    experiment_interval: Ends | None = None
+    published: Published = Published()
+    lossless: bool = False
+    sign: int = 1
+
+    @property
+    def absolute(self) -> float:
+        return self.sign * (self.base - self.experiment)
+
+    @property
+    def percent(self) -> float:
+        return percent_of(self.base, self.experiment, self.sign)
+
+    @property
+    def median_absolute(self) -> float:
+        return self.sign * (self.base_median - self.experiment_median)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The rows of one figure, and which client and algorithm measured them.
+
+    counted, left_out: fetches in all, where one can enter several buckets;
+    None where it enters one at most. samples: the values behind it, by window.
+    """
+
+    figure: Figure
+    buckets: tuple[Bucket, ...]
+    client: str
+    congestion_control: str
+    counted: int | None = None
+    left_out: Excluded | None = None
+    samples: tuple[Sample, ...] = field(default=(), compare=False)
+
+    @property
+    def n(self) -> int:
+        if self.counted is not None:
+            return self.counted
+        return sum(bucket.n for bucket in self.buckets)
+
+    @property
+    def excluded(self) -> Excluded:
+        if self.left_out is not None:
+            return self.left_out
+        return sum((bucket.excluded for bucket in self.buckets), Excluded())
+
+    @property
+    def metric(self) -> Quantity:
+        return quantity(self.figure.metric)
+
+    @property
+    def by(self) -> Quantity:
+        """What the buckets are of."""
+        return quantity(self.figure.by)
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether the buckets are windows."""
+        return self.figure.kind == WINDOW_SWEEP
+
+    def is_baseline(self, bucket: Bucket) -> bool:
+        """Whether a bucket is the window that the others are compared with."""
+        return self.is_sweep and bucket.value == self.figure.baseline_initcwnd
+
+
+def sign_of(metric: str) -> int:
+    """1 where less of the metric is better, -1 where more is."""
+    return -1 if quantity(metric).more_is_better else 1
+
+
+def percent_of(base: float, experiment: float, sign: int = 1) -> float:
+    """The paper's percentage (section 2): the improvement as a part of the baseline."""
+    return sign * (base - experiment) / base * 100 if base else 0.0
+
+
+def of_baseline(percent: float, sign: int = 1) -> float:
+    """A percentage of the experiment's value (base / experiment − 1) as one of the baseline's."""
+    return percent / (100 + sign * percent) * 100
+
+
+def of_experiment(percent: float, sign: int = 1) -> float:
+    """The reverse of of_baseline."""
+    return percent / (100 - sign * percent) * 100
+
+
+def published_bars(figure: Figure) -> dict[str, Published]:
+    """The figure's published bars by label, percentages as parts of the baseline."""
+    if not figure.published:
+        return {}
+    return {label: published_of(bar, figure)
+            for label, bar in published.buckets(figure.published, figure.panel).items()}
+
+
+def published_of(bar: PublishedBucket, figure: Figure) -> Published:
+    percent = bar.percent
+    if percent is not None and figure.percent_of == OF_EXPERIMENT:
+        percent = of_baseline(percent, sign_of(figure.metric))
+    return Published(bar.absolute_ms, percent, bar.total_ms, bar.error_ms, bar.error_points)
+
+
+def beside_baseline(panel: Panel) -> tuple[Bucket, ...]:
+    """The buckets; of a window sweep, each published value as an improvement on the baseline's."""
+    if not panel.is_sweep:
+        return panel.buckets
+    base = next((bucket for bucket in panel.buckets if panel.is_baseline(bucket)), None)
+    if base is None or base.published.level is None:
+        return panel.buckets
+    return tuple(bucket if bucket is base or bucket.published.level is None else replace(
+        bucket, published=_improved(base.published, bucket.published, bucket.sign))
+        for bucket in panel.buckets)
+
+
+def _improved(base: Published, own: Published, sign: int) -> Published:
+    assert base.level is not None and own.level is not None
+    return replace(own, absolute=sign * (base.level - own.level),
+                   percent=percent_of(base.level, own.level, sign),
+                   error=base.error + own.error)
+
+
+def command(scenario: Scenario, cells: Sequence[Cell]) -> str:
+    """The command line that measures the cells, or all where there are none or all."""
+    everything = {cell for sweep in scenario.sweeps for cell in sweep.cells}
+    line = f"./run.sh --scenario {scenario.name}"
+    if not cells or set(cells) >= everything:
+        return line
+    rtts = ",".join(plain(rtt) for rtt in dict.fromkeys(cell.rtt_ms for cell in cells))
+    bandwidths = ",".join(plain(bandwidth) for bandwidth in
+                          dict.fromkeys(cell.bandwidth_kbps for cell in cells))
+    return f"{line} --rtt {rtts} --bw {bandwidths}"

@@ -1,0 +1,169 @@
+"""Panels beside what was published: a deviation and one word for every bar and sentence.
+
+A bar is compared in milliseconds (or its metric's unit) and in percent; a
+published value that is rounded or read from a figure is allowed its own error,
+where that is more than lab.core.claims allows. A bar without a published
+value has no word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.core import claims, words
+from lab.core.charts import Ends
+from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS, Compared
+from lab.core.findings import Statement
+from lab.core.stats import Estimate
+from lab.fetches.buckets import Bucket, Panel, beside_baseline, of_experiment
+from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim
+
+EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
+NARROW = 0.05  # an interval that prints as a single value
+
+HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bar: our improvement beside the published one.
+
+    percent, published_percent and percent_interval as the source counts
+    percentages; bucket has them as parts of the baseline. off_percent: of our
+    improvement from the published; off_points: of the percentages. exact:
+    nothing varies between repeats. word, test: "" where nothing is published.
+    """
+
+    bucket: Bucket
+    percent: float
+    percent_interval: Ends | None
+    published_percent: float | None
+    exact: bool
+    word: str
+    test: str
+
+    @property
+    def off_percent(self) -> float | None:
+        published = self.bucket.published.absolute
+        return ((self.bucket.absolute - published) / abs(published) * 100 if published else None)
+
+    @property
+    def off_points(self) -> float | None:
+        return (None if self.published_percent is None
+                else self.percent - self.published_percent)
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What a window gains under random loss, beyond what it gains without.
+
+    part: the improvement less that of the lossless network; helps, harms or
+    undecided by its 95 % interval.
+    """
+
+    bucket: Bucket
+    part: Estimate
+
+    @property
+    def word(self) -> str:
+        return {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.part.sign]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A panel with all that it is compared with; recoveries by the label of their bucket."""
+
+    panel: Panel
+    rows: tuple[Row, ...]
+    recoveries: dict[str, Recovery]
+    statements: tuple[Statement, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many bars have which word."""
+        return claims.counts(row.word for row in self.rows if row.word)
+
+
+def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> Judged:
+    """A panel beside what was published of it.
+
+    said: of the scenario; those of the panel's figure are tested. exact: the
+    run was in virtual time, where a fetch without loss gives the same packets
+    whenever it is repeated, so that one is enough.
+    """
+    rows = tuple(_row(panel, bucket, exact) for bucket in beside_baseline(panel))
+    return Judged(panel, rows, _recoveries(panel) if panel.figure.kind == LOSS else {},
+                  tuple(_tested(claim, panel, rows) for claim in said
+                        if claim.figure == panel.figure.name))
+
+
+def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
+    def as_printed(percent: float) -> float:
+        return (of_experiment(percent, bucket.sign)
+                if panel.figure.percent_of == OF_EXPERIMENT else percent)
+
+    percent, ends = as_printed(bucket.percent), bucket.percent_interval
+    percent_interval = None if ends is None else (as_printed(ends[0]), as_printed(ends[1]))
+    published = bucket.published
+    published_percent = None if published.percent is None else as_printed(published.percent)
+    numbers = []
+    if published.absolute is not None:
+        allowed = max(WITHIN_PERCENT / 100 * abs(published.absolute), published.error)
+        numbers.append(Compared(bucket.absolute, published.absolute, allowed,
+                                bucket.absolute_interval, panel.metric.unit))
+    if published_percent is not None:
+        numbers.append(Compared(percent, published_percent,
+                                max(WITHIN_POINTS, published.error_points), percent_interval,
+                                "points"))
+    word, test = claims.judge(numbers)
+    interval = bucket.absolute_interval
+    varies = not exact if interval is None else is_wide(interval)
+    return Row(bucket, percent, percent_interval, published_percent,
+               exact=bucket.lossless and not varies, word=word, test=test)
+
+
+def is_wide(ends: Ends | None) -> bool:
+    """Whether an interval is more than the one value that every repeat gave."""
+    return ends is not None and ends[1] - ends[0] > NARROW
+
+
+# What was said in words --------------------------------------------------------------
+
+def _tested(claim: Claim, panel: Panel, rows: Sequence[Row]) -> Statement:
+    prefix = "IW " if panel.is_sweep else ""
+    if claim.highest_percent is not None:
+        highest = max(rows, key=lambda row: row.percent)
+        near = abs(highest.percent - claim.highest_percent) <= WITHIN_POINTS
+        return Statement(claim.says, f"{words.number(highest.percent)} %, in bar"
+                         f" {prefix}{highest.bucket.label}",
+                         claims.word_of(near, highest.percent > 0))
+    bars = {bucket.label: bucket for bucket in panel.buckets}
+    first, second = (bars[label] for label in claim.larger or claim.equal)
+    found = " and ".join(f"{words.number(bucket.percent)} % ({words.number(bucket.absolute)}"
+                         f" {panel.metric.unit}) in bar {prefix}{bucket.label}"
+                         for bucket in (first, second))
+    if claim.larger:
+        holds = _percent_ends(first)[0] > _percent_ends(second)[1]
+    else:
+        holds = (abs(first.absolute - second.absolute)
+                 <= EQUAL_PERCENT / 100 * min(first.base, second.base))
+    return Statement(claim.says, found, claims.word_of(holds))
+
+
+def _percent_ends(bucket: Bucket) -> Ends:
+    return bucket.percent_interval or (bucket.percent, bucket.percent)
+
+
+# Random loss -------------------------------------------------------------------------
+
+def _recoveries(panel: Panel) -> dict[str, Recovery]:
+    """Of the buckets with loss; {} without the lossless bucket or intervals."""
+    lossless = next((bucket for bucket in panel.buckets if bucket.value == 0), None)
+    if lossless is None:
+        return {}
+    return {bucket.label: Recovery(bucket, Estimate(
+        bucket.absolute - lossless.absolute,
+        (ends[0] - lossless.absolute, ends[1] - lossless.absolute)))
+        for bucket in panel.buckets
+        if bucket is not lossless and (ends := bucket.absolute_interval) is not None}

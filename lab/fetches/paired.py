@@ -1,0 +1,292 @@
+"""What a drawn population says: the paper's bars, percentiles and window means.
+
+Every response was measured under each initial window, so that results are
+paired: what differs between two windows is the window. Means carry the
+weights of the draw (lab.fetches.population.sample); intervals come from
+resampling clients, not responses, since the responses of one client share its
+network (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy
+from numpy.typing import NDArray
+
+from lab.core import published
+from lab.core.charts import Sample
+from lab.core.errors import UsageError
+from lab.fetches.buckets import (Bucket, Excluded, MissingCells, NothingCounts, Panel, Published,
+                                 published_bars, sign_of)
+from lab.fetches.record import Record
+from lab.fetches.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
+from lab.fetches.trial import Trial
+
+Numbers = NDArray[numpy.float64]
+Windows = tuple[int, int]  # the baseline's and the experiment's
+
+RESAMPLES = 400
+INTERVAL = (2.5, 97.5)
+PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Responses of one part measured under two windows, one row each.
+
+    weight, base, experiment (the figure's metric), and the quantities of the
+    paper's axes, all of shape (n,); client: a number per client, shape (n,),
+    0 … clients − 1. sign: see buckets.Bucket. unpaired: a trial of each
+    response that lacks a counting record of either window.
+    """
+
+    weight: Numbers
+    base: Numbers
+    experiment: Numbers
+    rtt_ms: Numbers
+    bandwidth_kbps: Numbers
+    segments: Numbers
+    client: NDArray[numpy.intp]
+    sign: int
+    unpaired: tuple[Trial, ...]
+
+    def only(self, inside: NDArray[numpy.bool_]) -> Paired:
+        """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
+        return Paired(self.weight[inside], self.base[inside], self.experiment[inside],
+                      self.rtt_ms[inside], self.bandwidth_kbps[inside], self.segments[inside],
+                      self.client[inside], self.sign, ())
+
+    def quantity(self, by: str) -> Numbers:
+        """What an axis of the paper buckets by, shape (n,)."""
+        return _quantity(by, self.rtt_ms, self.bandwidth_kbps, self.segments)
+
+    def unpaired_quantity(self, by: str) -> Numbers:
+        """The same of the responses that are unpaired."""
+        return _quantity(by, *_keys(self.unpaired))
+
+    def samples(self, windows: Windows) -> tuple[Sample, Sample]:
+        base, experiment = windows
+        return (Sample(f"IW {base}", self.base, self.weight),
+                Sample(f"IW {experiment}", self.experiment, self.weight))
+
+
+def _quantity(by: str, rtt_ms: Numbers, bandwidth_kbps: Numbers, segments: Numbers) -> Numbers:
+    return {"rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
+            "bdp_bytes": rtt_ms * bandwidth_kbps / 8, "response_segments": segments}[by]
+
+
+def _keys(trials: Sequence[Trial]) -> tuple[Numbers, Numbers, Numbers]:
+    """Key RTT (ms), key bandwidth (kbit/s) and segments of trials, shape (n,) each."""
+    return (numpy.array([float(trial.key_rtt_ms or 0) for trial in trials]),
+            numpy.array([float(trial.key_bandwidth_kbps or 0) for trial in trials]),
+            numpy.ceil(numpy.array([trial.response_bytes for trial in trials])
+                       / PAPER_SEGMENT_BYTES))
+
+
+class Responses:
+    """The records of populations by part, response and window; each pairing is made once."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._by_part: dict[str, dict[int, dict[int, Record]]] = {}
+        self._paired: dict[tuple[str, Windows, str], Paired] = {}
+        for record in records:
+            trial = record.trial
+            if trial.part:
+                self._by_part.setdefault(trial.part, {}).setdefault(
+                    trial.sample, {})[trial.initcwnd] = record
+
+    def pair(self, part: str, windows: Windows, metric: str) -> Paired:
+        """The responses of a part that count under both windows.
+
+        Raises MissingCells where none was measured, NothingCounts where none counts.
+        """
+        key = (part, windows, metric)
+        if key not in self._paired:
+            self._paired[key] = self._pair(part, windows, metric)
+        return self._paired[key]
+
+    def _pair(self, part: str, windows: Windows, metric: str) -> Paired:
+        base, experiment = windows
+        chosen = {sample: rows for sample, rows in sorted(self._by_part.get(part, {}).items())
+                  if base in rows or experiment in rows}
+        if not chosen:
+            raise MissingCells(f"nothing of population '{part}' was measured",
+                               "./run.sh --scenario with this scenario's name")
+        both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
+                if base in rows and experiment in rows
+                and _usable(rows[base], metric) and _usable(rows[experiment], metric)}
+        if not both:
+            raise NothingCounts(f"no response of '{part}' counts under both windows, {base} and"
+                                f" {experiment}")
+        trials = [first.trial for first, _ in both.values()]
+        clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
+        numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
+        rtt_ms, bandwidth_kbps, segments = _keys(trials)
+        return Paired(
+            weight=numpy.array([trial.weight for trial in trials]),
+            base=numpy.array([getattr(first, metric) for first, _ in both.values()]),
+            experiment=numpy.array([getattr(second, metric) for _, second in both.values()]),
+            rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps, segments=segments,
+            client=numpy.array([numbers[client] for client in clients]),
+            sign=sign_of(metric),
+            unpaired=tuple(_either(rows, base, experiment).trial
+                           for sample, rows in chosen.items() if sample not in both))
+
+
+def _usable(record: Record, metric: str) -> bool:
+    return record.counts and getattr(record, metric) is not None
+
+
+def _either(rows: dict[int, Record], base: int, experiment: int) -> Record:
+    return rows[base] if base in rows else rows[experiment]
+
+
+def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
+    """The rows of a figure of a population, whatever its kind.
+
+    Raises NothingCounts where a bucket has no response that counts.
+    """
+    made = scenario.population(figure.sweep)
+    assert made is not None and scenario.like is not None  # the scenario's reader saw to it
+    client, algorithm = scenario.like.client, scenario.like.congestion_control
+    if figure.kind == WINDOW_SWEEP:
+        rows, samples = window_buckets(responses, figure, made.initcwnd)
+        return Panel(figure, tuple(rows), client, algorithm, samples=samples)
+    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
+    paired = responses.pair(figure.sweep, windows, figure.metric)
+    if figure.kind != PERCENTILES:
+        return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
+                     samples=paired.samples(windows))
+    if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
+        paired = paired.only(paired.bandwidth_kbps <= 56)
+    rows = percentile_buckets(paired, figure)
+    # All of the same records: they count once.
+    return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,
+                 left_out=rows[0].excluded, samples=paired.samples(windows))
+
+
+def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
+    """One bucket per published one, named by its upper end, the last open (">5000")."""
+    bars = published_bars(figure)
+    ends = [float(label) for label in bars if not label.startswith(">")]
+    number = numpy.searchsorted(ends, paired.quantity(figure.by), side="left")
+    unpaired = numpy.searchsorted(ends, paired.unpaired_quantity(figure.by), side="left")
+    factors = resampling_factors(paired)
+    made = []
+    for place, (label, bar) in enumerate(bars.items()):
+        inside = number == place
+        if not inside.any():
+            raise NothingCounts(f"{figure.name}: no response fell into the bucket '{label}'")
+        value = ends[place] if place < len(ends) else ends[-1] * 2
+        made.append(replace(
+            _bucket(label, bar, value, paired.only(inside), factors,
+                    100 * float(paired.weight[inside].sum() / paired.weight.sum())),
+            excluded=Excluded(unpaired=int((unpaired == place).sum()))))
+    return made
+
+
+def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: Numbers,
+            share_percent: float | None) -> Bucket:
+    means = numpy.array([(weight @ paired.base / weight.sum(),
+                          weight @ paired.experiment / weight.sum())
+                         for weight in _weights(paired, factors)])
+    return _made(label, bar, value, paired, means, share_percent)
+
+
+def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
+          share_percent: float | None) -> Bucket:
+    """A bucket from base and experiment of the sample (row 0) and its resamples, shape (r, 2)."""
+    gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
+    cells = len(set(paired.client.tolist()))
+    return Bucket(
+        label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
+        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
+        base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
+        base_median=_median(paired.base, paired.weight),
+        experiment_median=_median(paired.experiment, paired.weight),
+        absolute_interval=interval(gains), percent_interval=interval(100 * gains / drawn[1:, 0]),
+        experiment_interval=interval(drawn[1:, 1]), published=bar, sign=paired.sign)
+
+
+def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
+    """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
+    bars = published_bars(figure)
+    shares = [percentile_of(label) for label in bars]
+    weights = _weights(paired, resampling_factors(paired))
+    drawn = numpy.stack([_statistics(values, weights, shares) for values in
+                         (paired.base, paired.experiment)], axis=-1)
+    return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
+            for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
+
+
+def percentile_of(label: str) -> float | None:
+    """0.5 for "p50", None for "mean". Raises UsageError for what is neither."""
+    if label == "mean":
+        return None
+    try:
+        share = float(label.removeprefix("p")) / 100
+    except ValueError:
+        share = -1.0
+    if not label.startswith("p") or not 0 < share < 1:
+        raise UsageError(f"'{label}' is no percentile: mean, or p and a number between 0 and 100")
+    return share
+
+
+def window_buckets(responses: Responses, figure: Figure,
+                   windows: Sequence[int]) -> tuple[list[Bucket], tuple[Sample, ...]]:
+    """The mean under each window, over the responses that count under it and the baseline."""
+    bars = published_bars(figure)
+    made, samples = [], []
+    for window in windows:
+        against = figure.baseline_initcwnd, window
+        paired = responses.pair(figure.sweep, against, figure.metric)
+        label = str(window)
+        bucket = _bucket(label, bars.get(label, Published()), float(window), paired,
+                         resampling_factors(paired), None)
+        # Of each window only its own fetches: the baseline's are counted with the baseline.
+        made.append(replace(bucket, n=bucket.n // 2))
+        samples.append(paired.samples(against)[1])
+    return made, tuple(samples)
+
+
+def resampling_factors(paired: Paired) -> Numbers:
+    """How often each client is drawn in each resample, shape (RESAMPLES, clients)."""
+    clients = int(paired.client.max()) + 1
+    generator = numpy.random.default_rng(1)  # the same intervals whenever they are asked for
+    drawn: Numbers = generator.multinomial(clients, numpy.full(clients, 1 / clients),
+                                           size=RESAMPLES).astype(float)
+    return drawn
+
+
+def _weights(paired: Paired, factors: Numbers) -> list[Numbers]:
+    """The weights of the sample and of its resamples, shape (n,) each."""
+    every = [paired.weight, *(factors[:, paired.client] * paired.weight)]
+    return [weight for weight in every if weight.sum() > 0]
+
+
+def _statistics(values: Numbers, weights: Sequence[Numbers],
+                shares: Sequence[float | None]) -> Numbers:
+    """Quantiles, or the mean for None, under each of the weights, shape (weights, shares).
+
+    A quantile is the smallest value with at least this share of the weight at or below it.
+    """
+    order = numpy.argsort(values, kind="stable")
+    ascending, last = values[order], len(values) - 1
+    made = numpy.empty((len(weights), len(shares)))
+    for row, weight in zip(made, weights):
+        cumulated = numpy.cumsum(weight[order])
+        for place, share in enumerate(shares):
+            row[place] = (weight @ values / weight.sum() if share is None else ascending[
+                min(numpy.searchsorted(cumulated, share * cumulated[-1]), last)])
+    return made
+
+
+def _median(values: Numbers, weight: Numbers) -> float:
+    return float(_statistics(values, [weight], [0.5])[0, 0])
+
+
+def interval(values: Numbers) -> tuple[float, float]:
+    low, high = numpy.percentile(values, INTERVAL)
+    return float(low), float(high)

@@ -1,0 +1,223 @@
+"""What the records say, in plain sentences with numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from lab.core import claims
+from lab.core.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
+from lab.core.kinds import RunData
+from lab.core.words import between, plain, short, span
+from lab.fetches.buckets import Bucket, Excluded, Panel
+from lab.fetches.cells import Change
+from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Judged
+from lab.fetches.record import Record
+from lab.fetches.trial import is_random
+from lab.fetches.verify import is_modelled
+
+WHAT_WORDS_MEAN = (
+    f"Reproduced means within {WITHIN_PERCENT:g} % of the published milliseconds and"
+    f" {WITHIN_POINTS:g} points of the published percentage, or that the published value lies"
+    " inside our 95 % interval.")
+
+
+# Of a run ----------------------------------------------------------------------------
+
+def summary(records: Sequence[Record]) -> str:
+    """How many trials there are, how many of them count, and why the others do not."""
+    counting, excluded = _counted(records)
+    line = f"{counting} of {len(records)} trials verified on the wire"
+    return f"{line}; left out: {excluded}" if excluded.total else line
+
+
+def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
+    counting = sum(record.counts for record in records)
+    failed = sum(not record.ok for record in records)
+    return counting, Excluded(failed, len(records) - counting - failed)
+
+
+def of_run(run: RunData, judged: Sequence[Judged], changes: Sequence[Change]) -> list[str]:
+    """The most important first; changes: of a run that covers no figure."""
+    return [_verified(run.records), *_reproduced(judged), *_held(judged), *_recovered(judged),
+            *_differences(each.panel for each in judged), *map(_change, changes[:3]),
+            *_against_model(run), *_sent_again(run.records)]
+
+
+def _verified(records: Sequence[Record]) -> str:
+    counting, excluded = _counted(records)
+    if not excluded.total:
+        return (f"All {len(records)} transfers were verified on the wire: their packets show"
+                " the initial window, the RTT and the bandwidth that were asked for.")
+    return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
+            f" every number here: {excluded}.")
+
+
+def _reproduced(judged: Sequence[Judged]) -> list[str]:
+    """How many of the published bars came out, in all, and of which figures none did."""
+    total = sum((Counter(each.counts) for each in judged), Counter[str]())
+    if not total:
+        return []
+    none = [each.panel.figure.title for each in judged
+            if sum(each.counts.values()) and not each.counts[REPRODUCED]]
+    text = f"Of the published bars, {claims.summary(total)}"
+    if none and len(none) < len(judged):
+        text += f"; no bar is reproduced of: {'; '.join(none)}"
+    return [f"{text}. {WHAT_WORDS_MEAN}"]
+
+
+def _held(judged: Sequence[Judged]) -> list[str]:
+    """Of what was published in words, how much holds, and what does not."""
+    said = [statement for each in judged for statement in each.statements]
+    if not said:
+        return []
+    failed = [f"“{each.says}” ({each.found})" for each in said if each.word != REPRODUCED]
+    text = f"Of {len(said)} published statements, {len(said) - len(failed)} hold here"
+    return [text + (f"; not so: {'; '.join(failed)}." if failed else ".")]
+
+
+def _recovered(judged: Iterable[Judged]) -> list[str]:
+    """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
+    found = Counter(recovery.word for each in judged for recovery in each.recoveries.values())
+    if not found:
+        return []
+    return ["Under random loss the larger window gains more than without loss in"
+            f" {found[HELPS]} of {found.total()} bars and less in {found[HARMS]}; the 95 %"
+            f" interval leaves {found[UNDECIDED]} undecided."]
+
+
+def _differences(panels: Iterable[Panel]) -> list[str]:
+    """Where the numbers are farthest from the published ones, by ratio."""
+    ratios = [(bucket.absolute / published, panel, bucket)
+              for panel in panels for bucket in panel.buckets
+              if (published := bucket.published.absolute or 0) > 0 and bucket.absolute > 0]
+    if not ratios:
+        return []
+
+    def name(panel: Panel, bucket: Bucket) -> str:
+        unit = panel.metric.unit
+        return (f"{panel.by.head} {_at(panel, bucket)}: {short(bucket.absolute)} {unit} here,"
+                f" {short(bucket.published.absolute)} {unit} published")
+
+    highest = max(ratios, key=lambda each: each[0])
+    lowest = min(ratios, key=lambda each: each[0])
+    parts = []
+    if highest[0] > 1:
+        parts.append(f"Farthest above the published value is {name(*highest[1:])}"
+                     f" ({highest[0]:.1f} times as much).")
+    if lowest[0] < 1:
+        parts.append(f"Farthest below is {name(*lowest[1:])} ({lowest[0] * 100:.0f} % of it).")
+    return [" ".join(parts)] if parts else []
+
+
+def _change(change: Change) -> str:
+    asked = change.base.asked
+    verb = "less" if change.absolute_ms >= 0 else "more"
+    return (f"At an RTT of {plain(asked.rtt_ms)} ms and {plain(asked.bandwidth_kbps)} kbit/s,"
+            f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
+            f" {short(change.experiment.total_ms)} ms instead of"
+            f" {short(change.base.total_ms)} ms: {short(abs(change.absolute_ms))} ms or"
+            f" {short(abs(change.percent))} % {verb}.")
+
+
+def _against_model(run: RunData) -> list[str]:
+    """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
+    late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
+               if record.counts and is_modelled(record) and not is_random(vars(record.trial))
+               and record.total_ms is not None and record.model_ms is not None]
+    if not late_ms or not run.exact:
+        return []
+    near = sum(each <= 1 for each in late_ms)
+    farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
+    which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
+             f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")
+    return [f"Of the verified transfers over links that lose nothing, the {len(late_ms)} without a"
+            f" retransmission took what the model of TCP computes, {which}."]
+
+
+def _sent_again(records: Sequence[Record]) -> list[str]:
+    """How many transfers repeated segments, and why."""
+    again = [record for record in records if record.retransmissions]
+    if not again:
+        return ["No data was retransmitted."]
+    lost = sum(bool(record.lost_segments) for record in again)
+    after = {0: "none of them because data was lost",
+             len(again): "all of them after data was lost"}.get(
+                 lost, f"{lost} of them after data was lost")
+    return [f"{len(again)} of {len(records)} transfers retransmitted data, {after}; the"
+            " causes stand under the verdicts."]
+
+
+# Of a figure -------------------------------------------------------------------------
+
+def of_figure(judged: Judged) -> str:
+    """One figure in a sentence: the range of what is saved, here and published."""
+    panel = judged.panel
+    if panel.is_sweep:
+        return _best_window(panel)
+    figure, buckets, unit = panel.figure, panel.buckets, panel.metric.unit
+    low = min(buckets, key=lambda bucket: bucket.absolute)
+    high = max(buckets, key=lambda bucket: bucket.absolute)
+    saved = "gain" if panel.metric.more_is_better else "save"
+    verb = saved if low.absolute >= 0 else "change it, improvements counted positive, by"
+    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
+            f" {short(low.absolute)} {unit} (at {_at(panel, low)}) to"
+            f" {short(high.absolute)} {unit} (at {_at(panel, high)}),"
+            f" {span([bucket.percent for bucket in buckets], '%')}")
+    known = [span(values, its_unit) for values, its_unit in (
+        ([bucket.published.absolute for bucket in buckets], unit),
+        ([bucket.published.percent for bucket in buckets], "%"))
+        if any(value is not None for value in values)]
+    text += f"; published are {', '.join(known)}." if known else "."
+    if judged.recoveries:
+        text += " Beyond what is saved without loss: " + "; ".join(
+            f"{short(each.part.value)} {unit} at {_at(panel, each.bucket)}"
+            f" ({between(each.part.interval)}, {each.word})"
+            for each in judged.recoveries.values()) + "."
+    return text
+
+
+def _best_window(panel: Panel) -> str:
+    """A window sweep: which window was the best, and what was published."""
+    unit, sign = panel.metric.unit, panel.buckets[0].sign
+    took = ("took the least time" if unit == "ms" else
+            f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
+    best = min(panel.buckets, key=lambda bucket: sign * bucket.experiment)
+    windows = ", ".join(bucket.label for bucket in panel.buckets)
+    text = (f"Of the windows {windows}, {best.label} {took}: {short(best.experiment)} {unit} on"
+            f" average, {short(best.absolute)} {unit} or {short(best.percent)} %"
+            f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
+    known = [(sign * level, bucket.label) for bucket in panel.buckets
+             if (level := bucket.published.level) is not None]
+    if known:
+        level, label = min(known)
+        text += f"; published, {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
+    return text + "."
+
+
+def described(panel: Panel) -> str:
+    """The figure in words and numbers, for who cannot see it."""
+    figure, unit = panel.figure, panel.metric.unit
+    if panel.is_sweep:
+        values = "; ".join(
+            f"{_at(panel, bucket)}: {short(bucket.experiment)} {unit}"
+            + (f" (published {short(bucket.published.level)} {unit})"
+               if bucket.published.level is not None else "") for bucket in panel.buckets)
+        return f"Mean {panel.metric.label or panel.metric.head} by initial window. {values}."
+    bars = "; ".join(f"{_at(panel, bucket)}: {short(bucket.absolute)} {unit},"
+                     f" {short(bucket.percent)} %{_published_bar(bucket, unit)}"
+                     for bucket in panel.buckets)
+    return (f"Bars of the improvement by {panel.by.head}, {figure.baseline_initcwnd} to"
+            f" {figure.experiment_initcwnd} segments. {bars}.")
+
+
+def _published_bar(bucket: Bucket, unit: str) -> str:
+    parts = [f"{short(value)} {its_unit}" for value, its_unit in
+             ((bucket.published.absolute, unit), (bucket.published.percent, "%"))
+             if value is not None]
+    return f" (published {', '.join(parts)})" if parts else ""
+
+
+def _at(panel: Panel, bucket: Bucket) -> str:
+    return f"{bucket.label} {panel.by.unit}".strip()

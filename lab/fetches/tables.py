@@ -1,0 +1,155 @@
+"""The table of one figure: a row for each bar, a column for each number that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lab.core.charts import Ends
+from lab.core.findings import Cell, Column, Interval, Table
+from lab.core.quantities import quantity
+from lab.fetches.buckets import Panel
+from lab.fetches.claims import Judged, Row
+from lab.fetches.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
+
+MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
+
+Filled = tuple[Column, Callable[[Row], Cell]]
+_AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
+             "response_bytes": "response sizes by the paper's shares",
+             "bdp_bytes": "bandwidth-delay products by the paper's shares"}
+
+
+def figure_table(scenario: Scenario, judged: Judged) -> Table:
+    """The numbers of one figure; columns that hold nothing are left out."""
+    panel = judged.panel
+    measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
+    columns = [*measured, *_improved_columns(panel), *_recovery_columns(judged),
+               *_published_columns(panel)]
+    return Table(panel.figure.title, tuple(column for column, _ in columns),
+                 tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
+                 tuple(_notes(scenario, judged))).without_empty()
+
+
+def averaged(figure: Figure) -> str:
+    """What a figure's bars are averaged over, "" for nothing."""
+    if not figure.weights:
+        return ""
+    name = quantity(figure.weights).label or quantity(figure.weights).head
+    return _AVERAGED.get(figure.weights, f"{name} by the paper's shares")
+
+
+def interval(ends: Ends | None) -> Interval | None:
+    return None if ends is None else Interval(*ends)
+
+
+def _improvement_columns(panel: Panel) -> list[Filled]:
+    figure, unit = panel.figure, panel.metric.unit
+    return [*_first_columns(panel),
+            (Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
+             lambda row: row.bucket.base),
+            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
+             lambda row: row.bucket.experiment)]
+
+
+def _window_columns(panel: Panel) -> list[Filled]:
+    unit = panel.metric.unit
+    medians = any(abs(bucket.experiment_median - bucket.experiment) > MEDIANS_DIFFER
+                  for bucket in panel.buckets)
+    return [*_first_columns(panel),
+            (Column("mean", unit, "under this window"), lambda row: row.bucket.experiment),
+            (Column("median", unit, "under this window", rank=1),
+             lambda row: row.bucket.experiment_median if medians else ""),
+            (Column("published", unit, "under this window"),
+             lambda row: row.bucket.published.level),
+            (Column("off", "%", "under this window", signed=True, rank=0), _level_off)]
+
+
+def _level_off(row: Row) -> float | None:
+    level = row.bucket.published.level
+    return (row.bucket.experiment / level - 1) * 100 if level else None
+
+
+def _first_columns(panel: Panel) -> list[Filled]:
+    """What the bars are of, and how many fetches are behind them."""
+    left_out = panel.excluded.total
+    return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
+            (Column("share", "%", digits=2, rank=2), lambda row: row.bucket.share_percent),
+            (Column("n"), lambda row: row.bucket.n),
+            (Column("left out"), lambda row: row.bucket.excluded.total if left_out else "")]
+
+
+def _improved_columns(panel: Panel) -> list[Filled]:
+    unit, group = panel.metric.unit, "improved"
+    printed = panel.figure.percent_of == OF_EXPERIMENT
+    medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
+        abs(bucket.median_absolute - bucket.absolute) > MEDIANS_DIFFER
+        for bucket in panel.buckets)
+    return [(Column("by", unit, group), lambda row: row.bucket.absolute),
+            (Column("95 % interval", unit, group),
+             lambda row: "exact" if row.exact else interval(row.bucket.absolute_interval)),
+            (Column("by", "%", group), lambda row: row.bucket.percent),
+            (Column("95 % interval", "%", group, rank=0),
+             lambda row: "exact" if row.exact else interval(row.percent_interval)),
+            (Column("as printed", "%", group), lambda row: row.percent if printed else ""),
+            (Column("of medians", unit, group, rank=1),
+             lambda row: row.bucket.median_absolute if medians else "")]
+
+
+def _recovery_columns(judged: Judged) -> list[Filled]:
+    found, unit, group = judged.recoveries, judged.panel.metric.unit, "recovery"
+
+    def of(row: Row, cell: Callable[[str], Cell]) -> Cell:
+        return cell(row.bucket.label) if row.bucket.label in found else ""
+
+    return [(Column("beyond lossless", unit, group),
+             lambda row: of(row, lambda label: found[label].part.value)),
+            (Column("95 % interval", unit, group),
+             lambda row: of(row, lambda label: interval(found[label].part.interval))),
+            (Column("word", "", group, is_text=True),
+             lambda row: of(row, lambda label: found[label].word))]
+
+
+def _published_columns(panel: Panel) -> list[Filled]:
+    unit, off = panel.metric.unit, "ours less published"
+    return [(Column("by", unit, "published"), lambda row: row.bucket.published.absolute),
+            (Column("by", "%", "published"), lambda row: row.published_percent),
+            (Column("off", "%", off, digits=0, signed=True, rank=0),
+             lambda row: row.off_percent),
+            (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),
+            (Column("word", is_text=True, is_word=True), lambda row: row.word),
+            (Column("test", is_text=True, rank=0), lambda row: row.test)]
+
+
+# Notes -------------------------------------------------------------------------------
+
+def _notes(scenario: Scenario, judged: Judged) -> list[str]:
+    panel, figure = judged.panel, judged.panel.figure
+    notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control};"
+             f" {_mean_of(scenario, figure)}"]
+    if figure.percent_of == OF_EXPERIMENT:
+        notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
+                     " is compared; the others are parts of the baseline.")
+    inside = [row.bucket.label for row in judged.rows if "inside the interval" in row.test]
+    if inside:
+        notes.append("Inside our interval, though farther off than the limits: the published"
+                     f" value of {', '.join(inside)}.")
+    return notes + _left_out(panel)
+
+
+def _mean_of(scenario: Scenario, figure: Figure) -> str:
+    """What a bar of the figure is a mean of."""
+    if scenario.population(figure.sweep) is not None:
+        return "a population of clients and responses, by its weights"
+    over = averaged(figure)
+    return f"averaged over {over}" if over else "one network a bar"
+
+
+def _left_out(panel: Panel) -> list[str]:
+    """What the buckets lack, those that lack the same in one line."""
+    lacking: dict[str, list[str]] = {}
+    for bucket in panel.buckets:
+        if bucket.excluded.total:
+            cells = (f"{bucket.cells} of {bucket.cells_asked} cells count; "
+                     if bucket.cells < bucket.cells_asked else "")
+            lacking.setdefault(f"{cells}left out: {bucket.excluded}", []).append(bucket.label)
+    return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]

@@ -1,0 +1,123 @@
+"""Which records belong to a sweep, and which of its cells a bucket is made of, by weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+
+from lab.core.errors import FirstFlightError
+from lab.core.words import plain
+from lab.fetches.buckets import MissingCells, NoPanel, command
+from lab.fetches.record import Record
+from lab.fetches.scenario import JOINT, Axis, Figure, Scenario
+from lab.fetches.sweep import SWEPT, Cell, Sweep, bucket_value, cell_of
+from lab.fetches.trial import Trial
+
+ByCell = dict[tuple[Cell, int], list[Record]]
+
+_WHO = ("client", "congestion_control")  # what the command line may have replaced
+# What all trials of a sweep have in common, by name; their uplink follows from both.
+_COMMON = tuple(each.name for each in fields(Trial) if each.name in
+                {other.name for other in fields(Sweep)}
+                - {*SWEPT, *_WHO, "initcwnd", "repeat", "uplink_kbps"})
+
+
+def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
+             records: Sequence[Record]) -> tuple[list[Record], ByCell]:
+    """The records of the figure's sweep, also by cell and window. Raises MissingCells."""
+    sweep = scenario.sweep(figure.sweep)
+    chosen = of_sweep(sweep, records)
+    made: ByCell = {}
+    for record in chosen:
+        made.setdefault((cell_of(record.trial), record.trial.initcwnd), []).append(record)
+    missing = [cell for cell in sweep.cells
+               if any((cell, initcwnd) not in made for initcwnd in windows)]
+    if missing:
+        raise MissingCells(f"{_listed(missing, len(sweep.cells))} of {scenario.name}"
+                           f" {figure.name} were not measured", command(scenario, missing))
+    return chosen, made
+
+
+def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
+    """The records whose trial the sweep asks for.
+
+    A run may have been made with another client or algorithm than the sweep
+    names; then all of its records have to agree. Raises NoPanel.
+    """
+    cells = set(sweep.cells)
+    common = [getattr(sweep, name) for name in _COMMON]
+    made: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        trial = record.trial
+        if (not trial.part and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells
+                and trial.uplink_kbps == (sweep.uplink_kbps or trial.bandwidth_kbps)
+                and [getattr(trial, name) for name in _COMMON] == common):
+            made.setdefault(tuple(getattr(trial, name) for name in _WHO), []).append(record)
+    own = tuple(getattr(sweep, name) for name in _WHO)
+    if own in made or not made:
+        return made.get(own, [])
+    if len(made) > 1:
+        raise NoPanel("the records mix " + " and ".join(" with ".join(each)
+                                                        for each in sorted(made))
+                      + f" in sweep {sweep.name!r}; measure again with --fresh")
+    return next(iter(made.values()))
+
+
+def _listed(missing: Sequence[Cell], asked: int) -> str:
+    shown = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
+                      for cell in missing[:3])
+    more = ", …" if len(missing) > 3 else ""
+    return f"{len(missing)} of {asked} cells ({shown}{more})"
+
+
+def weighted_cells(scenario: Scenario, figure: Figure,
+                   axis: Axis) -> list[list[tuple[Cell, float]]]:
+    """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
+    cells = scenario.sweep(figure.sweep).cells
+    if figure.weights == JOINT:
+        return _joint_cells(scenario, cells, axis)
+    members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
+               for value in axis.values]
+    if not figure.weights:
+        return [[(cell, 1.0) for cell in bucket] for bucket in members]
+    weights = _axis(scenario, figure.weights)
+    return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
+             for cell in bucket] for bucket in members]
+
+
+def _axis(scenario: Scenario, by: str) -> Axis:
+    axis = scenario.axis(by)
+    assert axis is not None  # the reader of the scenario has looked
+    return axis
+
+
+def _joint_cells(scenario: Scenario, cells: Sequence[Cell],
+                 axis: Axis) -> list[list[tuple[Cell, float]]]:
+    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+
+    A cell stands for the responses of its RTT bucket and its bandwidth
+    bucket. Some of them are in one BDP bucket and some in the next, so that a
+    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
+    """
+    import numpy
+
+    from lab.fetches.joint import average_datacenter
+
+    joint = average_datacenter()
+    axes = [_axis(scenario, by) for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")]
+    for own, marginal in zip(axes, joint.marginals):
+        if own.labels != marginal.labels:
+            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
+                                   f" {', '.join(own.labels)}; the joint distribution has"
+                                   f" {', '.join(marginal.labels)}")
+    of_rtt, of_bandwidth, of_product = (
+        marginal.bucket(values) for marginal, values in
+        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
+    shares = numpy.zeros([len(own.values) for own in axes])
+    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
+    rtts, bandwidths, _ = axes
+    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
+                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
+                 for cell in cells] for bucket in range(len(axis.values))]
+    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
+            for bucket in weighted]

@@ -1,0 +1,50 @@
+"""Small runs of fetches as they were measured in the guest, read once, and their reports."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from lab.core import runs, scenario_file
+from lab.core.findings import Report
+from lab.core.kinds import RunData
+from lab.core.records import read_records
+from lab.fetches import analysis, reading
+from lab.fetches.buckets import Panel
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from lab.fetches.study import Fetches
+from tests.golden.stored import FOLDER
+
+SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")
+FACTS = {"state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
+         "emulated_s": 600.0, "wall_s": 5.0}
+
+
+@cache
+def scenario(name: str) -> Scenario:
+    return reading.read(scenario_file.find(name))
+
+
+@cache
+def stored(name: str) -> tuple[Record, ...]:
+    return tuple(read_records(FOLDER.parent / f"{name}_trials.csv", Record))
+
+
+@cache
+def panels(name: str) -> dict[str, Panel]:
+    """The rows of every figure by its name; all have some."""
+    made, missing = analysis.panels(scenario(name), stored(name))
+    assert not missing
+    return made
+
+
+@cache
+def whole_report(name: str) -> Report:
+    return report(name, stored(name))
+
+
+def report(name: str, records: Any, whole: bool = True, **facts: Any) -> Report:
+    """What such a run says; facts: of its run.json, beside FACTS."""
+    run = RunData(FOLDER.parent / f"{name}-run", {**FACTS, "scenario": name, **facts}, records)
+    return Fetches(scenario(name), (), whole).report(run)

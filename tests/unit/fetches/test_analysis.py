@@ -1,0 +1,240 @@
+"""Weighted means, what is excluded and counted, missing cells, intervals, samples."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from lab.core import stats
+from lab.core.errors import FirstFlightError
+from lab.core.quantities import QUANTITIES, Quantity
+from lab.fetches import analysis
+from lab.fetches.buckets import (Excluded, Panel, beside_baseline, of_baseline, of_experiment)
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from lab.fetches.trial import Trial
+from lab.fetches.weights import weighted_cells
+from tests.golden import stored_fetches
+
+
+def panels(scenario: Scenario, records: list[Record]) -> list[Panel]:
+    """The rows of all figures, of which all have some."""
+    made, missing = analysis.panels(scenario, records)
+    assert not missing, missing
+    return list(made.values())
+
+
+def why_missing(scenario: Scenario, records: list[Record]) -> str:
+    """Why the first figure has no rows."""
+    return analysis.panels(scenario, records)[1][scenario.figures[0].name]
+
+
+def fail(record: Record) -> Record:
+    return replace(record, ok=False, error="timed out", verdict="skipped", total_ms=None)
+
+
+def changed(records: list[Record], when: Callable[[Trial], bool],
+            change: Callable[[Record], Record]) -> list[Record]:
+    return [change(record) if when(record.trial) else record for record in records]
+
+
+def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
+                                                      stored: list[Record]) -> None:
+    by_rtt, by_bandwidth, by_product = panels(scenario, stored)
+    total = {(record.trial.rtt_ms, record.trial.bandwidth_kbps, record.trial.initcwnd):
+             record.total_ms or 0 for record in stored}
+    shares = {56: 0.64, 256: 3.13, 512: 15.39, 1000: 29.99, 2000: 28.34, 3000: 10.71,
+              5000: 9.79, 7000: 2.01}
+    base, experiment = (sum(share * total[100, bandwidth, initcwnd]
+                            for bandwidth, share in shares.items()) / sum(shares.values())
+                        for initcwnd in (3, 10))
+    bucket = by_rtt.buckets[2]
+    assert (bucket.label, bucket.value, bucket.share_percent, bucket.n) == ("100", 100, 48.36, 16)
+    assert bucket.base == pytest.approx(base) and bucket.experiment == pytest.approx(
+        experiment)
+    assert bucket.absolute == pytest.approx(base - experiment)
+    assert bucket.percent == pytest.approx((base - experiment) / base * 100)
+    assert (bucket.published.absolute, bucket.published.percent) == (21.77, 5.17)
+    # Half of the responses have 2 Mbit/s or less, so the median is of a 2 Mbit/s cell.
+    assert bucket.base_median == total[100, 2000, 3]
+    assert bucket.absolute_interval is None
+    assert by_bandwidth.buckets[-1].label == ">5000"
+    assert by_bandwidth.buckets[0].published.absolute == 614.81
+    assert by_rtt.n == by_bandwidth.n == by_product.n == 128 and by_rtt.excluded.total == 0
+    assert not by_product.excluded.total
+    assert (by_rtt.client, by_rtt.congestion_control) == ("curl", "cubic")
+
+
+def test_every_record_is_either_in_a_mean_or_counted(scenario: Scenario,
+                                                     stored: list[Record]) -> None:
+    generator = random.Random(7)
+
+    def spoil(record: Record) -> Record:
+        return generator.choice([*[record] * 8, fail(record),
+                                 replace(record, verdict="fail"),
+                                 replace(record, verdict="skipped"),
+                                 replace(record, total_ms=None)])
+    for _ in range(20):
+        records = [spoil(record) for record in stored]
+        panel = analysis.improvement(scenario, scenario.figures[0], records)
+        assert panel.n + panel.excluded.total == len(records)
+
+
+def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
+                                                           stored: list[Record]) -> None:
+    records = changed(stored, lambda trial: (trial.rtt_ms, trial.bandwidth_kbps) == (100, 56)
+                      and trial.initcwnd == 3, lambda record: replace(record, verdict="fail"))
+    bucket = analysis.improvement(scenario, scenario.figures[0], records).buckets[2]
+    assert (bucket.n, bucket.cells, bucket.cells_asked) == (14, 7, 8)
+    assert bucket.excluded == Excluded(failed_verdicts=1, unpaired=1)
+    assert str(bucket.excluded) == "1 failed verdict, 1 record without its counterpart"
+    kept = [record for record in stored if record.trial.rtt_ms == 100
+            and record.trial.bandwidth_kbps != 56 and record.trial.initcwnd == 3]
+    axis = scenario.axis("bandwidth_kbps")
+    assert axis is not None
+    weights = [axis.share_percent(record.trial.bandwidth_kbps) or 0 for record in kept]
+    assert bucket.base == pytest.approx(
+        stats.weighted_mean([record.total_ms or 0 for record in kept], weights))
+
+
+def test_missing_cells_name_the_command(scenario: Scenario, stored: list[Record]) -> None:
+    lacking = [record for record in stored if (record.trial.rtt_ms, record.trial.bandwidth_kbps)
+               not in ((20, 56), (20, 256)) or record.trial.initcwnd == 3]
+    why = why_missing(scenario, lacking)
+    assert why.endswith("./run.sh --scenario zhao2019 --rtt 20 --bw 56,256")
+    assert "2 of 64 cells (RTT 20 ms at 56 kbit/s, RTT 20 ms at 256" in why
+    assert why_missing(scenario, []).endswith("run.sh --scenario zhao2019")
+
+
+def test_a_bucket_of_failures_says_so(scenario: Scenario, stored: list[Record]) -> None:
+    records = changed(stored, lambda trial: trial.rtt_ms == 5000, fail)
+    assert "bucket >3000 counts (16 failed transfers)" in why_missing(scenario, records)
+
+
+def test_records_of_other_networks_do_not_enter(scenario: Scenario,
+                                                stored: list[Record]) -> None:
+    others = [replace(record, trial=replace(record.trial, **{key: value}), total_ms=1e9)
+              for record in stored[:8]
+              for key, value in (("loss_percent", 1.0), ("uplink_kbps", 9.0), ("initrwnd", 10),
+                                 ("queue_packets", 5), ("response_bytes", 9001),
+                                 ("initcwnd", 16), ("rtt_ms", 21.0))]
+    assert panels(scenario, stored + others) == panels(scenario, stored)
+
+
+def test_another_client_is_drawn_but_never_mixed(scenario: Scenario,
+                                                 stored: list[Record]) -> None:
+    wget = [replace(record, trial=replace(record.trial, client="wget")) for record in stored]
+    assert panels(scenario, wget)[0].client == "wget"
+    assert panels(scenario, wget + stored)[0].client == "curl"
+    reno = [replace(record, trial=replace(record.trial, congestion_control="reno"))
+            for record in stored]
+    assert "mix curl with reno and wget with cubic" in why_missing(scenario, wget + reno)
+
+
+def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
+                                                      stored: list[Record]) -> None:
+    generator = random.Random(1)
+    repeats = [replace(record, trial=replace(record.trial, repeat=repeat),
+                       total_ms=(record.total_ms or 0) * generator.gauss(1, 0.05))
+               for record in stored for repeat in range(1, 11)]
+    panel = analysis.improvement(scenario, scenario.figures[0], repeats)
+    truth = analysis.improvement(scenario, scenario.figures[0], stored)
+    covered = 0
+    for bucket, true in zip(panel.buckets, truth.buckets):
+        assert bucket.absolute_interval and bucket.percent_interval and bucket.n == 160
+        low, high = bucket.absolute_interval
+        assert low < bucket.absolute < high
+        covered += low <= true.absolute <= high
+    assert covered >= 6
+    assert panel == analysis.improvement(scenario, scenario.figures[0], repeats)
+
+
+def test_what_can_be_had_is_had_although_a_bar_failed(scenario: Scenario,
+                                                      stored: list[Record]) -> None:
+    records = changed(stored, lambda trial: trial.bandwidth_kbps == 56, fail)
+    made, missing = analysis.panels(scenario, records)
+    assert list(made) == ["fig5_rtt", "fig5_bdp"]
+    assert list(missing) == ["fig5_bw"] and "bucket 56" in missing["fig5_bw"]
+    assert len(analysis.panels(scenario, stored[:9])[1]) == 3
+
+
+def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
+    scenario, records = (stored_fetches.scenario("marrama2012"),
+                         stored_fetches.stored("marrama2012"))
+    whole = stored_fetches.panels("marrama2012")["loss"]
+    shuffled = analysis.improvement(scenario, whole.figure, [
+        replace(record, trial=replace(record.trial, seed=record.trial.seed + 1))
+        if record.trial.initcwnd == 10 else record for record in records])
+    for paired, apart in zip(whole.buckets[1:], shuffled.buckets[1:]):
+        assert paired.absolute_interval and apart.absolute_interval and paired.n == 30
+        assert paired.absolute == apart.absolute
+        widths = [high - low for low, high in (paired.absolute_interval,
+                                               apart.absolute_interval)]
+        assert widths[0] < widths[1]
+    assert whole.buckets[0].lossless and not whole.buckets[1].lossless
+
+
+def test_a_window_sweep_stands_beside_the_published_times() -> None:
+    sweep = stored_fetches.panels("marrama2012")["fig2"]
+    assert [bar.label for bar in sweep.buckets] == ["3", "6", "10", "16", "26", "42"]
+    assert [bar.published.level for bar in sweep.buckets] == [808, 681, 665, 641, 641, 642]
+    first, second = sweep.buckets[:2]
+    assert first.absolute == 0 and first.n == 1 and sweep.n == 6
+    assert second.absolute == pytest.approx(first.experiment - second.experiment)
+    beside = beside_baseline(sweep)
+    assert beside[0].published.absolute is None
+    assert (beside[1].published.absolute, beside[1].published.error) == (127, 6)
+    assert beside[1].published.percent == pytest.approx((1 - 681 / 808) * 100)
+
+
+def test_every_bdp_bucket_has_the_published_share(scenario: Scenario) -> None:
+    """Weights of the joint distribution: all cells together carry each bucket's share."""
+    figure = next(figure for figure in scenario.figures if figure.name == "fig5_bdp")
+    axis = scenario.axis_of(figure)
+    weighted = weighted_cells(scenario, figure, axis)
+    for share, cells in zip(axis.shares_percent, weighted):
+        assert sum(weight for _, weight in cells) == pytest.approx(share, abs=0.02)
+    by_rtt = {rtt: sum(weight for cells in weighted for cell, weight in cells
+                       if cell.rtt_ms == rtt) for rtt in (20, 1000)}
+    assert by_rtt[20] == pytest.approx(4.29, abs=0.02)
+    assert by_rtt[1000] == pytest.approx(1.58, abs=0.02)
+    # The smallest products are those of short RTTs or narrow links.
+    assert all(cell.rtt_ms * cell.bandwidth_kbps / 8 < 1000 * 40 for cell, weight in weighted[0]
+               if weight > 0.01)
+    other = replace(scenario, axes=tuple(replace(axis, labels=axis.labels[::-1])
+                                         if axis.by == "rtt_ms" else axis
+                                         for axis in scenario.axes))
+    with pytest.raises(FirstFlightError, match="the axis of rtt_ms has the buckets >3000"):
+        weighted_cells(other, figure, axis)
+
+
+def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> None:
+    """The values behind a figure, with weights of which the bars' own are parts."""
+    for panel in panels(scenario, stored)[:2]:
+        shares = [bucket.share_percent or 0 for bucket in panel.buckets]
+        for sample, means in zip(panel.samples, ([bucket.base for bucket in panel.buckets],
+                                                 [bucket.experiment for bucket in panel.buckets])):
+            assert stats.weighted_mean(sample.values, sample.weights) == pytest.approx(
+                stats.weighted_mean(means, shares))
+        assert [sample.name for sample in panel.samples] == ["IW 3", "IW 10"]
+
+
+def test_of_a_metric_of_which_more_is_better_the_gain_improves(
+        scenario: Scenario, stored: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any column with a line among the quantities can be a figure's metric."""
+    monkeypatch.setitem(QUANTITIES, "request_bytes", Quantity(
+        "request_bytes", "the rate", "kbit/s", head="rate", more_is_better=True))
+    faster = [replace(record, request_bytes=150 if record.trial.initcwnd == 10 else 100)
+              for record in stored]
+    figure = replace(scenario.figures[0], metric="request_bytes")
+    panel = analysis.improvement(scenario, figure, faster)
+    for bucket in panel.buckets:
+        assert (bucket.base, bucket.experiment) == pytest.approx((100, 150))
+        assert (bucket.absolute, bucket.percent) == pytest.approx((50, 50))
+    assert panel.metric.unit == "kbit/s"
+    # base / experiment - 1 is there experiment / base - 1, of the experiment's value.
+    assert of_experiment(50, sign=-1) == pytest.approx(100 / 3)
+    assert of_baseline(of_experiment(50, sign=-1), sign=-1) == pytest.approx(50)

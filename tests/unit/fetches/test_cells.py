@@ -1,0 +1,171 @@
+"""Single cells: their means, what windows changed, raw values, and what tells trials apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from lab.core.findings import Rounded, Table
+from lab.core.kinds import Overrides
+from lab.fetches import cells
+from lab.fetches.asked import asked_columns, order
+from lab.fetches.buckets import Excluded
+from lab.fetches.cell_tables import cells_finding, raw_finding
+from lab.fetches.every_trial import trials_table
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from lab.fetches.trial import Trial
+from lab.fetches.trials import expand
+
+
+def many(records: list[Record], repeats: int) -> list[Record]:
+    return [replace(record, trial=replace(record.trial, repeat=repeat, seed=repeat))
+            for record in records for repeat in range(1, repeats + 1)]
+
+
+def names(table: Table, group: str) -> list[str]:
+    return [column.name for column in table.columns if column.group == group]
+
+
+def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
+        scenario: Scenario) -> None:
+    trials = expand(scenario, Overrides({"rtt_ms": [77], "bandwidth_kbps": [1234]}, repeat=3))
+    times = {3: (300.0, 310.0), 10: (200.0, 220.0)}
+    records = [Record(trial=trial, ok=True, verdict="pass", model_ms=200.0,
+                      total_ms=times[trial.initcwnd][trial.repeat - 1])
+               if trial.repeat < 3 else Record(trial=trial, ok=False, error="no route")
+               for trial in reversed(trials)]
+    small, large = cells.settings(records)
+    assert (small.asked.initcwnd, small.n, small.total_ms, small.late_ms) == (3, 2, 305, 105)
+    assert small.excluded == Excluded(failed_transfers=1) and small.reasons == ("no route",)
+    (change,) = cells.changes([small, large])
+    assert change.absolute_ms == 95 and change.percent == pytest.approx(95 / 305 * 100)
+    assert cells.changes([small]) == []
+
+
+def test_the_finding_has_a_row_for_each_cell_and_a_note_for_each_reason(
+        stored: list[Record]) -> None:
+    pair = [replace(record, model_ms=(record.total_ms or 0) - 0.04, retransmissions=1,
+                    retransmission_cause="a timer below the wait")
+            for record in stored if record.trial.rtt_ms == 100
+            and record.trial.bandwidth_kbps == 1000]
+    failed = replace(pair[0], ok=False, error="curl 28: timed out", total_ms=None,
+                     trial=replace(pair[0].trial, repeat=2))
+    settings = cells.settings([*pair, failed])
+    seen, changed = cells_finding(settings, cells.changes(settings)).tables
+    assert names(seen, "asked") == ["RTT", "BW", "IW", "size"]
+    assert seen.column("verdict") == ["1/2 [1] [2]", "1/1 [1]"]
+    assert seen.notes == ("[1] a timer below the wait", "[2] curl 28: timed out")
+    assert seen.column("IW", "asked") == [3, 10] and seen.column("total")[1] == pair[1].total_ms
+    assert seen.column("diff.")[0] == pytest.approx(0.04)
+    (row,) = changed.rows
+    assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-1] == "1, 1"
+    assert row[-3:-1] == pytest.approx((76.3, 21.4), abs=0.05)
+
+
+def test_records_without_any_measurement(stored: list[Record]) -> None:
+    settings = cells.settings([Record(trial=stored[0].trial, ok=False, error="killed")])
+    (table,) = cells_finding(settings, cells.changes(settings)).tables
+    assert table.column("total") == [None] and table.notes == ("[1] killed",)
+
+
+def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
+    """Whatever field it is; a default is not shown, nor an uplink as fast as the downlink."""
+    trials = [record.trial for record in stored[:4]]
+
+    def heads(*changed: Trial) -> list[str]:
+        return [column.name for column, _ in asked_columns([*trials, *changed])]
+
+    always = ["RTT", "BW", "IW", "size"]
+    assert heads() == always
+    for name, value, head in (("uplink_kbps", 9.0, "uplink"), ("queue_packets", 5, "queue"),
+                              ("initrwnd", 10, "initial receive window"), ("gap_ms", 0.5, "gap"),
+                              ("congestion_control", "reno", "congestion control"),
+                              ("earlier_bytes", 9, "earlier bytes"), ("part", "web", "part"),
+                              ("repeat", 2, "repeat")):
+        assert sorted(heads(replace(trials[0], **{name: value}))) == sorted([*always, head])
+    lossy = [replace(trial, loss_percent=0.5) for trial in trials]
+    columns = {column.name: [cell(trial) for trial in (*lossy, trials[0])]
+               for column, cell in asked_columns(lossy)}
+    assert columns["loss"] == [*[Rounded(0.5, 1)] * 4, ""]
+
+
+def test_windows_stand_side_by_side(stored: list[Record]) -> None:
+    trials = [record.trial for record in stored]
+    again = sorted(reversed(trials), key=order)
+    assert [trial.initcwnd for trial in again] == [3, 10] * 64
+    assert again[0].rtt_ms == 20 and again[-1].bandwidth_kbps == 7000
+
+
+# Every trial -------------------------------------------------------------------------
+
+def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) -> None:
+    table = trials_table(many(stored, 5), None, {})
+    assert table.title == "Every cell" and len(table.rows) == 128 and table.left_out == 0
+    assert names(table, "asked") == ["RTT", "BW", "IW", "size"]
+    assert table.column("n", "seen") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
+    each = trials_table(stored[:2], None, {})
+    assert each.title == "Every trial" and each.column("verdict") == ["pass", "pass"]
+    assert "n" not in names(each, "seen")
+
+
+def test_more_rows_than_a_page_holds_are_named(stored: list[Record]) -> None:
+    table = trials_table([replace(stored[0], trial=replace(stored[0].trial, response_bytes=size))
+                          for size in range(1, 1200)], None, {})
+    assert (len(table.rows), table.left_out) == (500, 699)
+
+
+def test_a_population_is_shown_by_the_papers_buckets(stored: list[Record]) -> None:
+    drawn = [replace(record, trial=replace(
+        record.trial, part="web", sample=sample, key_rtt_ms=40.0 + sample / 10,
+        key_bandwidth_kbps=900.0, weight=1.0 + sample))
+        for sample in range(300) for record in stored[:2]]
+    table = trials_table(drawn, None, {})
+    assert [column.group for column in table.columns[:4]] == ["", "filed under", "filed under",
+                                                              "asked"]
+    assert {row[:4] for row in table.rows} == {("web", limit, "≤ 1000", window) for limit in
+                                               ("≤ 50", "≤ 100") for window in (3, 10)}
+    assert sum(count for count in table.column("n", "seen") if isinstance(count, int)) == 600
+
+
+# Published raw values ----------------------------------------------------------------
+
+def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) -> None:
+    assert scenario.raw is not None
+    rows, of_trial = cells.raw_rows(scenario, scenario.raw, stored)
+    assert len(rows) == len(of_trial) == 128 and all(row.n == 1 for row in rows)
+    row = next(row for row in rows if (row.initcwnd, row.rtt_ms, row.bandwidth_kbps)
+               == (10, 1000, 7000))
+    assert row.published_ms == 3017 and row.comparable_ms == 2017 and row.mark == ""
+    assert sum(row.mark == "u" for row in rows) == 2 * 6 * 3
+    assert sum(row.mark == "f" for row in rows) == 2 * 2 * 8
+    summary = cells.raw_summary(rows)
+    assert summary is not None and summary.compared == 60 and summary.median_ms < 10
+    unmeasured, _ = cells.raw_rows(scenario, scenario.raw, [])
+    assert cells.raw_summary(unmeasured) is None
+    assert "–/2203f" in raw_finding(scenario.raw, unmeasured).tables[0].rows[-1]
+
+
+def test_raw_values_stand_in_a_grid_for_each_window(scenario: Scenario,
+                                                    stored: list[Record]) -> None:
+    assert scenario.raw is not None
+    rows, _ = cells.raw_rows(scenario, scenario.raw, many(stored, 5))
+    finding = raw_finding(scenario.raw, rows)
+    assert "n = 5 here, 1 there" in finding.title
+    three, ten = finding.tables
+    assert three.column("7000")[5] == "3008/4012 " and ten.column("7000")[6] == "6011/2203f"
+    notes = "\n".join(ten.notes)
+    assert "ARP gives up" in notes and "60 comparable cells" in notes and not three.notes
+
+
+def test_a_trial_stands_beside_its_published_time(scenario: Scenario,
+                                                  stored: list[Record]) -> None:
+    assert scenario.raw is not None
+    _, of_trial = cells.raw_rows(scenario, scenario.raw, stored)
+    other = replace(stored[0], trial=replace(stored[0].trial, response_bytes=5))
+    table = trials_table([*stored, other], scenario.raw, of_trial)
+    assert table.column("total", "published")[:2] == ["", 107]
+    assert table.column("mark", "published")[:2] == ["", "u"]
+    assert any(re.match("u: the bandwidth was never limited", note) for note in table.notes)

@@ -1,0 +1,80 @@
+"""What a figure shows and says of itself: titles, counts, publishers, published values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab.core.charts import BarChart, TimeChart
+from lab.core.quantities import quantity
+from lab.fetches import analysis
+from lab.fetches.charts import chart
+from lab.fetches.claims import judged
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from tests.golden import stored_fetches
+
+
+def bars_of(name: str, figure: str, kernel: str = "6.1.99") -> BarChart:
+    made = chart(judged(stored_fetches.panels(name)[figure], ()), kernel)
+    assert isinstance(made, BarChart)
+    return made
+
+
+def test_a_chart_tells_what_was_measured_and_how() -> None:
+    by_rtt = bars_of("zhao2019", "fig5_rtt")
+    assert by_rtt.title == "Improvement of a 9 kB response by RTT: 3 → 10 segments"
+    assert by_rtt.context == (
+        "real Linux TCP (kernel 6.1.99), cubic; curl's total time, handshake included, averaged"
+        " over bandwidth by the paper's shares",)
+    assert by_rtt.foot == "128 trials verified on the wire; none left out" and not by_rtt.alarm
+    assert (by_rtt.axis, by_rtt.unit, by_rtt.even_scale) == ("RTT (ms)", "ms", False)
+    assert [bar.n for bar in by_rtt.bars] == [16] * 8 and by_rtt.bars[2].share_percent == 48.36
+    assert bars_of("zhao2019", "fig5_rtt", kernel="").context[0].startswith(
+        "real Linux TCP, cubic;")
+    assert "the joint distribution of RTT and bandwidth" in bars_of("zhao2019",
+                                                                    "fig5_bdp").context[0]
+
+
+def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
+    records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
+    panel = analysis.improvement(scenario, scenario.figures[0], records)
+    made = chart(judged(panel, ()), "")
+    assert isinstance(made, BarChart)
+    assert made.foot == "126 trials verified on the wire"
+    assert made.alarm == "left out: 1 failed transfer, 1 record without its counterpart"
+    assert (made.bars[0].n, made.bars[0].left_out) == (14, 2)
+
+
+def test_times_against_windows() -> None:
+    sweep = chart(judged(stored_fetches.panels("marrama2012")["fig2"], ()), "")
+    assert isinstance(sweep, TimeChart)
+    assert sweep.title == "Completion time of 28 segments by initial window, RTT 140 ms"
+    assert [bar.published for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
+    assert [bar.percent is None for bar in sweep.bars] == [True, *[False] * 5]
+    assert sweep.bars[0].time.value == 805.2 and sweep.axis == "Initial window (segments)"
+    assert sweep.publisher == "by them"
+
+
+def test_a_loss_chart_is_even_and_says_whether_recovery_gains() -> None:
+    loss = bars_of("marrama2012", "loss")
+    assert loss.even_scale and loss.bars[0].above == ("", "")
+    assert loss.bars[1].above == ("beyond lossless: −22.3 ms", "−91.8 … 21.4 ms: undecided")
+    assert not loss.publisher
+
+
+@pytest.mark.parametrize(("name", "publisher", "note"), [
+    ("zhao2019", "in the paper", ""), ("marrama2012", "by them", ", as a part of the baseline")])
+def test_a_converted_percentage_is_named(name: str, publisher: str, note: str) -> None:
+    made = bars_of(name, "fig5_rtt")
+    assert (made.publisher, made.percent_note) == (publisher, note)
+
+
+def test_every_axis_has_a_name_and_a_unit() -> None:
+    axes = [quantity(by).axis for by in ("bandwidth_kbps", "bdp_bytes", "response_bytes",
+                                         "loss_percent", "response_segments", "percentile")]
+    assert axes == ["Bandwidth (kbit/s)", "Bandwidth-delay product (bytes)", "Response (bytes)",
+                    "Random loss towards the client (%)",
+                    "Response at 1430 bytes a segment, up to (segments)",
+                    "Percentile of the latency"]

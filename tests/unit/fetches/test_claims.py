@@ -1,0 +1,143 @@
+"""The word of every bar, from both sides of its limits; sentences; what is gained under loss."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from lab.core import claims
+from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
+from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Row, judged
+from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim, Figure
+
+FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
+                baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
+
+
+def bucket(base: float, experiment: float, label: str = "20", **changes: Any) -> Bucket:
+    """changes: fields of Bucket or of its Published."""
+    published = {each.name: changes.pop(each.name) for each in fields(Published)
+                 if each.name in changes}
+    return replace(Bucket(
+        label=label, value=20.0, share_percent=None, n=2, excluded=Excluded(), cells=1,
+        cells_asked=1, base=base, experiment=experiment, base_median=base,
+        experiment_median=experiment, absolute_interval=None, percent_interval=None,
+        published=Published(**published)), **changes)
+
+
+def panel(*buckets: Bucket, figure: Figure = FIGURE) -> Panel:
+    return Panel(figure, buckets, "curl", "cubic")
+
+
+def rows(of: Panel, exact: bool = False) -> tuple[Row, ...]:
+    return judged(of, (), exact).rows
+
+
+@pytest.mark.parametrize(("changes", "word"), [
+    # 100 of 1000 ms, 10 %
+    ({"absolute": 100.0, "percent": 10.0}, REPRODUCED),
+    ({"absolute": 77.0, "percent": 13.0}, REPRODUCED),
+    ({"absolute": 76.0, "percent": 10.0}, DIRECTION_ONLY),
+    ({"absolute": 142.0, "percent": 7.0}, REPRODUCED),
+    ({"absolute": 144.0, "percent": 7.0}, DIRECTION_ONLY),
+    ({"absolute": 100.0, "percent": 13.1}, DIRECTION_ONLY),
+    ({"absolute": 100.0, "percent": -1.0}, NOT_REPRODUCED),
+    ({"absolute": -100.0, "percent": -10.0}, NOT_REPRODUCED),
+    ({"absolute": 0.0, "percent": 10.0}, DIRECTION_ONLY),
+    ({"absolute": None, "percent": 12.0}, REPRODUCED),
+    ({"absolute": 90.0, "percent": None}, REPRODUCED),
+    ({}, ""),
+    # far off, but inside the interval of one, then of both
+    ({"absolute": 200.0, "percent": 20.0,
+      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 15.0)}, DIRECTION_ONLY),
+    ({"absolute": 200.0, "percent": 20.0,
+      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 21.0)}, REPRODUCED),
+    # a value known to ±40 ms
+    ({"absolute": 140.0, "percent": 10.0}, REPRODUCED),
+    ({"absolute": 60.0, "percent": 10.0}, DIRECTION_ONLY),
+    ({"absolute": 60.0, "percent": 10.0, "error": 40.0}, REPRODUCED),
+    ({"absolute": 100.0, "percent": 15.0, "error_points": 5.0}, REPRODUCED),
+])
+def test_a_word_on_both_sides_of_its_limits(changes: dict[str, Any], word: str) -> None:
+    (row,) = rows(panel(bucket(1000.0, 900.0, **changes)))
+    assert row.word == word, row.test
+    assert bool(row.test) == bool(word)
+
+
+def test_nothing_improved_and_something_published_is_not_the_direction() -> None:
+    (row,) = rows(panel(bucket(1000.0, 1000.0, absolute=8.0, percent=0.0)))
+    assert row.word == NOT_REPRODUCED and row.test == "8.0 > 2.4 ms; 0.0 ≤ 3.0 points"
+    assert row.off_percent == -100
+
+
+def test_percentages_are_compared_as_they_were_printed() -> None:
+    """20 % of the baseline are 25 % of the experiment's time."""
+    bar = bucket(1000.0, 800.0, absolute=200.0, percent=20.0, percent_interval=(20.0, 50.0))
+    (ours,) = rows(panel(bar))
+    (theirs,) = rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
+    assert (ours.percent, ours.published_percent, ours.off_points) == (20, 20, 0)
+    assert theirs.percent == pytest.approx(25) and theirs.published_percent == pytest.approx(25)
+    assert theirs.percent_interval == pytest.approx((25, 100))
+    for percent in (-30.0, 0.0, 3.0, 64.3):
+        assert of_baseline(of_experiment(percent)) == pytest.approx(percent)
+    # 4 points apart in theirs, 2.5 in the paper's: theirs decides
+    bar = bucket(1000.0, 800.0, percent=of_baseline(29.0))
+    assert rows(panel(bar))[0].word == REPRODUCED
+    assert rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT))
+                           )[0].word == DIRECTION_ONLY
+
+
+def test_exact_is_said_only_of_what_cannot_vary() -> None:
+    for lossless, ends, deterministic, exact in (
+            (True, (5.0, 5.0), False, True), (True, (5.0, 6.0), True, False),
+            (True, None, True, True), (True, None, False, False),
+            (False, (5.0, 5.0), True, False), (False, None, True, False)):
+        (row,) = rows(panel(bucket(10.0, 5.0, lossless=lossless,
+                                              absolute_interval=ends)), deterministic)
+        assert row.exact == exact, (lossless, ends, deterministic)
+
+
+def test_words_are_counted() -> None:
+    bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
+    counted = judged(panel(*bars), ()).counts
+    assert counted == {REPRODUCED: 2, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
+    assert claims.summary(counted) == "2 of 4 reproduced, 1 direction only, 1 not reproduced"
+    assert claims.summary(judged(panel(bucket(10, 5)), ()).counts) == ""
+
+
+@pytest.mark.parametrize(("claim", "word"), [
+    (Claim("f", "", larger=("50", "20")), REPRODUCED),
+    (Claim("f", "", larger=("20", "50")), NOT_REPRODUCED),
+    (Claim("f", "", larger=("50", "50")), NOT_REPRODUCED),
+    (Claim("f", "", equal=("20", "21")), REPRODUCED),
+    (Claim("f", "", equal=("20", "50")), NOT_REPRODUCED),
+    (Claim("f", "", highest_percent=42.9), REPRODUCED),
+    (Claim("f", "", highest_percent=43.1), DIRECTION_ONLY),
+])
+def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
+    bars = panel(bucket(1000, 900, "20"), bucket(1000, 905, "21"), bucket(1000, 600, "50"))
+    (found,) = judged(bars, [claim, replace(claim, figure="other")]).statements
+    assert found.word == word, found
+
+
+def test_overlapping_intervals_are_no_larger() -> None:
+    claim = Claim("f", "", larger=("50", "20"))
+    bars = [bucket(1000, 900, "20", percent_interval=(5.0, 16.0)),
+            bucket(1000, 850, "50", percent_interval=(14.0, 16.0))]
+    assert judged(panel(*bars), [claim]).statements[0].word == NOT_REPRODUCED
+
+
+def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
+    figure = replace(FIGURE, kind=LOSS, by="loss_percent")
+    bars = [bucket(1000, 900, "0", value=0.0),
+            *(bucket(1000, 800, label, value=value, absolute_interval=ends)
+              for label, value, ends in (("1", 1.0, (101.0, 300.0)), ("2", 2.0, (99.0, 300.0)),
+                                         ("5", 5.0, (50.0, 99.0))))]
+    found = judged(panel(*bars, figure=figure), ()).recoveries
+    assert {label: each.word for label, each in found.items()} == {
+        "1": HELPS, "2": UNDECIDED, "5": HARMS}
+    assert found["1"].part.value == 100 and found["1"].part.interval == (1, 200)
+    assert judged(panel(*bars[1:], figure=figure), ()).recoveries == {}

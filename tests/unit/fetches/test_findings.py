@@ -1,0 +1,174 @@
+"""The report of a run: its figures' tables, sentences, what is left out and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab.core import runs
+from lab.core.findings import Finding, Interval, Report
+from lab.core.records import FAIL, SKIPPED
+from lab.fetches.record import Record
+from tests.golden import stored_fetches
+
+Change = Callable[[Record], Record]
+
+
+def zhao(records: Any, **facts: Any) -> Report:
+    return stored_fetches.report("zhao2019", records, **facts)
+
+
+def changed(records: list[Record], **by_place: Record) -> list[Record]:
+    return [by_place.get(f"at{place}", record) for place, record in enumerate(records)]
+
+
+def finding(report: Report, name: str) -> Finding:
+    return next(each for each in report.findings if each.name == name)
+
+
+def failed(record: Record) -> Record:
+    return replace(record, ok=False, verdict=SKIPPED, error="curl 28: timed out", total_ms=None)
+
+
+def test_a_figure_is_one_table_of_values() -> None:
+    by_rtt = finding(stored_fetches.whole_report("zhao2019"), "fig5_rtt")
+    (table,) = by_rtt.tables
+    assert table.column("RTT") == ["20", "50", "100", "200", "500", "1000", "3000", ">3000"]
+    row = dict(zip([(column.group, column.name, column.unit) for column in table.columns],
+                   table.rows[2]))
+    assert row["", "share", "%"] == 48.36 and row["", "n", ""] == 16
+    assert row["improved", "by", "ms"] == pytest.approx(78.9, abs=0.05)
+    assert row["improved", "by", "%"] == pytest.approx(21.8, abs=0.05)
+    assert row["improved", "of medians", "ms"] == pytest.approx(88.2, abs=0.05)
+    assert row["improved", "95 % interval", "ms"] == "exact"
+    assert row["published", "by", "ms"] == 21.77
+    assert row["ours less published", "off", "points"] == pytest.approx(16.65, abs=0.05)
+    assert row["", "word", ""] == "direction only"
+    assert str(row["", "test", ""]).startswith("57.1 > 6.5")
+    assert "averaged over bandwidth by the paper's shares" in table.notes[0]
+    assert "left out" not in [column.name for column in table.columns]
+    assert by_rtt.bars == {"reproduced": 1, "direction only": 7, "not reproduced": 0}
+    assert "100 ms: 78.9 ms, 21.8 %" in by_rtt.text and "published 21.8 ms, 5.2 %" in by_rtt.text
+    assert by_rtt.published.endswith("(paper/paper_figure5.csv)")
+
+
+def test_columns_that_a_narrow_terminal_keeps() -> None:
+    (table,) = finding(stored_fetches.whole_report("zhao2019"), "fig5_rtt").tables
+    ranks = {(column.name, column.unit, column.group): column.rank for column in table.columns}
+    lost = sorted(ranks, key=lambda column: ranks[column])[:6]
+    assert {name for name, *_ in lost} == {"test", "off", "95 % interval", "of medians", "share"}
+    assert ranks["IW3", "ms", "mean"] == 3 and ranks["word", "", ""] == 9
+
+
+def test_a_window_sweep_has_times_and_their_deviation() -> None:
+    report = stored_fetches.whole_report("marrama2012")
+    (table,) = finding(report, "fig2").tables
+    assert table.column("mean", "under this window")[0] == 805.2
+    assert table.column("published", "under this window") == [808, 681, 665, 641, 641, 642]
+    off = table.column("off", "under this window")[1]
+    assert isinstance(off, float) and off == pytest.approx((684.946 / 681 - 1) * 100)
+    assert table.column("word") == ["", "reproduced", *["direction only"] * 4]
+    assert "16 took the least time: 566 ms on average" in finding(report, "fig2").sentence
+    assert "published, 16 took the least, 641 ms" in finding(report, "fig2").sentence
+
+
+def test_a_loss_figure_says_what_recovery_gains() -> None:
+    report = stored_fetches.whole_report("marrama2012")
+    loss = finding(report, "loss")
+    (table,) = loss.tables
+    assert table.column("word", "recovery") == ["", *["undecided"] * 3]
+    assert table.column("beyond lossless", "recovery")[0] == ""
+    assert isinstance(table.column("95 % interval", "recovery")[1], Interval)
+    assert "Beyond what is saved without loss: −22.3 ms at 1 %" in loss.sentence
+    assert any(sentence.startswith("Under random loss") for sentence in report.sentences)
+
+
+def test_statements_stand_with_their_figure() -> None:
+    report = stored_fetches.whole_report("marrama2012")
+    claims = stored_fetches.scenario("marrama2012").claims
+    by_figure = [(each.name, statement.says) for each in report.findings
+                 for statement in each.statements]
+    assert sorted(by_figure) == sorted((claim.figure, claim.says) for claim in claims)
+
+
+def test_summary_sentences_and_tiles_of_a_whole_run() -> None:
+    report = stored_fetches.whole_report("zhao2019")
+    assert report.summary == ("128 of 128 trials verified on the wire",)
+    assert report.sentences[0].startswith("All 128 transfers were verified on the wire")
+    assert report.sentences[1].startswith("Of the published bars, 1 of 22 reproduced, 21")
+    assert "11.1 times as much" in report.sentences[2]
+    assert ("5.3 to 33.0 %", "of the time saved by a larger window") in [
+        (tile.value, tile.meaning) for tile in report.tiles]
+    assert [each.name for each in report.findings] == ["fig5_rtt", "fig5_bw", "fig5_bdp", "raw"]
+    assert report.trials is not None and len(report.trials.rows) == 128
+
+
+def test_what_is_left_out_is_counted(stored: list[Record]) -> None:
+    refused = replace(stored[40], verdict=FAIL,
+                      verdict_reason="RTT: seen 90.000 ms, asked 100 ms; new check: seen 1,"
+                                     " asked 2")
+    report = zhao(changed(stored, at5=failed(stored[5]), at40=refused))
+    assert report.summary == ("126 of 128 trials verified on the wire; left out: 1 failed transfer,"
+                              " 1 failed verdict",)
+    assert report.sentences[0].startswith("126 of 128 transfers were verified")
+    (table,) = finding(report, "fig5_rtt").tables
+    assert table.column("left out") == [2, 0, 2, 0, 0, 0, 0, 0]
+    assert any("7 of 8 cells count; left out: 1 failed transfer, 1 record without its"
+               " counterpart" in note for note in table.notes)
+    assert report.failures is not None and report.checks is not None
+    assert report.failures.column("reason") == [refused.verdict_reason, "curl 28: timed out"]
+    judged = {row[0]: row[2:] for row in report.checks.rows}
+    assert judged["RTT"] == (126, 1, 1) and judged["size"] == (127, 0, 1)
+    assert judged["new check"] == (None, 1, None)
+    with_real_time = zhao(stored, virtual_time=False).checks
+    assert with_real_time is not None and "model" not in with_real_time.column("check")
+
+
+def test_a_figure_without_its_cells_says_how_to_get_them(stored: list[Record]) -> None:
+    report = zhao(stored[:4])
+    missing = [each.missing for each in report.findings if each.missing]
+    assert len(missing) == 3 and all("./run.sh --scenario zhao2019" in why for why in missing)
+    assert report.findings[0].name == "cells"  # where no figure has rows, the cells speak
+    assert "10 instead of 3 segments took" in " ".join(report.sentences)
+    spoiled = zhao([failed(record) if record.trial.rtt_ms == 20 else record for record in stored])
+    assert "bucket 20 counts (16 failed transfers)" in finding(spoiled, "fig5_rtt").missing
+    assert finding(spoiled, "fig5_bw").chart is not None
+
+
+def test_a_part_of_a_scenario_is_its_cells(stored: list[Record]) -> None:
+    report = stored_fetches.report("zhao2019", stored[:4], whole=False)
+    assert [each.name for each in report.findings] == ["cells"]
+    assert [table.title for table in report.findings[0].tables] == [
+        "", "What the larger window changed"]
+
+
+def test_an_interrupted_run_says_so(stored: list[Record]) -> None:
+    assert "was interrupted" in zhao(stored[:4], state=runs.RUNNING).sentences[-1]
+    assert "was interrupted" not in zhao(stored[:4]).sentences[-1]
+
+
+def test_causes_are_counted(stored: list[Record]) -> None:
+    clean = [replace(record, retransmissions=0, handshake_retransmissions=0,
+                     retransmission_cause="") for record in stored]
+    assert zhao(clean).causes is None
+    again = [replace(record, retransmissions=1, retransmission_cause="tail loss probe"
+                     if place < 2 else "", lost_segments=0 if place < 2 else 1)
+             if place < 3 else record for place, record in enumerate(clean)]
+    report = zhao(again)
+    assert report.causes is not None
+    assert report.causes.rows == (("tail loss probe", 2), ("packets were lost", 1))
+    assert any("3 of 128 transfers retransmitted data, 1 of them after data was lost" in sentence
+               for sentence in report.sentences)
+
+
+def test_repeats_give_intervals(stored: list[Record]) -> None:
+    repeats = [replace(record, trial=replace(record.trial, repeat=repeat),
+                       total_ms=(record.total_ms or 0) * (1 + repeat / 50 * (
+                           record.trial.initcwnd / 10)))
+               for record in stored for repeat in range(1, 6)]
+    table = finding(zhao(repeats), "fig5_rtt").tables[0]
+    assert all(isinstance(cell, Interval)
+               for cell in table.column("95 % interval", "improved"))
