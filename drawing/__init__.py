@@ -60,10 +60,15 @@ def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("
             for name, contents in drawn.items() for form in formats]
 
 
+def known_files() -> list[str]:
+    """The files of this room that draw."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py")
+                  if path.stem not in ("__init__", "style"))
+
+
 def _file(name: str, what: str) -> ModuleType:
     """The module drawing.<name>. Raises FirstFlightError where there is no such file."""
-    known = sorted(path.stem for path in Path(__file__).parent.glob("*.py")
-                   if path.stem not in ("__init__", "style"))
+    known = known_files()
     if name not in known:
         raise FirstFlightError(f"{what}: there is no drawing/{name}.py{nearest(name, known)};"
                                f" there are {', '.join(known)}")

@@ -1,0 +1,139 @@
+"""Small charts of every family, and what their figures are looked at by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from lab.core.charts import (Bar, BarChart, BarPage, Chart, GridChart, Line, LineChart, Plot,
+                             TimeBar, TimeChart, TraceChart, TraceRow)
+from lab.core.stats import Estimate
+
+
+def words(mark: str = "", alarm: str = "") -> dict[str, Any]:
+    """What every chart has; mark: at the end of all its words."""
+    return {"title": f"Improvement{mark}", "context": (f"real Linux TCP, cubic{mark}",),
+            "foot": f"64 trials{mark}", "alarm": alarm}
+
+
+def bar(label: str, absolute: float, percent: float, **more: Any) -> Bar:
+    return Bar(label, Estimate(absolute), Estimate(percent), **more)
+
+
+def bar_chart(mark: str = "", **more: Any) -> BarChart:
+    """Shares, published values, an interval, and something left out."""
+    bars = (bar(f"20{mark}", 6.8, 5.3, published=9.7, published_percent=3.1,
+                share_percent=4.29, n=16),
+            Bar(f"100{mark}", Estimate(78.9, (60.0, 95.0)), Estimate(21.8, (18.0, 25.0)),
+                22.0, 5.1, 48.36, 14, 2),
+            bar(f">3000{mark}", 4975.0, 33.0, published=3350.0, published_percent=21.9,
+                share_percent=0.08, n=16))
+    return BarChart(**{**words(mark), "bars": bars, "axis": f"RTT (ms){mark}",
+                       "publisher": f"in the paper{mark}", **more})
+
+
+def time_chart(mark: str = "", **more: Any) -> TimeChart:
+    bars = (TimeBar(f"3{mark}", Estimate(805.0), None, 808.0, 2),
+            TimeBar(f"10{mark}", Estimate(615.0, (600.0, 640.0)), 23.6, 665.0, 2, 1),
+            TimeBar(f"42{mark}", Estimate(566.0), 29.8, 642.0, 2))
+    return TimeChart(**{**words(mark), "bars": bars, "axis": f"Initial window{mark}",
+                        "publisher": f"by them{mark}", **more})
+
+
+def bar_page(mark: str = "") -> BarPage:
+    return BarPage(**words(mark), charts=(bar_chart(mark), bar_chart(mark)))
+
+
+def line_chart(mark: str = "", **more: Any) -> LineChart:
+    """Curves beside two plots under each other, one of them of bars."""
+    curves = Plot(f"time (ms){mark}", f"completed (%){mark}", (
+        Line(f"IW 3{mark}", (10.0, 20.0, 30.0), (0.0, 60.0, 100.0), style="curve"),
+        Line(f"IW 10{mark}", (8.0, 15.0, 30.0), (0.0, 70.0, 100.0), look=1, style="dashed")),
+        x_ends=(5, 32), y_ends=(0, 100), legend=True)
+    gains = Plot("", f"saved (%){mark}", (
+        Line(f"IW 10{mark}", (0.0, 1.0), (12.0, -40.0), ((9.0, 15.0), None), look=1),
+        Line("", (0.0, 1.0), (3.0, 2.0), look=1, style="faint"),
+        Line(f"the deck{mark}", (0.0,), (14.0,), style="published")),
+        f"gains{mark}", ticks=((0.0, f"mean{mark}"), (1.0, f"99{mark}")), y_scale="symlog",
+        zero=True)
+    hits = Plot(f"load{mark}", f"mean (ms){mark}", (
+        Line(f"IW 3{mark}", (0.0, 1.0), (400.0, 500.0), ((390.0, 410.0), None), style="bars"),
+        Line(f"IW 10{mark}", (0.0, 1.0), (300.0, 450.0), look=1, style="bars")),
+        f"hits{mark}", ticks=((0.0, f"0.5{mark}"), (1.0, f"0.9{mark}")), limit=550.0, legend=True)
+    return LineChart(**{**words(mark), "columns": ((curves,), (gains, hits)),
+                        "widths": (2.0, 3.0), **more})
+
+
+def trace_chart(mark: str = "", **more: Any) -> TraceChart:
+    """A connection that retransmits, one whose window nothing uses, one that failed."""
+    steps = ((0.0, 2.0), (1.0, 4.0), (2.0, 8.0))
+    rows = (TraceRow(f"Linux{mark}", sent=((0.1, 1.0), (1.0, 4.0)), again=((1.5, 2.0),),
+                     acked=((0.0, 0.0), (1.0, 3.0)), window=steps, ssthresh=steps[1:],
+                     in_flight=((0.0, 2.0), (2.0, 8.0)), rtt_ms=((0.0, 100.0), (2.0, 300.0))),
+            TraceRow(f"grows unused{mark}", sent=((0.1, 1.0),), acked=((0.0, 0.0), (1.0, 1.0)),
+                     window=((0.0, 2.0), (1.0, 2178.0)), in_flight=((0.0, 1.0), (1.0, 5.0)),
+                     rtt_ms=((0.0, 50.0),), flagged=True),
+            TraceRow(f"none{mark}", absent=f"skipped: {'the kernel lacks it ' * 9}{mark}"))
+    return TraceChart(**{**words(mark), "rows": rows, "to_s": 3.0, "rtt": True, **more})
+
+
+def grid_chart(mark: str = "") -> GridChart:
+    """Shares in percent of 3 RTTs and 4 bandwidths, one of them none."""
+    shares = numpy.array([[0.5, 0.02, 0.3, 1e-9], [40, 9, 0.1, 0.2], [1, 2, 3, 4]])
+    return GridChart(**words(mark), x=numpy.array([1.0, 30.0, 2000.0]),
+                     y=numpy.array([20.0, 200.0, 2000.0, 9000.0]), shares=shares,
+                     x_label=f"RTT (ms){mark}", y_label=f"bandwidth (kbit/s){mark}",
+                     colour_label=f"share (%){mark}",
+                     diagonals=((8000.0, f"BDP 1000 B{mark}"), (1e9, "outside")))
+
+
+CHARTS = {"bars": bar_chart, "times": time_chart, "bar_page": bar_page, "lines": line_chart,
+          "traces": trace_chart, "grid": grid_chart}
+
+
+def all_charts(mark: str = "") -> list[Chart]:
+    """One of each family."""
+    return [make(mark) for make in CHARTS.values()]
+
+
+# Looking at a figure -----------------------------------------------------------------
+
+def said(part: Any) -> list[str]:
+    """The words written on a figure or beside axes, but those of ticks."""
+    return [text.get_text() for text in part.texts]
+
+
+def tick_labels(axis: Any) -> list[str]:
+    """The labels of the ticks that the axis has between its ends."""
+    low, high = axis.get_view_interval()
+    places = [place for place in axis.get_major_locator()() if low <= place <= high]
+    return [str(label) for label in axis.get_major_formatter().format_ticks(places)]
+
+
+def check_fits(drawn: Any) -> None:
+    """All words lie inside the figure, and none lies on another."""
+    drawn.canvas.draw()
+    renderer = drawn.canvas.get_renderer()
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in _words(drawn)]
+    boxes += [("legend", legend.get_window_extent(renderer)) for legend in drawn.legends]
+    width, height = drawn.bbox.width, drawn.bbox.height
+    assert len(boxes) > 5
+    for number, (text, box) in enumerate(boxes):
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, text
+        for other_text, other in boxes[number + 1:]:
+            assert not box.overlaps(other), (text, other_text)
+
+
+def _words(drawn: Any) -> list[Any]:
+    """Every text that is drawn, but of legends."""
+    found = list(drawn.texts)
+    for axes in drawn.axes:
+        found += [*axes.texts, axes.title, axes._left_title]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = axis.get_view_interval()
+            if axis.get_visible():
+                found += [axis.label, *(tick.label1 if tick.label1.get_visible() else tick.label2
+                                        for tick in axis.get_major_ticks()
+                                        if low <= tick.get_loc() <= high)]
+    return [text for text in found if text.get_text() and text.get_visible()]

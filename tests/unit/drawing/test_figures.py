@@ -1,0 +1,119 @@
+"""A report's figures: which, under which names, drawn once, the same bytes, in whole files."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from matplotlib import cbook
+from matplotlib.text import Text
+
+import drawing
+from drawing import style, times
+from lab.core.charts import Chart
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Finding, Report
+from tests.unit.drawing import samples
+
+
+def report_of(*findings: Finding) -> Report:
+    return Report("sample", "A sample", "claim", "source", "sample/run", {}, 4, 4, findings)
+
+
+@dataclass(frozen=True)
+class Other(Chart):
+    family: ClassVar[str] = "timez"
+
+
+def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> None:
+    report = report_of(*(Finding(f"of_{chart.family}", "", chart=chart)
+                         for chart in samples.all_charts()), Finding("words", "no chart"))
+    drawn = list(drawing.figures(report))
+    assert [name for name, _ in drawn] == ["of_bars", "of_times", "of_bar_page", "of_lines",
+                                           "of_traces", "of_grid"]
+    for (_, figure), chart in zip(drawn, samples.all_charts()):
+        assert samples.said(figure)[0] == chart.title
+
+
+def test_a_dollar_begins_no_formula() -> None:
+    """Neither between two of them, where it would be set in italics or not be understood."""
+    for chart in samples.all_charts(" $5_{ $"):
+        (_, drawn), = drawing.figures(report_of(Finding("dollars", "", chart=chart)))
+        drawn.canvas.draw()
+        texts = [text.get_text() for text in drawn.findobj(Text) if text.get_visible()]
+        assert sum("$" in text for text in texts) > 6, chart.family
+        assert not [text for text in texts if cbook.is_math_text(text)], chart.family
+
+
+def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:
+    report = report_of(Finding("fig2", "", chart=samples.time_chart()))
+    first = drawing.draw(report, tmp_path / "a", drawing.FORMATS)
+    second = drawing.draw(report, tmp_path / "b", drawing.FORMATS)
+    assert [path.name for path in first] == ["sample_fig2.png", "sample_fig2.svg",
+                                             "sample_fig2.pdf"]
+    for one, other, start in zip(first, second, (b"\x89PNG", b"<?xml", b"%PDF")):
+        content = one.read_bytes()
+        assert content.startswith(start) and len(content) > 5000
+        assert content == other.read_bytes(), one.name
+    assert sorted((tmp_path / "a").iterdir()) == sorted(first)  # nothing left aside
+
+
+def test_png_is_as_large_as_its_figure() -> None:
+    drawn = times.draw(samples.time_chart())
+    content = style.image(drawn, "png")
+    width, height = (int.from_bytes(content[place:place + 4], "big") for place in (16, 20))
+    assert (width, height) == tuple(int(side * style.DPI) for side in drawn.get_size_inches())
+
+
+def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    kept = times.draw
+    monkeypatch.setattr(times, "draw", lambda chart: calls.append(chart) or kept(chart))
+    report = report_of(Finding("fig2", "", chart=samples.time_chart()))
+    drawn = drawing.images(report, ("png", "svg"))
+    paths = drawing.save("sample", drawn, tmp_path, ("svg",))
+    assert len(calls) == 1 and [path.name for path in paths] == ["sample_fig2.svg"]
+    assert paths[0].read_bytes() == drawn["fig2"]["svg"]
+    assert drawn["fig2"]["png"].startswith(b"\x89PNG")
+
+
+def test_another_drawing_of_a_finding_is_a_file_of_its_own(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if drawing/dots.py were there."""
+    asked: list[Any] = []
+
+    def draw_finding(finding: Finding, report: Report) -> Any:
+        asked.append((finding.name, report.name))
+        return "a figure"
+
+    dots = types.ModuleType("drawing.dots")
+    monkeypatch.setattr(dots, "draw_finding", draw_finding, raising=False)
+    monkeypatch.setitem(sys.modules, "drawing.dots", dots)
+    monkeypatch.setattr(drawing, "known_files", lambda: ["bars", "dots", "times"])
+    report = report_of(Finding("fig2", "", chart=samples.time_chart(), also=("dots",)))
+    drawn = dict(drawing.figures(report))
+    assert list(drawn) == ["fig2", "fig2_dots"] and drawn["fig2_dots"] == "a figure"
+    assert asked == [("fig2", "sample")]
+
+
+def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    good = Finding("good", "", chart=samples.time_chart())
+    for wrong in (Finding("fig9", "", chart=Other("Other", ())),
+                  replace(good, name="fig9", also=("timez",)),
+                  replace(good, name="fig9", also=("style",))):
+        with pytest.raises(FirstFlightError, match=r"fig9.*no drawing/(timez|style)\.py") as raised:
+            drawing.draw(report_of(good, wrong), tmp_path / "figures")
+        assert "style" in str(raised.value) or "did you mean 'times'" in str(raised.value)
+        assert not (tmp_path / "figures").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with pytest.raises(FirstFlightError, match="sample_fig2.png: cannot be written"):
+        drawing.save("sample", {"fig2": {"png": b"x"}}, in_the_way)

@@ -1,0 +1,121 @@
+"""Lines in columns: where plots stand, how each style looks, what the axes say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drawing import lines, style
+from lab.core.charts import Line, LineChart, Plot
+from tests.unit.drawing import samples
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Any:
+    return lines.draw(samples.line_chart())
+
+
+def one(*found: Line, **more: Any) -> Any:
+    """The axes of a chart of one plot."""
+    return lines.draw(LineChart("One", (), columns=((Plot("x", "y", found, **more),),))).axes[0]
+
+
+def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
+    samples.check_fits(drawn)
+
+
+def test_columns_share_the_width_and_plots_their_column(drawn: Any) -> None:
+    curves, gains, hits = (axes.get_position() for axes in drawn.axes)
+    assert curves.x1 < gains.x0 == hits.x0 and gains.width > curves.width
+    assert gains.y0 > hits.y1 and gains.height == pytest.approx(hits.height)
+    assert gains.y1 == pytest.approx(curves.y1) and hits.y0 == pytest.approx(curves.y0)
+    assert [axes.get_title(loc="left") for axes in drawn.axes] == ["", "gains", "hits"]
+
+
+def test_curves_have_no_markers_and_end_where_they_are_told(drawn: Any) -> None:
+    axes = drawn.axes[0]
+    assert [line.get_marker() for line in axes.lines] == ["None", "None"]
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "--"]
+    assert [line.get_color() for line in axes.lines] == list(lines.DISTINCT[:2])
+    assert axes.get_xlim() == (5, 32) and axes.get_ylim() == (0, 100)
+    assert samples.said(axes.get_legend()) == ["IW 3", "IW 10"]
+
+
+def test_lines_have_intervals_faint_ones_and_published_markers(drawn: Any) -> None:
+    axes = drawn.axes[1]
+    line, interval, faint, published, zero = axes.lines
+    assert line.get_marker() == lines.MARKERS[1] and list(line.get_ydata()) == [12, -40]
+    assert list(interval.get_xdata()) == [0, 0] and list(interval.get_ydata()) == [9, 15]
+    assert faint.get_linestyle() == ":" and faint.get_color() == line.get_color()
+    assert published.get_markerfacecolor() == "white" and published.get_linestyle() == "None"
+    assert list(zero.get_ydata()) == [0, 0] and axes.get_legend() is None
+
+
+def test_an_axis_that_passes_zero_has_decades_on_both_sides(drawn: Any) -> None:
+    axes = drawn.axes[1]
+    labels = samples.tick_labels(axes.yaxis)
+    assert labels == ["−10", "−1", "0", "1", "10"]
+    low, high = axes.get_ylim()
+    assert low < -40 and high > 15  # margins of that scale, not of a linear one
+    assert samples.tick_labels(axes.xaxis) == ["mean", "99"]
+
+
+def test_bars_of_series_stand_beside_each_other(drawn: Any) -> None:
+    axes = drawn.axes[2]
+    edges = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
+    assert len(edges) == 4 and all(one[1] <= other[0] for one, other in zip(edges, edges[1:]))
+    assert sorted(bar.get_height() for bar in axes.patches) == [300, 400, 450, 500]
+    interval, limit = axes.lines
+    assert list(interval.get_ydata()) == [390, 410]
+    assert list(limit.get_ydata()) == [550, 550] and limit.get_color() == style.ALARM
+    assert axes.get_ylim()[0] == 0 and axes.get_ylim()[1] > 550
+
+
+def test_one_legend_for_all_plots_has_the_lines_of_the_first() -> None:
+    drawn = lines.draw(replace(samples.line_chart(), legend=True))
+    assert samples.said(drawn.legends[0]) == ["IW 3", "IW 10"]
+    unnamed = replace(samples.line_chart(), legend=True,
+                      columns=samples.line_chart().columns[1:], widths=())
+    assert samples.said(lines.draw(unnamed).legends[0]) == ["IW 10", "the deck"]
+
+
+def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
+    def lightness(colour: str) -> float:
+        red, green, blue = (int(colour[place:place + 2], 16) for place in (1, 3, 5))
+        return 0.299 * red + 0.587 * green + 0.114 * blue
+    found = [lightness(colour) for colour in lines.ORDERED]
+    assert found == sorted(found, reverse=True)
+    chart = LineChart("Ordered", (), palette="ordered", columns=((Plot("x", "y", tuple(
+        Line(f"IW {look}", (1.0, 2.0), (1.0, 2.0), look=look) for look in range(7))),),))
+    (axes,) = lines.draw(chart).axes
+    assert [line.get_color() for line in axes.lines] == list(lines.ORDERED)
+    assert {line.get_linestyle() for line in axes.lines} == {"-"}
+    assert len({line.get_marker() for line in axes.lines}) == 7
+
+
+def test_an_axis_along_x_may_be_logarithmic() -> None:
+    line = Line("a", (0.1, 300.0), (1.0, 2.0))
+    assert samples.tick_labels(one(line, x_scale="log").xaxis) == ["0.1", "1", "10", "100"]
+    named = one(line, x_scale="log", ticks=((0.1, "0.1"), (30.0, "30")))
+    assert samples.tick_labels(named.xaxis) == ["0.1", "30"]
+    assert list(named.xaxis.get_minorticklocs()) == []
+
+
+def test_whole_numbers_have_whole_ticks() -> None:
+    axes = one(Line("a", (0.0, 1.0), (0.0, 1.0)), y_ends=(0, 1.08), whole=True)
+    assert samples.tick_labels(axes.yaxis) == ["0", "1"]
+    axes = one(Line("a", (0.0, 1.0), (0.0, 1.0)), y_ends=(0, 1.08))
+    assert samples.tick_labels(axes.yaxis) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+
+
+def test_a_long_name_of_an_axis_is_broken_where_its_axes_are_low() -> None:
+    plot = Plot("", "window at the restart (segments), and more", (Line("a", (0.0,), (1.0,)),),
+                title="Linux (CUBIC), validation on, queue of 1000 packets")
+    chart = LineChart("Low", (), columns=tuple((replace(plot, title=plot.title if not place else
+                                                        ""),) * 2 for place in range(3)))
+    drawn = lines.draw(chart)
+    assert all("\n" in axes.get_ylabel() for axes in drawn.axes)
+    assert len({round(axes.get_position().height, 6) for axes in drawn.axes}) == 1
+    samples.check_fits(drawn)
