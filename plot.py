@@ -51,8 +51,7 @@ def draw_run(folder: Path, figures: Path, formats: Sequence[str]) -> None:
 
 def report_of(folder: Path) -> Report:
     """What a stored run says; what of it cannot be drawn is told. Raises FirstFlightError."""
-    study = registry.study_of(scenario_file.find(runs.scenario_of(folder)))
-    report = study.report(runs.load(folder, study))
+    report = registry.stored_report(folder)
     for finding in report.findings:
         if finding.missing:
             say(f"not drawn: {finding.name}: {finding.missing}")

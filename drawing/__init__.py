@@ -20,7 +20,7 @@ from lab.core.findings import Report
 from lab.core.runs import give_to_invoking_user
 from lab.core.words import nearest
 
-__all__ = ["FORMATS", "draw", "figures", "images", "save"]
+__all__ = ["FORMATS", "draw", "figures", "images", "pngs", "save"]
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
@@ -40,6 +40,11 @@ def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
     with style.settings():
         return {name: {form: style.image(drawn, form) for form in formats}
                 for name, drawn in figures(report)}
+
+
+def pngs(drawn: Images) -> dict[str, bytes]:
+    """The figures as a page shows them, by name."""
+    return {name: contents["png"] for name, contents in drawn.items()}
 
 
 def figures(report: Report) -> Iterator[tuple[str, Any]]:
