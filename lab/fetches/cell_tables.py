@@ -13,8 +13,8 @@ from lab.fetches.scenario import Raw
 
 _SEEN = (Column("RTT", "ms", "seen"), Column("BW", "kbit/s", "seen"), Column("IW", "", "seen"),
          Column("first flight", "", "seen", rank=2), Column("resent", "", "seen"),
-         Column("total", "ms"), Column("model", "ms", rank=3),
-         Column("diff.", "ms", signed=True), Column("latency", "ms", rank=1),
+         Column("total", "ms"), Column("model", "ms", rank=1),
+         Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
          Column("verdict", "pass/n", is_text=True))
 
 

@@ -86,6 +86,16 @@ class Evidence:
     def rtt_ms(self) -> float | None:
         return seen_rtt_ms(self.wire, self.trial.uplink_kbps, self.trial.bandwidth_kbps)
 
+    @property
+    def rtt_allowed_ms(self) -> float:
+        """How far the RTT seen may be from the one asked."""
+        return max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+
+    @property
+    def bandwidth_kbps(self) -> float | None:
+        """From the spacing of the first flight at the client."""
+        return self.wire.bandwidth_kbps
+
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
         """All that was sent again, with its cause as far as there is one."""

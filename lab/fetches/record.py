@@ -62,7 +62,7 @@ class Record(records.Record):
     seen_initcwnd: int | None = _server("initial_window")
     seen_first_flight: int | None = _wire(lambda evidence: evidence.first_flight)
     seen_rtt_ms: float | None = _wire(lambda evidence: evidence.rtt_ms)
-    seen_bandwidth_kbps: float | None = _wire(lambda evidence: evidence.exchange.bandwidth_kbps)
+    seen_bandwidth_kbps: float | None = _wire(lambda evidence: evidence.bandwidth_kbps)
     retransmissions: int | None = _wire(
         lambda evidence: len(evidence.exchange.retransmissions))
     handshake_retransmissions: int | None = _wire(

@@ -130,15 +130,15 @@ def _first_flight(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _rtt(evidence: Evidence) -> Iterable[Compared]:
-    seen, asked, tolerances = evidence.rtt_ms, evidence.trial.rtt_ms, evidence.tolerances
+    seen, asked = evidence.rtt_ms, evidence.trial.rtt_ms
     if seen is not None:
-        allowed = max(tolerances.rtt_ms, tolerances.rtt_share * asked)
-        yield Compared(abs(seen - asked) <= allowed, f"{seen:.3f} ms", f"{asked:g} ms")
+        yield Compared(abs(seen - asked) <= evidence.rtt_allowed_ms, f"{seen:.3f} ms",
+                       f"{asked:g} ms")
 
 
 def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
     """Compared as times: over a short flight a tick of the clock is a larger share."""
-    seen, asked = evidence.wire.bandwidth_kbps, evidence.trial.bandwidth_kbps
+    seen, asked = evidence.bandwidth_kbps, evidence.trial.bandwidth_kbps
     if seen is not None:
         arrivals, tolerances = evidence.wire.flight_arrivals, evidence.tolerances
         seen_ms = arrivals[-1].ms_after(arrivals[0])
