@@ -11,12 +11,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import drawing
-from lab import registry
+from drawing import figures as drawing, style
 from lab.core import command_line, errors, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Report
+from lab.registry import stored_report
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -44,29 +43,27 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draw_run(folder: Path, figures: Path, formats: Sequence[str]) -> None:
-    """Draw a stored run and print the paths. Raises FirstFlightError."""
-    for path in drawing.draw(report_of(folder), figures, formats):
-        print(path)
+    """Draw a stored run, print the paths, and tell what of it cannot be drawn.
 
-
-def report_of(folder: Path) -> Report:
-    """What a stored run says; what of it cannot be drawn is told. Raises FirstFlightError."""
-    study = registry.study_of(scenario_file.find(runs.scenario_of(folder)))
-    report = study.report(runs.load(folder, study))
+    Raises FirstFlightError.
+    """
+    report = stored_report(folder)
     for finding in report.findings:
         if finding.missing:
             say(f"not drawn: {finding.name}: {finding.missing}")
-    if all(finding.chart is None and not finding.also for finding in report.findings):
+    paths = drawing.draw(report, figures, formats)
+    if not paths:
         raise FirstFlightError(f"{folder}: there is nothing to draw of it")
-    return report
+    for path in paths:
+        print(path)
 
 
 def formats_of(text: str) -> tuple[str, ...]:
     formats = tuple(dict.fromkeys(text.lower().split(",")))
-    unknown = [form for form in formats if form not in drawing.FORMATS]
+    unknown = [form for form in formats if form not in style.FORMATS]
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of"
-                                         f" {', '.join(drawing.FORMATS)}")
+                                         f" {', '.join(style.FORMATS)}")
     return formats
 
 
