@@ -172,10 +172,10 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
 
 def draw(report: Report, folder: Path, figures: Path) -> None:
     """Draw every figure and build the page; print the paths of what was made."""
-    from drawing import figures as drawing  # imports matplotlib: only where it draws
+    import drawing  # and with it matplotlib: only where it draws
     from lab.tell import page
-    drawn = drawing.drawn(report)
-    for path in drawing.save(report, drawn, figures):
+    drawn = drawing.images(report)
+    for path in drawing.save(report.name, drawn, figures):
         print(path)
     print(page.write(folder, report, drawing.pngs(drawn)))
 

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from drawing import figures as drawing, style
+import drawing
 from lab.core import command_line, errors, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
@@ -60,10 +60,10 @@ def draw_run(folder: Path, figures: Path, formats: Sequence[str]) -> None:
 
 def formats_of(text: str) -> tuple[str, ...]:
     formats = tuple(dict.fromkeys(text.lower().split(",")))
-    unknown = [form for form in formats if form not in style.FORMATS]
+    unknown = [form for form in formats if form not in drawing.FORMATS]
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of"
-                                         f" {', '.join(style.FORMATS)}")
+                                         f" {', '.join(drawing.FORMATS)}")
     return formats
 
 

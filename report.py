@@ -67,9 +67,9 @@ def build(folder: Path, figures: Path | None) -> Path:
 
 def drawn(report: Report, folder: Path) -> Mapping[str, bytes]:
     """The figures of this very run, drawn now, by name."""
-    from drawing import figures  # matplotlib takes a second: only where it draws
+    import drawing  # and with it matplotlib: only where it draws
     try:
-        return figures.pngs(figures.drawn(report))
+        return drawing.pngs(drawing.images(report))
     except FirstFlightError as error:
         say(f"{folder}: nothing is drawn: {error}")
         return {}

@@ -1,1 +1,94 @@
-"""The only room that imports matplotlib; figures is its door."""
+"""Figures: a report's findings on paper. The only room that imports matplotlib.
+
+drawing/<family>.py draws the charts of one family of lab.core.charts; a file
+of any other name draws a finding that names it in `also`. Nothing is computed
+here but where things stand.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from drawing import style
+from drawing.style import FORMATS
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Report
+from lab.core.runs import give_to_invoking_user
+from lab.core.words import nearest
+
+__all__ = ["FORMATS", "draw", "figures", "images", "pngs", "save"]
+
+# Of each figure, by its name: the content of its file in each format.
+Images = dict[str, dict[str, bytes]]
+
+
+def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw and save every figure of a report; the files, figures/<scenario>_<name>.<format>.
+
+    Raises FirstFlightError where a finding asks for what there is not, before
+    anything is written, and where a file cannot be written.
+    """
+    return save(report.name, images(report, formats), folder, formats)
+
+
+def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
+    """Every figure of a report, drawn once. Raises FirstFlightError."""
+    with style.settings():
+        return {name: {form: style.image(drawn, form) for form in formats}
+                for name, drawn in figures(report)}
+
+
+def pngs(drawn: Images) -> dict[str, bytes]:
+    """The figures as a page shows them, by name."""
+    return {name: contents["png"] for name, contents in drawn.items()}
+
+
+def figures(report: Report) -> Iterator[tuple[str, Any]]:
+    """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
+    for finding in report.findings:
+        if finding.chart is not None:
+            family = _file(finding.chart.family, f"a chart of {finding.name}")
+            yield finding.name, family.draw(finding.chart)
+        for name in finding.also:
+            also = _file(name, f"a figure of {finding.name}")
+            yield f"{finding.name}_{name}", also.draw_finding(finding, report)
+
+
+def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
+         ) -> list[Path]:
+    """Write the figures in these formats. Raises FirstFlightError."""
+    return [_write(folder, f"{scenario}_{name}.{form}", contents[form])
+            for name, contents in drawn.items() for form in formats]
+
+
+def known_files() -> list[str]:
+    """The files of this room that draw."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py")
+                  if path.stem not in ("__init__", "style"))
+
+
+def _file(name: str, what: str) -> ModuleType:
+    """The module drawing.<name>. Raises FirstFlightError where there is no such file."""
+    known = known_files()
+    if name not in known:
+        raise FirstFlightError(f"{what}: there is no drawing/{name}.py{nearest(name, known)};"
+                               f" there are {', '.join(known)}")
+    return importlib.import_module(f"drawing.{name}")
+
+
+def _write(folder: Path, name: str, content: bytes) -> Path:
+    """Aside, then renamed, so that a figure is whole at any moment."""
+    path, aside = folder / name, folder / f".{name}"
+    try:
+        made = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(content)
+        aside.replace(path)
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be written: {error.strerror or error}") from error
+    give_to_invoking_user(folder if made else path)
+    return path

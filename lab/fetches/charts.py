@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.core.charts import Bar, BarChart, Chart, TimeBar, TimeChart
 from lab.core.stats import Estimate
-from lab.core.words import between, short
+from lab.core.words import short
 from lab.fetches.buckets import Bucket, Panel
 from lab.fetches.claims import Judged, Recovery
 from lab.fetches.scenario import LOSS, OF_EXPERIMENT

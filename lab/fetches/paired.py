@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy
 from numpy.typing import NDArray
 
-from lab.core import published
 from lab.core.charts import Sample
 from lab.core.errors import UsageError
 from lab.fetches.buckets import (Bucket, Excluded, MissingCells, NothingCounts, Panel, Published,

@@ -12,7 +12,8 @@ import pytest
 from matplotlib import cbook
 from matplotlib.text import Text
 
-from drawing import figures, style, times
+import drawing
+from drawing import style, times
 from lab.core.charts import Chart
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report
@@ -31,7 +32,7 @@ class Other(Chart):
 def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> None:
     report = report_of(*(Finding(f"of_{chart.family}", "", chart=chart)
                          for chart in samples.all_charts()), Finding("words", "no chart"))
-    drawn = list(figures.figures(report))
+    drawn = list(drawing.figures(report))
     assert [name for name, _ in drawn] == ["of_bars", "of_times", "of_bar_page", "of_lines",
                                            "of_traces", "of_grid"]
     for (_, figure), chart in zip(drawn, samples.all_charts()):
@@ -41,7 +42,7 @@ def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> No
 def test_a_dollar_begins_no_formula() -> None:
     """Neither between two of them, where it would be set in italics or not be understood."""
     for chart in samples.all_charts(" $5_{ $"):
-        (_, drawn), = figures.figures(report_of(Finding("dollars", "", chart=chart)))
+        (_, drawn), = drawing.figures(report_of(Finding("dollars", "", chart=chart)))
         drawn.canvas.draw()
         texts = [text.get_text() for text in drawn.findobj(Text) if text.get_visible()]
         assert sum("$" in text for text in texts) > 6, chart.family
@@ -50,8 +51,8 @@ def test_a_dollar_begins_no_formula() -> None:
 
 def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
-    first = figures.draw(report, tmp_path / "a", style.FORMATS)
-    second = figures.draw(report, tmp_path / "b", style.FORMATS)
+    first = drawing.draw(report, tmp_path / "a", drawing.FORMATS)
+    second = drawing.draw(report, tmp_path / "b", drawing.FORMATS)
     assert [path.name for path in first] == ["sample_fig2.png", "sample_fig2.svg",
                                              "sample_fig2.pdf"]
     for one, other, start in zip(first, second, (b"\x89PNG", b"<?xml", b"%PDF")):
@@ -74,11 +75,11 @@ def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
     kept = times.draw
     monkeypatch.setattr(times, "draw", lambda chart: calls.append(chart) or kept(chart))
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
-    drawn = figures.drawn(report, ("png", "svg"))
-    paths = figures.save(report, drawn, tmp_path, ("svg",))
+    drawn = drawing.images(report, ("png", "svg"))
+    paths = drawing.save("sample", drawn, tmp_path, ("svg",))
     assert len(calls) == 1 and [path.name for path in paths] == ["sample_fig2.svg"]
     assert paths[0].read_bytes() == drawn["fig2"]["svg"]
-    assert figures.pngs(drawn) == {"fig2": drawn["fig2"]["png"]}
+    assert drawing.pngs(drawn) == {"fig2": drawn["fig2"]["png"]}
 
 
 def test_another_drawing_of_a_finding_is_a_file_of_its_own(
@@ -93,9 +94,9 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
     dots = types.ModuleType("drawing.dots")
     monkeypatch.setattr(dots, "draw_finding", draw_finding, raising=False)
     monkeypatch.setitem(sys.modules, "drawing.dots", dots)
-    monkeypatch.setattr(figures, "known_files", lambda: ["bars", "dots", "times"])
+    monkeypatch.setattr(drawing, "known_files", lambda: ["bars", "dots", "times"])
     report = report_of(Finding("fig2", "", chart=samples.time_chart(), also=("dots",)))
-    drawn = dict(figures.figures(report))
+    drawn = dict(drawing.figures(report))
     assert list(drawn) == ["fig2", "fig2_dots"] and drawn["fig2_dots"] == "a figure"
     assert asked == [("fig2", "sample")]
 
@@ -104,16 +105,16 @@ def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: P
     good = Finding("good", "", chart=samples.time_chart())
     with pytest.raises(FirstFlightError, match=r"a chart of fig9: there is no drawing/timez\.py"
                        r" \(did you mean 'times'\?\); there are bar_page, bars, "):
-        figures.draw(report_of(good, Finding("fig9", "", chart=Other("Other", ()))),
+        drawing.draw(report_of(good, Finding("fig9", "", chart=Other("Other", ()))),
                      tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
     for name in ("timez", "style"):
         with pytest.raises(FirstFlightError, match=rf"figure of fig9: .*no drawing/{name}\.py"):
-            list(figures.figures(report_of(Finding("fig9", "", also=(name,)))))
+            list(drawing.figures(report_of(Finding("fig9", "", also=(name,)))))
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
     with pytest.raises(FirstFlightError, match="sample_fig2.png: cannot be written"):
-        figures.save(report_of(), {"fig2": {"png": b"x"}}, in_the_way)
+        drawing.save("sample", {"fig2": {"png": b"x"}}, in_the_way)
