@@ -84,10 +84,10 @@ def _improved_columns(panel: Panel) -> list[Filled]:
     medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
         abs(bucket.median_absolute - bucket.absolute) > MEDIANS_DIFFER
         for bucket in panel.buckets)
-    return [(Column("by", unit, group), lambda row: row.bucket.absolute),
+    return [(Column("", unit, group), lambda row: row.bucket.absolute),
             (Column("95 % interval", unit, group),
              lambda row: "exact" if row.exact else interval(row.bucket.absolute_interval)),
-            (Column("by", "%", group), lambda row: row.bucket.percent),
+            (Column("", "%", group), lambda row: row.bucket.percent),
             (Column("95 % interval", "%", group, rank=0),
              lambda row: "exact" if row.exact else interval(row.percent_interval)),
             (Column("as printed", "%", group), lambda row: row.percent if printed else ""),
@@ -111,8 +111,8 @@ def _recovery_columns(judged: Judged) -> list[Filled]:
 
 def _published_columns(panel: Panel) -> list[Filled]:
     unit, off = panel.metric.unit, "ours less published"
-    return [(Column("by", unit, "published"), lambda row: row.bucket.published.absolute),
-            (Column("by", "%", "published"), lambda row: row.published_percent),
+    return [(Column("", unit, "published"), lambda row: row.bucket.published.absolute),
+            (Column("", "%", "published"), lambda row: row.published_percent),
             (Column("off", "%", off, digits=0, signed=True, rank=0),
              lambda row: row.off_percent),
             (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),

@@ -46,7 +46,7 @@ def test_table_and_chart_show_the_frozen_bars(name: str) -> None:
     for figure, frozen in POINTS[name].items():
         finding = findings[figure]
         (table,) = finding.tables
-        assert table.column("by", "improved")[:len(frozen)] == [
+        assert table.column("", "improved")[:len(frozen)] == [
             bar["absolute"] for bar in frozen]
         shown = [(bar.label, bar.n, bar.left_out) for bar in bars(finding)]
         assert shown == [(bar["label"], bar["n"], bar["left_out"]) for bar in frozen]
