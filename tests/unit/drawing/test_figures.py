@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 import drawing
 from drawing import style, times
-from lab.core.charts import Chart
+from lab.core.charts import Chart, TimeChart
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report
 from tests.unit.drawing import samples
@@ -71,9 +71,13 @@ def test_png_is_as_large_as_its_figure() -> None:
 
 def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    kept = times.draw
-    monkeypatch.setattr(times, "draw", lambda chart: calls.append(chart) or kept(chart))
+    calls, kept = [], times.draw
+
+    def counted(chart: TimeChart) -> Any:
+        calls.append(chart)
+        return kept(chart)
+
+    monkeypatch.setattr(times, "draw", counted)
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
     drawn = drawing.images(report, ("png", "svg"))
     paths = drawing.save("sample", drawn, tmp_path, ("svg",))
