@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import drawing
-from lab import registry
 from lab.core import command_line, errors, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Report
+from lab.registry import stored_report
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -44,20 +43,19 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draw_run(folder: Path, figures: Path, formats: Sequence[str]) -> None:
-    """Draw a stored run and print the paths. Raises FirstFlightError."""
-    for path in drawing.draw(report_of(folder), figures, formats):
-        print(path)
+    """Draw a stored run, print the paths, and tell what of it cannot be drawn.
 
-
-def report_of(folder: Path) -> Report:
-    """What a stored run says; what of it cannot be drawn is told. Raises FirstFlightError."""
-    report = registry.stored_report(folder)
+    Raises FirstFlightError.
+    """
+    report = stored_report(folder)
     for finding in report.findings:
         if finding.missing:
             say(f"not drawn: {finding.name}: {finding.missing}")
-    if all(finding.chart is None and not finding.also for finding in report.findings):
+    paths = drawing.draw(report, figures, formats)
+    if not paths:
         raise FirstFlightError(f"{folder}: there is nothing to draw of it")
-    return report
+    for path in paths:
+        print(path)
 
 
 def formats_of(text: str) -> tuple[str, ...]:

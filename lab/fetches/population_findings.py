@@ -119,7 +119,7 @@ def _causes(found: Sequence[Cause]) -> Finding:
         text="What each cause adds. " + " ".join(
             f"{cause.title}: {number(cause.absolute_ms)} ms saved of {number(cause.base_ms)} ms."
             for cause in found),
-        chart=LineChart("What each cause adds to Figure 5", (), height_inches=9.6, legend=True,
+        chart=LineChart("What each cause adds to Figure 5", (), height_inches=8.4, legend=True,
                         palette="ordered", columns=(tuple(_plot(found, axis) for axis in AXES),)))
 
 

@@ -47,7 +47,7 @@ def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int) -
 def distribution(runs: Runs, found: Sequence[Distribution]) -> LineChart:
     """Completion times, what each percentile gains, and the queue of the first seed."""
     return _chart(runs, ((_curves(found),), (_gains(found), _queue(runs))), widths=HALVES,
-                  height_inches=6.2)
+                  height_inches=5.4)
 
 
 def deck(runs: Runs, found: Sequence[Distribution]) -> LineChart:

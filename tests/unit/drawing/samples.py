@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -29,16 +31,16 @@ def bar_chart(mark: str = "", **more: Any) -> BarChart:
                 22.0, 5.1, 48.36, 14, 2),
             bar(f">3000{mark}", 4975.0, 33.0, published=3350.0, published_percent=21.9,
                 share_percent=0.08, n=16))
-    return BarChart(**{**words(mark), "bars": bars, "axis": f"RTT (ms){mark}",
-                       "publisher": f"in the paper{mark}", **more})
+    return replace(BarChart(**words(mark), bars=bars, axis=f"RTT (ms){mark}",
+                            publisher=f"in the paper{mark}"), **more)
 
 
 def time_chart(mark: str = "", **more: Any) -> TimeChart:
     bars = (TimeBar(f"3{mark}", Estimate(805.0), None, 808.0, 2),
             TimeBar(f"10{mark}", Estimate(615.0, (600.0, 640.0)), 23.6, 665.0, 2, 1),
             TimeBar(f"42{mark}", Estimate(566.0), 29.8, 642.0, 2))
-    return TimeChart(**{**words(mark), "bars": bars, "axis": f"Initial window{mark}",
-                        "publisher": f"by them{mark}", **more})
+    return replace(TimeChart(**words(mark), bars=bars, axis=f"Initial window{mark}",
+                             publisher=f"by them{mark}"), **more)
 
 
 def bar_page(mark: str = "") -> BarPage:
@@ -61,11 +63,11 @@ def line_chart(mark: str = "", **more: Any) -> LineChart:
         Line(f"IW 3{mark}", (0.0, 1.0), (400.0, 500.0), ((390.0, 410.0), None), style="bars"),
         Line(f"IW 10{mark}", (0.0, 1.0), (300.0, 450.0), look=1, style="bars")),
         f"hits{mark}", ticks=((0.0, f"0.5{mark}"), (1.0, f"0.9{mark}")), limit=550.0, legend=True)
-    return LineChart(**{**words(mark), "columns": ((curves,), (gains, hits)),
-                        "widths": (2.0, 3.0), **more})
+    return replace(LineChart(**words(mark), columns=((curves,), (gains, hits)),
+                             widths=(2.0, 3.0)), **more)
 
 
-def trace_chart(mark: str = "", **more: Any) -> TraceChart:
+def trace_chart(mark: str = "") -> TraceChart:
     """A connection that retransmits, one whose window nothing uses, one that failed."""
     steps = ((0.0, 2.0), (1.0, 4.0), (2.0, 8.0))
     rows = (TraceRow(f"Linux{mark}", sent=((0.1, 1.0), (1.0, 4.0)), again=((1.5, 2.0),),
@@ -75,7 +77,7 @@ def trace_chart(mark: str = "", **more: Any) -> TraceChart:
                      window=((0.0, 2.0), (1.0, 2178.0)), in_flight=((0.0, 1.0), (1.0, 5.0)),
                      rtt_ms=((0.0, 50.0),), flagged=True),
             TraceRow(f"none{mark}", absent=f"skipped: {'the kernel lacks it ' * 9}{mark}"))
-    return TraceChart(**{**words(mark), "rows": rows, "to_s": 3.0, "rtt": True, **more})
+    return TraceChart(**words(mark), rows=rows, to_s=3.0, rtt=True)
 
 
 def grid_chart(mark: str = "") -> GridChart:
@@ -88,13 +90,13 @@ def grid_chart(mark: str = "") -> GridChart:
                      diagonals=((8000.0, f"BDP 1000 B{mark}"), (1e9, "outside")))
 
 
-CHARTS = {"bars": bar_chart, "times": time_chart, "bar_page": bar_page, "lines": line_chart,
-          "traces": trace_chart, "grid": grid_chart}
+CHARTS: tuple[Callable[[str], Chart], ...] = (bar_chart, time_chart, bar_page, line_chart,
+                                              trace_chart, grid_chart)
 
 
 def all_charts(mark: str = "") -> list[Chart]:
     """One of each family."""
-    return [make(mark) for make in CHARTS.values()]
+    return [make(mark) for make in CHARTS]
 
 
 # Looking at a figure -----------------------------------------------------------------
