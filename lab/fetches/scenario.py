@@ -19,6 +19,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     queue_packets = 1000
     loss_percent = 0       # or a list; 0 in it measures the same network without loss
     uplink = "same"        # as fast as the downlink, or a number of kbit/s
+                           # and what else is a field of lab.fetches.sweep.Sweep
 
     [[sweep]]              # every RTT with every bandwidth, or pairs of them
     name = "grid"
