@@ -74,6 +74,10 @@ class Netem:
     # tc takes delays in whole microseconds and prints them cut off, long ones with six digits.
     delay_ms: float = _parameter(0.0, lambda ms: f"delay {round(ms * 1000)}us", "delay", "delay",
                                  scale=1000, rounding=0.0025, relative_rounding=1e-5)
+    # A part of the delay's words. The kernel does not tell the distribution back.
+    jitter_ms: float = _parameter(0.0, lambda ms: f"{round(ms * 1000)}us distribution normal",
+                                  "delay", "jitter", scale=1000, rounding=0.0025,
+                                  relative_rounding=1e-5, random=True)
     # Kernels take whole bytes a second.
     rate_kbps: float = _parameter(0.0, lambda kbps: f"rate {round(kbps * 1000)}bit",
                                   "rate", "rate", scale=8 / 1000, rounding=0.008)
@@ -161,6 +165,7 @@ class Shape:
     queue_packets: drop-tail limit of either bottleneck.
     loss_percent: random loss towards the client, before the bottleneck; seed
         makes it repeat.
+    jitter_ms: standard deviation of the delay towards the client.
     """
 
     rtt_ms: float
@@ -168,12 +173,13 @@ class Shape:
     uplink_kbps: float
     queue_packets: int
     loss_percent: float = 0.0
+    jitter_ms: float = 0.0
     seed: int = 0
 
     def ports(self) -> tuple[Port, Port]:
         """The switch's, to the client and to the server."""
-        to_client = Netem(delay_ms=self.rtt_ms / 2, loss_percent=self.loss_percent,
-                          seed=self.seed)
+        to_client = Netem(delay_ms=self.rtt_ms / 2, jitter_ms=self.jitter_ms,
+                          loss_percent=self.loss_percent, seed=self.seed)
         to_server = Netem(delay_ms=self.rtt_ms / 2)
         return (Port(CLIENT_PORT, (to_client, bottleneck(self.bandwidth_kbps,
                                                          self.queue_packets))),

@@ -22,6 +22,9 @@ from lab.tcp.retransmissions import Retransmission, explain
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
 _PAUSE_MS = 2.0
+# netem's table of the normal distribution ends there (iproute2, netem/normal.c).
+JITTER_SIGMAS = 4.0
+OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
 @dataclass(frozen=True)
@@ -89,17 +92,20 @@ class Evidence:
     @property
     def rtt_allowed_ms(self) -> float:
         """How far the RTT seen may be from the one asked."""
-        return max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+        return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+                + JITTER_SIGMAS * self.trial.jitter_ms)
 
     @property
     def bandwidth_kbps(self) -> float | None:
-        """From the spacing of the first flight at the client."""
-        return self.wire.bandwidth_kbps
+        """From the spacing of the first flight at the client, which jitter spreads."""
+        return None if self.trial.jitter_ms else self.wire.bandwidth_kbps
 
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
         """All that was sent again, with its cause as far as there is one."""
-        return explain(self.wire)
+        return tuple(replace(found, cause=OVERTAKEN)
+                     if found.cause is None and self.trial.jitter_ms else found
+                     for found in explain(self.wire))
 
     @property
     def retransmission_cause(self) -> str:
@@ -193,6 +199,7 @@ class Evidence:
     @property
     def _is_modelled(self) -> bool:
         return (self.exchange is not None and bool(self.said)
+                and not self.trial.jitter_ms
                 and self.trial.congestion_control in CONGESTION_CONTROLS)
 
     def _total_ms(self, prediction: Prediction) -> float:

@@ -69,6 +69,8 @@ class Sweep:
     pairs: tuple[Network, ...] = key((), reader=_pairs)
     loss_percent: tuple[float, ...] = key(
         reader=schema.one_or_more(schema.number("loss_percent")))
+    jitter_ms: tuple[float, ...] = key(
+        (0.0,), reader=schema.one_or_more(schema.number("jitter_ms")))
     response_bytes: tuple[int, ...]
     initcwnd: tuple[int, ...]
     initrwnd: int

@@ -24,6 +24,8 @@ class Trial:
         server, in kbit/s, Ethernet headers counted.
     queue_packets: drop-tail limit of either bottleneck.
     loss_percent: random loss towards the client.
+    jitter_ms: standard deviation of the delay towards the client, normal
+        distribution; packets overtake each other.
     initcwnd, initrwnd: route metrics at the server, at the client (segments).
     response_bytes: size of the body; headers come on top.
     repeat: 1, 2, … for the same setting measured again.
@@ -61,6 +63,7 @@ class Trial:
     key_rtt_ms: float | None = None
     key_bandwidth_kbps: float | None = None
     weight: float = 1.0
+    jitter_ms: float = field(default=0.0, metadata=network("jitter", random=True))
 
     @property
     def id(self) -> str:

@@ -14,6 +14,8 @@ from engines.shaping import BOTTLENECK, CLIENT_PORT, DumbbellShape, Netem, Port,
 PARAMETERS: dict[str, tuple[float, str, dict[str, Any], float]] = {
     "delay_ms": (10.2, "delay 10200us", {"delay": {"delay": 0.0102, "jitter": 0,
                                                    "correlation": 0}}, 10.21),
+    "jitter_ms": (2.5, "2500us distribution normal",
+                  {"delay": {"delay": 0, "jitter": 0.0025, "correlation": 0}}, 2.6),
     "rate_kbps": (56.0, "rate 56000bit", {"rate": {"rate": 7000, "packetoverhead": 0}}, 57.0),
     "limit_packets": (12, "limit 12", {"limit": 12}, 13),
     "loss_percent": (1.5, "loss random 1.5%",

@@ -1,0 +1,43 @@
+"""Jitter is asked for like any parameter of the network, and hides what it has to."""
+
+from __future__ import annotations
+
+from engines.shaping import Shape
+from lab import registry
+from lab.core import scenario_file
+from lab.core.kinds import Overrides
+from lab.core.records import FAIL, PASS
+from lab.fetches.evidence import OVERTAKEN
+from tests.golden import stored
+
+GOOD = stored.load("iw10")
+
+
+def test_jitter_goes_from_the_command_line_to_netem() -> None:
+    study = registry.study_of(scenario_file.find("zhao2019"),
+                              Overrides({"rtt_ms": [20], "bandwidth_kbps": [1000],
+                                         "jitter_ms": [0, 5]}))
+    still, shaken = study.trials[0], study.trials[2]
+    assert still.id.startswith("rtt20-bw1000-up1000-q1000-iw3") and still.seed == 0
+    assert "-jitter5-seed" in shaken.id and shaken.seed
+    to_client, to_server = Shape(**shaken.job()["shape"]).ports()
+    assert "delay 10000us 5000us distribution normal" in to_client.commands[0]
+    assert "distribution" not in " ".join(to_server.commands)
+    assert to_client.qdiscs[0].random
+
+
+def test_the_rtt_may_be_four_standard_deviations_off() -> None:
+    """And there is no word of the model's, nor of the bandwidth: jitter spreads the flight."""
+    record = GOOD.asked(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 3.9).judge()
+    assert record.verdict == PASS
+    assert (record.model_ms, record.model_latency_ms, record.seen_bandwidth_kbps) == (None,) * 3
+    assert GOOD.asked(rtt_ms=GOOD.trial.rtt_ms + 3.9).judge().verdict == FAIL
+    far = GOOD.asked(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 4.2).judge()
+    assert far.verdict == FAIL and far.verdict_reason.startswith("RTT: ")
+
+
+def test_packets_may_overtake_each_other() -> None:
+    again = stored.sent_again(GOOD, 1, later_ms=30)
+    assert again.judge().verdict == FAIL
+    record = again.asked(jitter_ms=1.0).judge()
+    assert (record.verdict, record.retransmission_cause) == (PASS, OVERTAKEN)
