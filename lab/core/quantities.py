@@ -141,6 +141,8 @@ _ALL = (
              label="total time"),
     Quantity("latency_ms", "the server's T_ACK − T_Res1", "ms", head="latency",
              label="latency"),
+    Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
+             label="goodput", more_is_better=True),
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
     Quantity("p50_ms", "the median completion time", "ms", head="p50"),
     Quantity("p99_ms", "the 99th percentile", "ms", head="p99"),

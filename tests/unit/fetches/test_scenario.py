@@ -157,4 +157,5 @@ def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
 
 
 def test_a_metric_is_whatever_is_measured_and_has_a_line_among_the_quantities() -> None:
-    assert METRICS == ("total_ms", "latency_ms")
+    assert METRICS == ("total_ms", "latency_ms", "goodput_kbps")
+    assert "seen_initcwnd" not in METRICS

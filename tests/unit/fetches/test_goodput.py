@@ -1,0 +1,39 @@
+"""The goodput of a transfer: a column of its record, and a metric of figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab.core.charts import BarChart
+from lab.core.kinds import RunData
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from lab.fetches.study import Fetches
+from tests.golden import stored as trials
+from tests.golden.stored_fetches import FACTS
+
+
+def test_a_record_has_the_bits_of_the_body_over_the_total_time() -> None:
+    record = trials.load("iw10").judge()
+    assert record.total_ms is not None
+    assert record.goodput_kbps == pytest.approx(
+        record.trial.response_bytes * 8 / record.total_ms)
+    assert trials.load("iw10").said("fetch", ok=False).judge().goodput_kbps is None
+
+
+def test_a_figure_of_goodput_gains_where_times_are_saved(
+        scenario: Scenario, stored: list[Record]) -> None:
+    figure = replace(scenario.figures[0], metric="goodput_kbps", published="", panel="")
+    records = [replace(record, goodput_kbps=72_000 / (record.total_ms or 1))
+               for record in stored]
+    study = Fetches(replace(scenario, figures=(figure,), claims=(), raw=None), (), whole=True)
+    run = RunData(trials.FOLDER, FACTS, records)
+    (finding,) = (each for each in study.report(run).findings if each.name == "fig5_rtt")
+    assert isinstance(finding.chart, BarChart) and finding.chart.unit == "kbit/s"
+    assert all(bar.absolute.value >= 0 and bar.percent.value >= 0 for bar in finding.chart.bars)
+    improved = finding.tables[0].column("", "improved")
+    assert improved[2] == pytest.approx(  # RTT 100 ms: more bits a ms with 10 segments
+        finding.chart.bars[2].absolute.value)
+    assert "gain" in finding.sentence and "kbit/s" in finding.sentence
