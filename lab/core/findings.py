@@ -109,8 +109,9 @@ class Finding:
     name: of the figure, figures/<scenario>_<name>.png. sentence: what it
     shows, in words with numbers; text: the same for who cannot see it.
     missing: why there is nothing, "" where there is. bars: how many published
-    bars have which word. chart: what is drawn; samples: the values behind it;
-    also: other drawings of them, by the name of the file in drawing/.
+    bars have which word. chart: what is drawn; samples: the values behind it,
+    measured: what they are of, as on an axis; also: other drawings of them,
+    by the name of the file in drawing/.
     published: where the published values are from.
     """
 
@@ -124,6 +125,7 @@ class Finding:
     bars: Mapping[str, int] = field(default_factory=dict)
     chart: Chart | None = None
     samples: tuple[Sample, ...] = ()
+    measured: str = ""
     also: tuple[str, ...] = ()
     published: str = ""
 

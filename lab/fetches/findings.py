@@ -106,7 +106,8 @@ def _of_figure(scenario: Scenario, figure: Figure, told: Told, kernel: str) -> F
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=sentences.of_figure(found),
         text=sentences.described(found.panel), bars=found.counts, chart=chart(found, kernel),
-        samples=found.panel.samples, also=figure.also, published=_source(figure))
+        samples=found.panel.samples, measured=found.panel.metric.axis, also=figure.also,
+        published=_source(figure))
 
 
 def _source(figure: Figure) -> str:
