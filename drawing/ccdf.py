@@ -1,0 +1,73 @@
+"""How many responses take longer than a time: the complementary distribution of each window.
+
+Drawn of any finding that has samples. Both axes are logarithmic, so that the
+slowest responses, of which a mean says little, have the room of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from drawing import style
+from lab.core.charts import Chart, Sample
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Finding, Report
+
+COLOURS = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY)
+STYLES = ("-", "-", "--", "--", ":", ":")
+AXES_INCHES, BELOW_INCHES, LEFT_INCHES, RIGHT_INCHES = 3.9, 0.55, 0.85, 0.3
+LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
+
+
+def draw_finding(finding: Finding, report: Report) -> Figure:
+    """Raises FirstFlightError where the finding has no samples."""
+    if not finding.samples:
+        raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is no"
+                               " distribution to draw")
+    counts = ", ".join(f"n = {len(each.values)} with {each.name}" for each in finding.samples)
+    chart = Chart(f"{finding.title}: how many take longer",
+                  finding.chart.context if finding.chart else (),
+                  f"{counts}; weighted by what each stands for")
+    frame = style.frame(chart, AXES_INCHES + BELOW_INCHES + 0.2, [
+        _handle(place, sample) for place, sample in enumerate(finding.samples)])
+    axes = frame.axes(LEFT_INCHES, BELOW_INCHES,
+                      style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, AXES_INCHES)
+    curves = [curve(sample) for sample in finding.samples]
+    for place, (values, percent) in enumerate(curves):
+        axes.step(values, percent, where="post", **_look(place))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ends = (min(float(values[0]) for values, _ in curves) * 0.9,
+            max(float(values[percent > LEAST_PERCENT].max(initial=values[0]))
+                for values, percent in curves) * 1.1)
+    axes.set_xlim(*ends)
+    axes.set_ylim(LEAST_PERCENT, 100)
+    style.fix_ticks(axes.xaxis, [factor * decade for decade in style.decades()
+                                 for factor in (1, 2, 5)], ends)
+    style.fix_ticks(axes.yaxis, [0.1, 1, 10, 50, 100], (LEAST_PERCENT, 100))
+    axes.grid()
+    axes.set_xlabel(style.literal(finding.measured))
+    style.name_y(axes, "responses that take longer (%)", 0.55)
+    return frame.figure
+
+
+def curve(sample: Sample) -> tuple[Any, Any]:
+    """The values in order, and what part of the weight lies above each, in percent."""
+    order = numpy.argsort(sample.values, kind="stable")
+    values, weights = numpy.asarray(sample.values)[order], numpy.asarray(sample.weights)[order]
+    above = numpy.maximum(weights.sum() - numpy.cumsum(weights), 0.0)
+    return values, above / weights.sum() * 100
+
+
+def _look(place: int) -> dict[str, Any]:
+    return {"color": COLOURS[place % len(COLOURS)], "linestyle": STYLES[place % len(STYLES)],
+            "linewidth": 1.6}
+
+
+def _handle(place: int, sample: Sample) -> Artist:
+    return Line2D([], [], label=sample.name, **_look(place))

@@ -1,0 +1,59 @@
+"""The complementary distribution: what part of the weight takes longer, by window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import drawing
+from drawing import ccdf
+from lab.core.charts import Sample
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Finding
+from tests.unit.drawing import samples
+from tests.unit.tell.reports import report
+
+SLOW = Sample("IW 3", [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
+FAST = Sample("IW 10", numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
+FINDING = Finding("tail", "Latency", chart=samples.bar_chart(), samples=(SLOW, FAST),
+                  measured="Latency (ms)", also=("ccdf",))
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Any:
+    return ccdf.draw_finding(FINDING, report(findings=(FINDING,)))
+
+
+def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
+    samples.check_fits(drawn)
+
+
+def test_a_curve_is_the_weight_above_each_value() -> None:
+    values, percent = ccdf.curve(SLOW)
+    assert list(values) == [100, 200, 400]
+    assert list(percent) == [50, 25, 0]
+
+
+def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
+    (axes,) = drawn.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [list(line.get_xdata()) for line in axes.lines] == [[100, 200, 400], [90, 150, 300]]
+    low, high = axes.get_xlim()
+    assert low < 90 and 200 < high < 400  # nothing stands above the last step
+    assert axes.get_ylim() == (ccdf.LEAST_PERCENT, 100)
+    assert axes.get_xlabel() == "Latency (ms)"
+    (legend,) = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["IW 3", "IW 10"]
+
+
+def test_it_is_found_by_its_name_and_stands_beside_the_findings_own_figure() -> None:
+    with drawing.style.settings():
+        names = [name for name, _ in drawing.figures(report(findings=(FINDING,)))]
+    assert names == ["tail", "tail_ccdf"]
+
+
+def test_a_finding_without_samples_is_named() -> None:
+    with pytest.raises(FirstFlightError, match="bare has no samples"):
+        ccdf.draw_finding(Finding("bare", "t"), report())
