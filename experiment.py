@@ -71,9 +71,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
     add("--list", action="store_true", help="list the scenarios and what each claims")
-    add("--scenario", nargs="+", metavar="NAME",
-        help=f"what to measure (default {' '.join(DEFAULT_SCENARIOS)}; with any flag of a network"
-             f" or a response, --repeat or --client {GRID_SCENARIO})")
+    add("names", nargs="*", metavar="SCENARIO",
+        help="what to measure: names of --list, or files of your own, path/to/my.toml"
+             f" (default {' '.join(DEFAULT_SCENARIOS)}; with any flag of a network or a response,"
+             f" --repeat or --client {GRID_SCENARIO})")
+    add("--scenario", nargs="+", metavar="SCENARIO", default=[], help="the same")
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             type=whole_numbers if quantity.whole else numbers, help=quantity.help)
@@ -82,7 +84,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--client", choices=("curl", "wget"), help="the fetching program (default the scenario's)")
     add_how(parser)
     arguments = parser.parse_args(argv)
-    if arguments.scenario is None:
+    arguments.scenario = [*arguments.names, *arguments.scenario]
+    if not arguments.scenario:
         only = overrides_of(arguments).given.keys() - {"initcwnd", "load"}
         arguments.scenario = [GRID_SCENARIO] if only else DEFAULT_SCENARIOS
     return arguments

@@ -41,5 +41,7 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 
 def stored_report(folder: Path) -> Report:
     """What a stored run says, whatever its kind. Raises FirstFlightError."""
-    study = study_of(scenario_file.find(runs.scenario_of(folder)))
+    name = runs.scenario_of(folder)
+    text = runs.read_facts(folder).get("scenario_file")
+    study = study_of(scenario_file.of_run(name, text if isinstance(text, str) else ""))
     return study.report(runs.load(folder, study))

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lab.core import checks, runs, words
+from lab.core import checks, runs, scenario_file, words
 from lab.core.claims import REPRODUCED
 from lab.core.findings import Column, Fact, Finding, Report, Table, Tile, bars
 from lab.core.kinds import RunData, Study
@@ -104,8 +104,8 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
         *sorted(tools.items()),
         ("commit", joined(project.get("commit"),
                           "with local changes" if project.get("changed") else "")),
-        ("scenario file", f"scenarios/{scenario}.toml"
-         + (", changed since the run" if changed else "")),
+        ("scenario file", f"scenarios/{scenario}.toml{', changed since the run' if changed else ''}"
+         if scenario in scenario_file.names() else "one of its own, kept in run.json"),
     ]
     return [Fact(name, text(value)) for name, value in rows if text(value)]
 

@@ -25,16 +25,20 @@ MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop h
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A scenario's file as it was read: its text, and what stands in it."""
+    """A scenario's file as it was read: its text, and what stands in it.
+
+    path: as the user named it, "" for one of scenarios/.
+    """
 
     name: str
     text: str
     raw: dict[str, Any]
+    path: str = ""
 
     @property
     def where(self) -> str:
         """How messages name it."""
-        return f"scenarios/{self.name}.toml"
+        return self.path or f"scenarios/{self.name}.toml"
 
     @property
     def claim(self) -> str:
@@ -76,7 +80,9 @@ def names(folder: Path = SCENARIOS) -> list[str]:
 
 
 def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
-    """The file of a scenario of any kind, read. Raises UsageError."""
+    """The scenario of a name, or a file of one's own by its path, read. Raises UsageError."""
+    if name.endswith(".toml"):
+        return _own(Path(name), folder)
     path = folder / f"{name}.toml"
     if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
         known = names(folder)
@@ -85,16 +91,42 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
     return read(path)
 
 
-def read(path: Path) -> ScenarioFile:
-    """A scenario's file. Raises UsageError."""
-    file, text = f"scenarios/{path.name}", ""
+def of_run(name: str, text: str) -> ScenarioFile:
+    """The scenario of a stored run: the file of its name, or the text that the run kept.
+
+    Raises UsageError.
+    """
+    if name in names() or not text:
+        return find(name)
+    return parsed(name, text, f"the scenario of the run, {name}")
+
+
+def _own(path: Path, folder: Path) -> ScenarioFile:
+    """A file of one's own; its name is that of its results. Raises UsageError."""
+    if not re.fullmatch(r"[a-z0-9_]+", path.stem):
+        raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only")
+    if path.stem in names(folder) and path.resolve().parent != folder.resolve():
+        raise UsageError(f"{path}: there is a scenario {path.stem} already, whose results these"
+                         " would mix with; give the file another name")
+    return read(path, str(path))
+
+
+def read(path: Path, named: str = "") -> ScenarioFile:
+    """A scenario's file; named: in messages, if it is not one of scenarios/. Raises UsageError."""
     try:
-        text = path.read_text(encoding="utf-8")
-        return ScenarioFile(path.stem, text, tomllib.loads(text))
+        return parsed(path.stem, path.read_text(encoding="utf-8"), named)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
+        raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {error}"
+                         ) from error
+
+
+def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
+    """A scenario's text. Raises UsageError."""
+    try:
+        return ScenarioFile(name, text, tomllib.loads(text), named)
     except ValueError as error:  # also for a number of thousands of digits
-        raise UsageError(f"{file}: {toml_fault(error, text)}") from error
+        raise UsageError(f"{named or f'scenarios/{name}.toml'}: {toml_fault(error, text)}"
+                         ) from error
 
 
 def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:

@@ -80,3 +80,25 @@ def test_a_run_has_a_most_of_trials() -> None:
     check_count(1_000_000)
     with pytest.raises(UsageError, match="1000001 runs are asked for, at most 1000000 fit"):
         check_count(1_000_001, "runs")
+
+
+def test_a_file_of_ones_own_by_its_path(tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text(TEXT, encoding="utf-8")
+    file = scenario_file.find(str(own))
+    assert (file.name, file.text, file.where) == ("mine", TEXT, str(own))
+    assert scenario_file.of_run("mine", TEXT).raw == file.raw  # where the file has gone
+    own.write_text("# A claim.\ntitle = ", encoding="utf-8")
+    with pytest.raises(UsageError, match=f"^{own}: line 2: "):
+        scenario_file.find(str(own))
+
+
+@pytest.mark.parametrize("name, words", [
+    ("zhao2019.toml", "there is a scenario zhao2019 already"),
+    ("My-Own.toml", "a-z, 0-9 and _ only"), ("gone.toml", "cannot be read")])
+def test_a_file_of_ones_own_with_a_name_that_cannot_be(tmp_path: Path, name: str,
+                                                       words: str) -> None:
+    if not name.startswith("gone"):
+        (tmp_path / name).write_text(TEXT, encoding="utf-8")
+    with pytest.raises(UsageError, match=words):
+        scenario_file.find(str(tmp_path / name))
