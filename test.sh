@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 echo "== shellcheck" >&2
 shellcheck ./*.sh engines/guest/*.sh .ci/run
 echo "== pyflakes" >&2
-/usr/bin/python3 -m pyflakes ./*.py engines hosts lab tests benchmarks
+/usr/bin/python3 -m pyflakes ./*.py drawing engines hosts lab tests benchmarks
 echo "== mypy" >&2
 /usr/bin/python3 -m mypy
 echo "== pytest" >&2
