@@ -6,8 +6,9 @@
 
 Prints the median, least and most over the runs of: wall time from the command
 to its end, time to the first trial done, emulated seconds per wall second,
-memory of one guest, and how many trials were verified; for a load scenario
-also its connections, and the processor time that each took. Machines differ and
+memory of one guest, processor time of all processes (benchmarks/processor.py;
+it takes root), and how many trials were verified; for a load scenario also its
+connections, and the processor time that each took. Machines differ and
 are noisy: compare runs on one machine, not numbers from two.
 """
 
@@ -17,21 +18,27 @@ import argparse
 import csv
 import gzip
 import json
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks import processor  # noqa: E402  # this program is started by its path
 
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One run of the driver. guest_mb: largest proportional set size of one guest."""
+    """One run of the driver.
+
+    guest_mb: largest proportional set size of one guest. processor_s: None
+    where it cannot be counted.
+    """
 
     wall_s: float
     first_record_s: float
@@ -40,20 +47,26 @@ class Timing:
     trials: int
     verified: int
     connections: int
-    processor_s: float
+    processor_s: float | None
 
 
 def run_once(folder: Path, scenario: str, flags: list[str]) -> Timing:
     """Run the driver once into `folder`. Raises RuntimeError with its words if it fails."""
+    command = [str(PROJECT / "run.sh"), "--scenario", scenario, "--fresh", "--results",
+               str(folder / "results"), "--figures", str(folder / "figures"), *flags]
+    with processor.group() as group:
+        timing = watch(group.command(command) if group else command, folder, scenario)
+        return replace(timing, processor_s=group.used_s if group else None)
+
+
+def watch(command: list[str], folder: Path, scenario: str) -> Timing:
+    """Run the command to its end, looking at what it has made and taken so far."""
     results = folder / "results"
     start = time.monotonic()
-    process = subprocess.Popen(
-        [str(PROJECT / "run.sh"), "--scenario", scenario, "--fresh", "--results", str(results),
-         "--figures", str(folder / "figures"), *flags],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True)
     trials = results / scenario / "latest" / "trials.csv"
     first_s, guest_mb, look = 0.0, 0.0, start
-    before_s = children_s()
     while process.poll() is None:
         if not first_s and trials.exists() and trials.read_bytes().count(b"\n") > 1:
             first_s = time.monotonic() - start
@@ -73,13 +86,7 @@ def run_once(folder: Path, scenario: str, flags: list[str]) -> Timing:
     connections = sum(gzip.decompress(path.read_bytes()).count(b"\n") - 1 for path in
                       (trials.parent / "files").glob("*-connections.csv.gz"))
     return Timing(wall_s, first_s, facts["emulated_s"], guest_mb, len(verdicts),
-                  verdicts.count("pass"), connections, children_s() - before_s)
-
-
-def children_s() -> float:
-    """Processor seconds of all processes that this one started and that ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+                  verdicts.count("pass"), connections, None)
 
 
 def largest_guest_mb(word: str) -> float:
@@ -132,12 +139,18 @@ def main() -> int:
     show("emulated seconds per wall second",
          [timing.emulated_s / timing.wall_s for timing in timings], "")
     show("memory of one guest", [timing.guest_mb for timing in timings], "MB")
+    used_s = [timing.processor_s for timing in timings if timing.processor_s is not None]
+    if used_s:
+        show("processor time, all processes", used_s, "s")
+    else:
+        print("processor time is not counted: no control group can be made (it takes root)")
     show("trials verified on the wire", [float(timing.verified) for timing in timings],
          f"of {timings[0].trials}")
     if timings[0].connections:
         show("connections", [float(timing.connections) for timing in timings], "")
-        show("processor time a connection",
-             [timing.processor_s * 1000 / timing.connections for timing in timings], "ms")
+        if used_s:
+            show("processor time a connection", [used * 1000 / timing.connections for used, timing
+                                                 in zip(used_s, timings)], "ms")
     return 0
 
 

@@ -1,0 +1,60 @@
+"""Processor time of a command with all its processes, counted by a control group.
+
+What `wait` tells of children lacks the processes of a guest that die with it
+(16.9 of 27.6 s were told): UML's processes are traced by its kernel, and
+nobody waits for them. A control group counts every process that was in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# The second version of control groups, and the first: where groups are made,
+# the file that counts, and microseconds in one of its numbers.
+ROOTS = ((Path("/sys/fs/cgroup"), "cpu.stat", 1.0),
+         (Path("/sys/fs/cgroup/cpuacct"), "cpuacct.usage", 0.001))
+
+
+class Group:
+    """One control group, for one command."""
+
+    def __init__(self, folder: Path, counter: Path, microseconds: float) -> None:
+        self.folder, self.counter, self.microseconds = folder, counter, microseconds
+
+    def command(self, words: list[str]) -> list[str]:
+        """The command, run within the group from its first process on."""
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.folder / "cgroup.procs"),
+                *words]
+
+    @property
+    def used_s(self) -> float:
+        """Processor seconds of everything that has run in it so far."""
+        numbers = self.counter.read_text(encoding="ascii").split()
+        # "usage_usec 123 …" in the second version, a bare number in the first.
+        return int(numbers[1] if len(numbers) > 1 else numbers[0]) * self.microseconds / 1e6
+
+
+@contextmanager
+def group() -> Iterator[Group | None]:
+    """A new control group, gone afterwards; None where none can be made (it takes root)."""
+    made = next(filter(None, map(_make, *zip(*ROOTS))), None)
+    try:
+        yield made
+    finally:
+        if made is not None:
+            made.folder.rmdir()
+
+
+def _make(root: Path, counter: str, microseconds: float) -> Group | None:
+    folder = root / f"first-flight-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError:
+        return None
+    if (folder / counter).is_file() and (folder / "cgroup.procs").is_file():
+        return Group(folder, folder / counter, microseconds)
+    folder.rmdir()
+    return None
