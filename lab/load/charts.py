@@ -10,15 +10,13 @@ import numpy
 from lab.core.charts import Line, LineChart, Plot
 from lab.core.stats import Estimate
 from lab.load import analysis, axes
-from lab.load.analysis import Distribution, Gain, Hit, Mixes
+from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes
 from lab.load.published import improvement_percent
-from lab.load.record import PERCENTILES
 from lab.load.runs import QUEUE_SMOOTHED_S, Runs
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
 MOST_POINTS = 2000  # of one curve, roughly: more is not to be seen
-PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # along the axis of gains; None: the mean
 HALVES = (0.42, 0.4)  # widths of two columns
 
 

@@ -95,7 +95,7 @@ def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
 
 def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
     """A group beside the runs where everybody has its window."""
-    change = None if own is None else group.gain_over(own, None)
+    change = None if own is None else group.gain_over(own)
     if own is None or change is None:
         return None
     verb = "less" if change.percent.value > 0 else "more"
@@ -110,7 +110,7 @@ def _within(first: Distribution, group: Distribution,
     if first.window not in alone or group.window not in alone:
         return None
     base, own = alone[first.window], alone[group.window]
-    within, apart = group.gain_over(first, None), own.gain_over(base, None)
+    within, apart = group.gain_over(first), own.gain_over(base)
     if within is None or apart is None:
         return None
     return Statement(f"How much {own.name} saves of the mean against {base.name}:",

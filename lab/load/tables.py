@@ -8,25 +8,21 @@ from collections.abc import Iterator, Sequence
 from lab.core.findings import Cell, Column, Rounded, Table
 from lab.core.stats import Estimate
 from lab.load import analysis, axes
-from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes, Point
+from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.runs import Runs
 
 NAME = Column("", is_text=True)
-DECK_PERCENTILES = (50, 75, 90, 99)
+DECK_PLACES = (None, 50, 75, 90, 99)
 
 
 def percentiles(found: Sequence[Distribution], title: str = "") -> Table:
     """Completion times by percentile, and what each changes against the first."""
     base = found[0]
-    asked = (None, *PERCENTILES)
     rows: list[tuple[Cell, ...]] = [
-        (f"{each.name}, ms", each.count, *(
-            each.mean if percentile is None else each.percentiles[percentile]
-            for percentile in asked)) for each in found]
+        (f"{each.name}, ms", each.count, *map(each.at, PLACES)) for each in found]
     rows += [(f"{each.name} saves, %", "", *(
-        saved_percent(each.gain_over(base, percentile)) for percentile in asked))
-        for each in found[1:]]
+        saved_percent(each.gain_over(base, place)) for place in PLACES)) for each in found[1:]]
     note = (f"± is the 95 % interval over {base.mean.n} independent seeds" if base.mean.n > 1
             else "one seed: no interval")
     return Table(title or "Completion time (SYN to last byte) by percentile",
@@ -46,11 +42,11 @@ def runs_themselves(runs: Runs) -> Table:
     for window in runs.figure.windows:
         found = runs.at(window)
         rows.append((analysis.window_label(window), len(found),
-                     _percent(analysis.over_seeds(found, "offered_load")),
-                     _percent(analysis.over_seeds(found, "utilisation")),
-                     analysis.over_seeds(found, "queue_mean_packets"),
+                     *(_over_seeds(found, quantity, 100)
+                       for quantity in ("offered_load", "utilisation")),
+                     _over_seeds(found, "queue_mean_packets"),
                      max(record.queue_max_packets or 0 for record in found.values()),
-                     *(analysis.over_seeds(found, quantity) for quantity in
+                     *(_over_seeds(found, quantity) for quantity in
                        ("drop_percent", "retransmission_percent", "hit_percent")),
                      sum(record.unfinished or 0 for record in found.values()),
                      sum(record.failed or 0 for record in found.values())))
@@ -67,8 +63,10 @@ def left_out(runs: Runs) -> tuple[str, ...]:
     return (f"{runs.left_out} runs are left out: their verdict failed",) if runs.left_out else ()
 
 
-def _percent(part: Estimate | None) -> Estimate | None:
-    return None if part is None else part.scaled(100)
+def _over_seeds(records: dict[int, LoadRecord], quantity: str,
+                factor: float = 1) -> Estimate | None:
+    found = analysis.over_seeds(analysis.column(records, quantity))
+    return None if found is None else found.scaled(factor)
 
 
 def beside_mixes(mixes: Mixes) -> tuple[Table, ...]:
@@ -84,7 +82,7 @@ def fairness(mixes: Mixes) -> Table:
     for window, groups in mixes.groups.items():
         for group in groups:
             own = mixes.alone.get(group.window)
-            change = None if own is None else group.gain_over(own, None)
+            change = None if own is None else group.gain_over(own)
             rows.append((group.name, group.mean, change.percent if change else None,
                          group.rate_kbps, group.retransmission))
         rows.append((f"Jain's index of {analysis.window_label(window)}", "", "",
@@ -158,16 +156,13 @@ def _cells(gain: Gain | None) -> tuple[Estimate | None, ...]:
 
 def deck(base: Distribution, experiment: Distribution) -> Table:
     """Ours, as the deck prints its own."""
-    gains_ = [experiment.gain_over(base, percentile) for percentile in (None, *DECK_PERCENTILES)]
+    gains_ = [experiment.gain_over(base, place) for place in DECK_PLACES]
 
     def row(each: Distribution) -> tuple[Cell, ...]:
-        return (each.name, each.mean, *(each.percentiles[percentile]
-                                        for percentile in DECK_PERCENTILES),
-                each.retransmission.value)
+        return (each.name, *map(each.at, DECK_PLACES), each.retransmission.value)
 
     return Table("Here", (
-        NAME, Column("Avg."), *(Column(str(percentile), digits=0)
-                                for percentile in DECK_PERCENTILES),
+        NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
         Column("Retrans. %", digits=2)), (
         row(experiment), row(base),
         ("Impr., ms", *(None if gain is None else Rounded(gain.absolute, 1) for gain in gains_),
