@@ -24,8 +24,7 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
     """A chart with the title of its figure, and what was measured below it."""
     records, figure = runs.records, runs.figure
     seeds = len({record.trial.repeat for record in records})
-    spans_s = sorted({record.trial.counted_s[1] - record.trial.counted_s[0]
-                      for record in records})
+    spans_s = sorted({record.trial.counted_span_s for record in records})
     return LineChart(
         figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs, {seeds} seeds,"
         f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up"

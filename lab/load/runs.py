@@ -11,10 +11,9 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import FILES
+from lab.core.measuring import FILES, kept
 from lab.load import axes
-from lab.load.connections import (FILE, QUEUE_FILE, Connections, read_bottleneck_file,
-                                  read_file)
+from lab.load.connections import FILE, QUEUE_FILE, Connections, read, read_bottleneck
 from lab.load.record import LoadRecord
 from lab.load.scenario import Figure
 
@@ -75,19 +74,20 @@ class Runs:
         return found
 
     def connections(self, record: LoadRecord) -> Connections:
-        """The connections of a run that count. Raises ConnectionsError."""
+        """The connections of a run that count. Raises FirstFlightError."""
         trial = record.trial
         if trial.id not in self._read:
             path = self.folder / FILES / f"{trial.id}-{FILE}"
-            self._read[trial.id] = read_file(path).counted(trial.counted_s)
+            self._read[trial.id] = read(kept(path), str(path)).counted(trial.counted_s)
         return self._read[trial.id]
 
     def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
         """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets.
 
-        Raises ConnectionsError.
+        Raises FirstFlightError.
         """
-        seen = read_bottleneck_file(self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}")
+        path = self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}"
+        seen = read_bottleneck(kept(path), str(path))
         bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
         means = numpy.bincount(bins, weights=seen.queue_packets) / counts

@@ -112,6 +112,21 @@ class LoadTrial:
         return self.warmup_s, self.duration_s - self.cooldown_s
 
     @property
+    def counted_span_s(self) -> float:
+        """Seconds that count."""
+        first_s, last_s = self.counted_s
+        return last_s - first_s
+
+    @property
+    def expected_arrivals(self) -> tuple[float, float]:
+        """Mean and standard deviation of the connections that arrive while it counts.
+
+        Arrivals are Poisson; each brings `connections` at once.
+        """
+        mean = self.responses_per_s * self.counted_span_s
+        return mean, math.sqrt(mean * self.connections)
+
+    @property
     def responses_per_s(self) -> float:
         """The rate that offers the load: of responses, whatever an arrival brings."""
         return self.load * self.bandwidth_kbps * 125 / mean_wire_bytes(self.size_points)
