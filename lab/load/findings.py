@@ -14,10 +14,10 @@ from lab.core.findings import Finding, Statement, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, axes, charts, published, tables
+from lab.load import analysis, charts, published, tables
 from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
-from lab.load.runs import MissingRuns, Runs
+from lab.load.runs import MissingRuns, Runs, describe
 from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, Claim,
                                Figure, LoadScenario)
 
@@ -126,7 +126,7 @@ def _hit(runs: Runs) -> Shown:
 def _hit_answer(runs: Runs, found: Sequence[Hit]) -> Statement:
     """What the same arrivals took, those that either window hit."""
     base, experiment = runs.figure.windows[:2]
-    parts = [f"{estimated(hit.same.percent, 1)} % at {axes.describe(runs.figure.by, hit.x)}"
+    parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
              for hit in found if hit.same is not None]
     return Statement(
         "But a larger window hits other transfers, too. Of the same arrivals, hit under either"

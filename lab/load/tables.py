@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from lab.core.findings import Cell, Column, Rounded, Table
 from lab.core.stats import Estimate
-from lab.load import analysis, axes
+from lab.load import analysis
 from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point
 from lab.load.record import PERCENTILES, LoadRecord
-from lab.load.runs import Runs
+from lab.load.runs import Runs, describe, name_of, named
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
@@ -107,12 +107,12 @@ def gains(runs: Runs, lines: Sequence[Line]) -> Table:
         for point in line.points:
             at = {figure.series: line.series, figure.by: point.x}
             rows.append((where(runs, line, point)[0],
-                         *(axes.describe(axis, at[axis]) for axis in shown),
+                         *(describe(axis, at[axis]) for axis in shown),
                          point.mean.base, point.mean.experiment, point.mean.absolute,
                          point.mean.percent, point.p99.percent if point.p99 else None,
                          point.retransmission.base, point.retransmission.experiment))
     return Table(f"Against IW {base}", (
-        NAME, *(Column(axes.name_of(axis)) for axis in shown),
+        NAME, *(Column(name_of(axis)) for axis in shown),
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
         Column(f"IW {base} retransmits", "%", digits=3),
@@ -126,7 +126,7 @@ def where(runs: Runs, line: Line, point: Point) -> list[str]:
     words = [f"IW {window}"]
     if figure.by == "connections":
         words[0] += f" × {point.x} = {window * point.x} at once"
-    return words + [axes.named(axis, value) for axis, value in
+    return words + [named(axis, value) for axis, value in
                     ((figure.series, line.series), (figure.by, point.x))
                     if axis not in ("", "window", "connections")]
 
@@ -140,10 +140,10 @@ def hits(runs: Runs, found: Sequence[Hit]) -> Table:
                 Column("saved", "%", group))
 
     return Table("Transfers that retransmitted", (
-        Column(axes.name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
+        Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
         Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
         Column("n", digits=0)), tuple(
-            (axes.describe(runs.figure.by, hit.x), hit.base_share_percent,
+            (describe(runs.figure.by, hit.x), hit.base_share_percent,
              hit.experiment_share_percent, *_cells(hit.own), *_cells(hit.same), hit.same_count)
             for hit in found), (
         "own: the mean over the transfers that each window hit, other transfers for each, as the"
@@ -217,7 +217,7 @@ def _cell(record: LoadRecord) -> tuple[str, ...]:
     trial = record.trial
     return tuple(map(str, (trial.part, trial.rtt_ms, trial.bandwidth_kbps, trial.queue_packets,
                            trial.load, trial.response_bytes, trial.connections,
-                           axes.variant(trial))))
+                           trial.variant)))
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:

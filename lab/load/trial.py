@@ -20,7 +20,8 @@ DROPTAIL = "droptail"
 class Clients:
     """Some of the clients: one host of the dumbbell.
 
-    initcwnd: of the servers' routes to it; share: of all arrivals.
+    initcwnd: of the servers' routes to it, 0 before a window is given; share: of
+        all arrivals.
     kbps: rate of its own link, 0 for as fast as can be. loss_percent: random
     loss on the way to it, whatever the load.
     """
@@ -101,6 +102,12 @@ class LoadTrial:
         return (f"{self.part}-rtt{self.rtt_ms:g}-bw{self.bandwidth_kbps:g}-q{self.queue_packets}"
                 f"{queue}-load{self.load:g}-{self.response_bytes}B{several}"
                 f"-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
+
+    @property
+    def variant(self) -> str:
+        """What sends and what queues: "cubic", "cubic paced by fq", "cubic through cake"."""
+        queue = "" if self.queue == DROPTAIL else f" through {self.queue}"
+        return f"{self.congestion_control}{' paced by fq' if self.paced else ''}{queue}"
 
     @property
     def hosts(self) -> tuple[Clients, ...]:

@@ -14,11 +14,10 @@ from lab.core.records import PASS, SKIPPED
 from lab.core.words import plain
 from lab.trace import warm
 from lab.trace.analysis import Views, row_of
-from lab.trace.metrics import METRICS
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Claim, Figure, TraceScenario
 from lab.trace.trial import TraceTrial
-from lab.trace.view import View
+from lab.trace.view import METRICS, View
 from lab.trace.window import INFINITE, limit
 
 TCP = Column("TCP", is_text=True)
