@@ -80,8 +80,11 @@ def _deck(runs: Runs) -> Shown:
 
 def _mix(runs: Runs) -> Shown:
     mixes = analysis.mixes(runs)
-    return Shown((*tables.beside_mixes(mixes), tables.fairness(mixes),
-                  tables.runs_themselves(runs)), charts.mix(runs, mixes), _mix_answers(mixes))
+    beside = [tables.percentiles([*mixes.alone.values(), *groups],
+                                 f"{analysis.window_label(window)} beside unmixed runs")
+              for window, groups in mixes.groups.items()]
+    return Shown((*beside, tables.fairness(mixes), tables.runs_themselves(runs)),
+                 charts.mix(runs, mixes), _mix_answers(mixes))
 
 
 def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:

@@ -15,6 +15,8 @@ from lab.load.trial import FIXED, Clients, LoadTrial, distribution, mean_bytes, 
 
 LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
          "paced")
+AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
+                 "servers", "duration_s", "warmup_s", "cooldown_s")
 # Of 511 MB, 28 clients and 2 servers leave 100; with 40 hosts a guest stands still.
 MOST_HOSTS = 30
 FULL_PACKET_BYTES = 1500  # of IP: what the deck counts a bandwidth-delay product in
@@ -144,13 +146,9 @@ class Sweep:
         if self.sizes != FIXED:
             cell = {**cell, "response_bytes": round(mean_bytes(distribution(self.sizes)))}
         return LoadTrial(
-            **cell, scenario=scenario, part=self.name,
-            window=window_name(window), clients="+".join(map(str, hosts)),
-            bandwidth_kbps=self.bandwidth_kbps, rtt_ms=self.rtt_ms,
-            queue_packets=self.queue_packets(cell["queue_bdp"]), sizes=self.sizes,
-            initrwnd=self.initrwnd, access_queue_packets=self.access_queue_packets,
-            servers=self.servers, duration_s=self.duration_s,
-            warmup_s=self.warmup_s, cooldown_s=self.cooldown_s, repeat=repeat, seed=seed)
+            **cell, **{name: getattr(self, name) for name in AS_THEY_STAND}, scenario=scenario,
+            part=self.name, window=window_name(window), clients="+".join(map(str, hosts)),
+            queue_packets=self.queue_packets(cell["queue_bdp"]), repeat=repeat, seed=seed)
 
     def queue_packets(self, queue_bdp: float) -> int:
         """A part of the bandwidth-delay product in full packets, one at least."""

@@ -69,13 +69,6 @@ def _over_seeds(records: dict[int, LoadRecord], quantity: str,
     return None if found is None else found.scaled(factor)
 
 
-def beside_mixes(mixes: Mixes) -> tuple[Table, ...]:
-    """Each group of every mix beside the unmixed runs."""
-    return tuple(percentiles([*mixes.alone.values(), *groups],
-                             f"{analysis.window_label(window)} beside unmixed runs")
-                 for window, groups in mixes.groups.items())
-
-
 def fairness(mixes: Mixes) -> Table:
     """How fair each mix is to its groups."""
     rows: list[tuple[Cell, ...]] = []

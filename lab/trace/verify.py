@@ -64,10 +64,8 @@ def _failure(observation: dict[str, Any]) -> str:
     failed = next((fetch for fetch in fetches if not fetch["ok"]), None)
     if failed is not None:
         return str(failed["error"] or "the transfer failed")
-    if len(observation.get("responses") or []) != len(fetches):
-        return (f"the server reported {len(observation.get('responses') or [])} responses of"
-                f" {len(fetches)}")
-    return ""
+    said = len(observation.get("responses") or [])
+    return "" if said == len(fetches) else f"the server reported {said} responses of {len(fetches)}"
 
 
 def _time(observation: dict[str, Any]) -> str:
