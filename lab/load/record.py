@@ -67,11 +67,6 @@ class Evidence:
         """All without a repeated handshake."""
         return self.everything.where(~(self.everything.connect_ms >= REPEATED_MS))
 
-    @property
-    def capacity_bytes(self) -> float:
-        """What the bottleneck can let through while it counts."""
-        return self.trial.bandwidth_kbps * 125 * self.trial.counted_span_s
-
     def grown(self, counter: str) -> float:
         """What a counter of the bottleneck rose by."""
         samples = getattr(self.bottleneck, counter)
@@ -187,7 +182,8 @@ class LoadRecord(Record):
     hit_percent: float | None = measured(_hit_percent)
     hit_mean_ms: float | None = measured(lambda run: _mean(run.hit.total_ms))
     offered_load: float | None = measured(
-        lambda run: sum(map(wire_bytes, run.counted.asked_bytes)) / run.capacity_bytes)
+        lambda run: sum(map(wire_bytes, run.counted.asked_bytes))
+        / (run.trial.bandwidth_kbps * 125 * run.trial.counted_span_s))
     utilisation: float | None = measured(lambda run: run.utilisation)
     drops: int | None = measured(lambda run: run.drops)
     drop_percent: float | None = measured(_drop_percent)

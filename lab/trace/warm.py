@@ -136,16 +136,12 @@ def _chart(scenario: TraceScenario, figure: Figure, measured: Sequence[ByThinkTi
 
 
 def _plot(shown: Shown, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
-    lines = tuple(_line(shown, measured, window, look)
-                  for look, window in enumerate(windows_of(measured)))
+    lines = []
+    for look, window in enumerate(windows_of(measured)):
+        points = {think_s: shown.of(line[window]) for think_s, line in measured.items()
+                  if window in line}
+        lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
     top = max((value for line in lines for value in line.y), default=0.0)
-    return Plot("think time (s)" if is_last else "", shown.label, lines, title,
+    return Plot("think time (s)" if is_last else "", shown.label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
                 x_scale="log", y_ends=(0, 1.08 * max(1.0, top)), whole=True)
-
-
-def _line(shown: Shown, measured: ByThinkTime, window: int, look: int) -> Line:
-    points = [(think_s, shown.of(line[window])) for think_s, line in measured.items()
-              if window in line]
-    return Line(f"IW {window}", tuple(think_s for think_s, _ in points),
-                tuple(value for _, value in points), look=look)

@@ -61,8 +61,7 @@ def parse(content: bytes, name: str) -> tuple[Sample, ...]:
     """The samples of a window.csv. Raises WindowError naming it."""
     try:
         rows = csv.reader(io.StringIO(content.decode("ascii")))
-        header = tuple(next(rows, ()))
-        if header != FIELDS:
+        if tuple(next(rows, ())) != FIELDS:
             raise WindowError(f"{name}: its columns are not those of a window's samples")
         return tuple(Sample(*map(int, row)) for row in rows)
     except (TypeError, ValueError) as error:
