@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from lab.core import runs
 from lab.core.command_line import say
+from lab.core.errors import FirstFlightError
 from lab.core.kinds import RunData, Seen, Study
 from lab.core.progress import Progress
 from lab.core.runs import Run
@@ -119,6 +120,14 @@ def keep(folder: Path, seen: Seen, files: Mapping[str, bytes], with_captures: bo
     for name, content in files.items():
         (folder / FILES).mkdir(exist_ok=True)
         (folder / FILES / f"{seen.trial_id}-{name}").write_bytes(content)
+
+
+def kept(path: Path) -> bytes:
+    """A file that was kept of a trial. Raises FirstFlightError where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def expected_s(study: Study, engine: str, jobs: int) -> float:

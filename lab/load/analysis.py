@@ -9,7 +9,7 @@ to chance than either value has.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +21,19 @@ from lab.load.connections import OK, Connections
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.runs import MissingRuns, Runs
 
+BySeed = Mapping[int, "float | None"]
+
 # Quantities of records -----------------------------------------------------------
 
-def over_seeds(records: dict[int, LoadRecord], quantity: str) -> Estimate | None:
-    """A column over the seeds; None where a run has no value."""
-    values = [getattr(record, quantity) for record in records.values()]
-    if not values or any(value is None for value in values):
-        return None
-    return estimate(values)
+def column(records: dict[int, LoadRecord], quantity: str) -> BySeed:
+    """A column of records, by seed."""
+    return {repeat: getattr(record, quantity) for repeat, record in records.items()}
+
+
+def over_seeds(values: BySeed) -> Estimate | None:
+    """The mean over the seeds; None where a run has no value."""
+    known = [value for value in values.values() if value is not None]
+    return estimate(known) if known and len(known) == len(values) else None
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,10 @@ class Gain:
 def gain(base: dict[int, LoadRecord], experiment: dict[int, LoadRecord],
          quantity: str) -> Gain | None:
     """By pairs of one seed; None where either lacks a value."""
-    return paired({repeat: getattr(record, quantity) for repeat, record in base.items()},
-                  {repeat: getattr(record, quantity) for repeat, record in experiment.items()})
+    return paired(column(base, quantity), column(experiment, quantity))
 
 
-def paired(base: dict[int, float | None], experiment: dict[int, float | None]) -> Gain | None:
+def paired(base: BySeed, experiment: BySeed) -> Gain | None:
     """The gain by seeds that both have; None without one, or where a value is missing."""
     both = [(base[repeat], experiment[repeat]) for repeat in sorted(set(base) & set(experiment))]
     pairs = [(first, second) for first, second in both
@@ -64,6 +68,9 @@ def paired(base: dict[int, float | None], experiment: dict[int, float | None]) -
     return Gain(estimate(firsts), estimate(seconds), estimate(differences),
                 estimate([difference / mean * 100 if mean else 0.0
                           for difference in differences]))
+
+
+PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; None: the mean
 
 
 # What figures show -----------------------------------------------------------------
@@ -92,25 +99,21 @@ def lines(runs: Runs) -> list[Line]:
 
     Along the axis "window" the line's points are the windows themselves.
     """
-    figure, baseline = runs.figure, runs.figure.windows[0]
-    found = []
-    for series in runs.values(figure.series):
-        at = {figure.series: series}
-        if figure.by == "window":
-            found.append(Line("", series, tuple(
-                point for window in figure.windows if (point := _point(
-                    window, runs.at(baseline, **at), runs.at(window, **at))) is not None)))
-            continue
-        for window in figure.windows[1:]:
-            found.append(Line(window, series, tuple(
-                point for x in runs.values(figure.by) if (point := _point(
-                    x, runs.at(baseline, **at, **{figure.by: x}),
-                    runs.at(window, **at, **{figure.by: x}))) is not None)))
-    return found
+    figure = runs.figure
+    along: dict[str, list[tuple[Any, str, dict[str, Any]]]]
+    if figure.by == "window":
+        along = {"": [(window, window, {}) for window in figure.windows]}
+    else:
+        along = {window: [(x, window, {figure.by: x}) for x in runs.values(figure.by)]
+                 for window in figure.windows[1:]}
+    return [Line(name, series, tuple(
+        point for x, window, place in places if (point := _point(
+            runs, x, window, {figure.series: series, **place})) is not None))
+        for series in runs.values(figure.series) for name, places in along.items()]
 
 
-def _point(x: Any, base: dict[int, LoadRecord],
-           experiment: dict[int, LoadRecord]) -> Point | None:
+def _point(runs: Runs, x: Any, window: str, place: dict[str, Any]) -> Point | None:
+    base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
     mean = gain(base, experiment, "mean_ms")
     again = gain(base, experiment, "retransmission_percent")
     if mean is None or again is None:
@@ -124,27 +127,29 @@ class Distribution:
 
     window: as in Figure.windows; of a part, that of the unmixed runs like it.
     curve_ms: sorted, pooled over the seeds, those that completed. count: all.
-    percentiles: by PERCENTILES, None where a connection that never completed
-    stands there. rate_kbps: mean over the connections of bits over time.
+    by_seed: by PLACES; None where a connection that never completed stands
+    there. rate_kbps: mean over the connections of bits over time.
     """
 
     name: str
     window: str
     curve_ms: NDArray[numpy.float64]
     count: int
-    mean: Estimate
-    percentiles: dict[float, Estimate | None]
     retransmission: Estimate
-    by_seed: dict[int, dict[float, float | None]]
-    mean_by_seed: dict[int, float]
+    by_seed: dict[float | None, BySeed]
     rate_kbps: float
 
-    def gain_over(self, base: Distribution, percentile: float | None) -> Gain | None:
+    def at(self, place: float | None) -> Estimate | None:
+        """Of a percentile, or of the mean for None."""
+        return over_seeds(self.by_seed[place])
+
+    @property
+    def mean(self) -> Estimate:
+        return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
+
+    def gain_over(self, base: Distribution, place: float | None = None) -> Gain | None:
         """Of a percentile, or of the mean for None: base − this."""
-        if percentile is None:
-            return paired(dict(base.mean_by_seed), dict(self.mean_by_seed))
-        return paired({seed: values[percentile] for seed, values in base.by_seed.items()},
-                      {seed: values[percentile] for seed, values in self.by_seed.items()})
+        return paired(base.by_seed[place], self.by_seed[place])
 
 
 def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
@@ -152,23 +157,16 @@ def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Dis
     done = {seed: each.ended(OK) for seed, each in by_seed.items()}
     if not by_seed or not all(len(each) for each in done.values()):
         raise MissingRuns(f"{name}: no connection completed")
-    percentiles = {seed: {percentile: each.percentile_ms(percentile)
-                          for percentile in PERCENTILES} for seed, each in by_seed.items()}
-    means = {seed: float(each.total_ms.mean()) for seed, each in done.items()}
     times = numpy.concatenate([each.total_ms for each in done.values()])
     bits = numpy.concatenate([each.asked_bytes * 8 for each in done.values()])
+    percentiles: dict[float | None, BySeed] = {
+        percentile: {seed: each.percentile_ms(percentile) for seed, each in by_seed.items()}
+        for percentile in PERCENTILES}
     return Distribution(
         name, window, numpy.sort(times), sum(map(len, by_seed.values())),
-        estimate(list(means.values())),
-        {percentile: _estimate_all([each[percentile] for each in percentiles.values()])
-         for percentile in PERCENTILES},
         estimate([each.retransmission_percent for each in by_seed.values()]),
-        percentiles, means, float((bits / times).mean()))
-
-
-def _estimate_all(values: Sequence[float | None]) -> Estimate | None:
-    known = [value for value in values if value is not None]
-    return estimate(known) if known and len(known) == len(values) else None
+        {None: {seed: float(each.total_ms.mean()) for seed, each in done.items()},
+         **percentiles}, float((bits / times).mean()))
 
 
 def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
@@ -256,16 +254,16 @@ def hits(runs: Runs) -> list[Hit]:
 
 def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
          experiment: dict[int, LoadRecord]) -> Hit:
-    own: tuple[dict[int, float | None], dict[int, float | None]] = ({}, {})
-    same: tuple[dict[int, float | None], dict[int, float | None]] = ({}, {})
-    shares: tuple[list[float], list[float]] = ([], [])
+    own: tuple[dict[int, float | None], ...] = ({}, {})
+    same: tuple[dict[int, float | None], ...] = ({}, {})
+    shares: tuple[list[float], ...] = ([], [])
     count = 0
     for repeat in sorted(set(base) & set(experiment)):
-        first, second = (runs.connections(record[repeat]) for record in (base, experiment))
-        was_hit = [numpy.nan_to_num(each.retransmitted_bytes) > 0 for each in (first, second)]
+        both = [runs.connections(record[repeat]) for record in (base, experiment)]
+        was_hit = [numpy.nan_to_num(each.retransmitted_bytes) > 0 for each in both]
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())
-        for place, each in enumerate((first, second)):
+        for place, each in enumerate(both):
             shares[place].append(float(was_hit[place].mean() * 100))
             own[place][repeat] = _mean_ms(each, was_hit[place])
             same[place][repeat] = _mean_ms(each, either)

@@ -9,16 +9,14 @@ import numpy
 
 from lab.core.charts import Line, LineChart, Plot
 from lab.core.stats import Estimate
-from lab.load import analysis, axes
-from lab.load.analysis import Distribution, Gain, Hit, Mixes
-from lab.load.published import improvement_percent
-from lab.load.record import PERCENTILES
-from lab.load.runs import QUEUE_SMOOTHED_S, Runs
+from lab.load import analysis
+from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes
+from lab.load.runs import QUEUE_SMOOTHED_S, Runs, describe, name_of, named
+from lab.load.tables import improvement_percent
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
 MOST_POINTS = 2000  # of one curve, roughly: more is not to be seen
-PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # along the axis of gains; None: the mean
 HALVES = (0.42, 0.4)  # widths of two columns
 
 
@@ -26,8 +24,7 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
     """A chart with the title of its figure, and what was measured below it."""
     records, figure = runs.records, runs.figure
     seeds = len({record.trial.repeat for record in records})
-    spans_s = sorted({record.trial.counted_s[1] - record.trial.counted_s[0]
-                      for record in records})
+    spans_s = sorted({record.trial.counted_span_s for record in records})
     return LineChart(
         figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs, {seeds} seeds,"
         f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up"
@@ -144,8 +141,8 @@ def gain(runs: Runs, found: Sequence[analysis.Line]) -> LineChart:
             again.append(Line("", tuple(xs), tuple(
                 point.retransmission.base.value for point in line.points), look=look,
                 style="faint"))
-    ticks = tuple((float(place), axes.describe(figure.by, x)) for x, place in places.items())
-    axis, faint = axes.name_of(figure.by), "" if figure.by == "window" else f"; faint: {base}"
+    ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
+    axis, faint = name_of(figure.by), "" if figure.by == "window" else f"; faint: {base}"
     return _chart(runs, (
         (Plot(axis, f"mean completion time saved against {base} (%)", tuple(saved), ticks=ticks,
               zero=True),),
@@ -156,7 +153,7 @@ def gain(runs: Runs, found: Sequence[analysis.Line]) -> LineChart:
 def _line_name(runs: Runs, line: analysis.Line) -> str:
     window = [f"IW {line.window}"] if line.window and len(runs.figure.windows) > 2 else []
     axis = runs.figure.series
-    series = [axes.named(axis, line.series)] if axis else []
+    series = [named(axis, line.series)] if axis else []
     return ", ".join([*series, *window]) or f"IW {line.window}"
 
 
@@ -174,11 +171,11 @@ def _hits(runs: Runs, found: Sequence[Hit], gains: Sequence[Gain | None], title:
     by = runs.figure.by
     known = [(float(place), each) for place, each in enumerate(gains) if each is not None]
     return Plot(
-        axes.name_of(by), "mean completion time (ms)", tuple(
+        name_of(by), "mean completion time (ms)", tuple(
             Line(f"IW {window}", tuple(place for place, _ in known),
                  tuple(each.value for each in values), tuple(each.interval for each in values),
                  look, "bars")
             for look, (window, values) in enumerate(zip(runs.figure.windows, (
                 [each.base for _, each in known], [each.experiment for _, each in known])))),
-        title=title, ticks=tuple((float(place), axes.describe(by, each.x))
+        title=title, ticks=tuple((float(place), describe(by, each.x))
                                  for place, each in enumerate(found)), legend=True)

@@ -11,7 +11,6 @@ import gzip
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.core.errors import FirstFlightError
@@ -26,13 +25,13 @@ FILE = "connections.csv.gz"
 QUEUE_FILE = "bottleneck.csv"
 OK, FAILED, OPEN = "ok", "failed", "open"
 ENDS = (OK, FAILED, OPEN)
+BY_SERVER = ("initial_window", "first_flight", "sent_bytes", "retransmitted_bytes", "min_rtt_ms")
 COLUMNS = ("host", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_bytes", "end",
-           "initial_window", "first_flight", "sent_bytes", "retransmitted_bytes", "min_rtt_ms",
-           "error")
+           *BY_SERVER, "error")
 
 
 class ConnectionsError(FirstFlightError):
-    """The records of a run's connections cannot be read."""
+    """The records of a run's connections are damaged."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +93,10 @@ class Connections:
 
 
 def joined(files: Mapping[str, bytes]) -> bytes:
-    """The rows of client<n>.csv and server<n>.csv as one file, gzipped."""
-    return packed(joined_text(files))
+    """The rows of client<n>.csv and server<n>.csv as one file, ordered by arrival, gzipped.
 
-
-def packed(text: str) -> bytes:
-    """Gzipped without a time stamp: two runs alike are alike to the byte."""
-    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
-
-
-def joined_text(files: Mapping[str, bytes]) -> str:
-    """The rows of client<n>.csv and server<n>.csv together, ordered by arrival.
-
-    A server's row belongs to the client's with the same id.
+    A server's row belongs to the client's with the same id. The file has no
+    time stamp: two runs alike are alike to the byte.
     """
     served = {row["id"]: row for name, content in files.items() if name.startswith("server")
               for row in _rows(content)}
@@ -117,57 +107,34 @@ def joined_text(files: Mapping[str, bytes]) -> str:
         host = int(name.removeprefix("client").removesuffix(".csv")) - 1
         for row in _rows(content):
             server = served.get(row["id"], {})
-            rows.append({**row, "host": host, **{
-                column: server.get(column, "") for column in
-                ("initial_window", "first_flight", "sent_bytes", "retransmitted_bytes",
-                 "min_rtt_ms")}})
+            rows.append({**row, "host": host,
+                         **{column: server.get(column, "") for column in BY_SERVER}})
     rows.sort(key=lambda row: (float(row["arrival_s"]), row["host"]))
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return text.getvalue()
+    return gzip.compress(text.getvalue().encode(), compresslevel=6, mtime=0)
 
 
 def read(content: bytes, where: str = FILE) -> Connections:
-    """The reverse of `packed`, parsed. Raises ConnectionsError where it is damaged."""
-    try:
-        text = gzip.decompress(content).decode("utf-8")
-    except (OSError, EOFError, ValueError) as error:
-        raise _damaged(where, error) from error
-    return parsed(text, where)
-
-
-def parsed(text: str, where: str = FILE) -> Connections:
-    """The rows of `joined_text` as arrays. Raises ConnectionsError where they are none."""
+    """The reverse of `joined`, as arrays. Raises ConnectionsError where it is damaged."""
     import numpy
     try:
-        lines = text.splitlines()
+        lines = gzip.decompress(content).decode("utf-8").splitlines()
         if not lines or tuple(lines[0].split(",")) != COLUMNS:
             raise ValueError("its columns are not this version's")
         names = {end: str(place) for place, end in enumerate(ENDS)}
         cells = [[names[cell] if column == "end" else cell or "nan"
                   for column, cell in zip(COLUMNS[:-1], row)] for row in csv.reader(lines[1:])]
         table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
-    except (ValueError, KeyError, csv.Error) as error:
+    except (OSError, EOFError, ValueError, KeyError, csv.Error) as error:
         raise _damaged(where, error) from error
     return Connections(*table.T)
 
 
 def _damaged(where: str, error: Exception) -> ConnectionsError:
     return ConnectionsError(f"{where}: is damaged ({error}); measure again with --fresh")
-
-
-def read_file(path: Path) -> Connections:
-    """Raises ConnectionsError where the file is missing or damaged."""
-    return read(_content(path), str(path))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConnectionsError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -200,11 +167,6 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(where, error) from error
     return Bottleneck(*table.T)
-
-
-def read_bottleneck_file(path: Path) -> Bottleneck:
-    """Raises ConnectionsError where the file is missing or damaged."""
-    return read_bottleneck(_content(path), str(path))
 
 
 def _rows(content: bytes) -> list[dict[str, str]]:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.core import published as published_files
+from lab.core import published
 from lab.core.charts import Chart
 from lab.core.claims import NOT_REPRODUCED, word_of
 from lab.core.findings import Finding, Statement, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, axes, charts, published, tables
+from lab.load import analysis, charts, tables
 from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
-from lab.load.runs import MissingRuns, Runs
+from lab.load.runs import MissingRuns, Runs, describe
 from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, Claim,
                                Figure, LoadScenario)
 
@@ -58,7 +58,7 @@ def _finding(figure: Figure, claims: Sequence[Claim], records: Sequence[LoadReco
         return Finding(figure.name, figure.title, missing=str(error))
     return Finding(
         figure.name, figure.title, shown.tables, (*statements, *shown.answers), chart=shown.chart,
-        published=published_files.source(published.FILE) if figure.published else "")
+        published=published.source(tables.DECK_FILE) if figure.published else "")
 
 
 # What each kind of figure shows ------------------------------------------------------
@@ -73,15 +73,18 @@ def _distribution(runs: Runs) -> Shown:
 
 def _deck(runs: Runs) -> Shown:
     found = analysis.distributions(runs)
-    theirs = [published.deck_table(runs.figure.published)] if runs.figure.published else []
+    theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
     return Shown((tables.deck(*found[:2]), *theirs, tables.runs_themselves(runs)),
                  charts.deck(runs, found))
 
 
 def _mix(runs: Runs) -> Shown:
     mixes = analysis.mixes(runs)
-    return Shown((*tables.beside_mixes(mixes), tables.fairness(mixes),
-                  tables.runs_themselves(runs)), charts.mix(runs, mixes), _mix_answers(mixes))
+    beside = [tables.percentiles([*mixes.alone.values(), *groups],
+                                 f"{analysis.window_label(window)} beside unmixed runs")
+              for window, groups in mixes.groups.items()]
+    return Shown((*beside, tables.fairness(mixes), tables.runs_themselves(runs)),
+                 charts.mix(runs, mixes), _mix_answers(mixes))
 
 
 def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
@@ -95,7 +98,7 @@ def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
 
 def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
     """A group beside the runs where everybody has its window."""
-    change = None if own is None else group.gain_over(own, None)
+    change = None if own is None else group.gain_over(own)
     if own is None or change is None:
         return None
     verb = "less" if change.percent.value > 0 else "more"
@@ -110,7 +113,7 @@ def _within(first: Distribution, group: Distribution,
     if first.window not in alone or group.window not in alone:
         return None
     base, own = alone[first.window], alone[group.window]
-    within, apart = group.gain_over(first, None), own.gain_over(base, None)
+    within, apart = group.gain_over(first), own.gain_over(base)
     if within is None or apart is None:
         return None
     return Statement(f"How much {own.name} saves of the mean against {base.name}:",
@@ -126,7 +129,7 @@ def _hit(runs: Runs) -> Shown:
 def _hit_answer(runs: Runs, found: Sequence[Hit]) -> Statement:
     """What the same arrivals took, those that either window hit."""
     base, experiment = runs.figure.windows[:2]
-    parts = [f"{estimated(hit.same.percent, 1)} % at {axes.describe(runs.figure.by, hit.x)}"
+    parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
              for hit in found if hit.same is not None]
     return Statement(
         "But a larger window hits other transfers, too. Of the same arrivals, hit under either"

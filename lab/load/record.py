@@ -1,4 +1,4 @@
-"""The record of a load run: each column beside what it is read off.
+"""What a load run left, and the record that is read off it: each column beside its source.
 
 Connections that failed, or had not ended when the run did, are counted,
 never dropped: a percentile takes them as the longest.
@@ -6,16 +6,103 @@ never dropped: a percentile takes them as the longest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from lab.core.kinds import Seen
 from lab.core.records import Record, measured
-from lab.load.connections import FAILED, OPEN
-from lab.load.evidence import Evidence
+from lab.load.connections import (FAILED, OK, OPEN, QUEUE_FILE, Bottleneck, Connections, read,
+                                  read_bottleneck)
 from lab.load.trial import LoadTrial, wire_bytes
+from lab.tcp.exchange import read_exchanges
 
 PERCENTILES = (10, 25, 50, 75, 90, 95, 99, 99.9)
+# TCP_TIMEOUT_INIT: a handshake that takes as long has been repeated, and TCP
+# begins with a window of one segment then (tcp_init_transfer; RFC 5681, 3.1).
+REPEATED_MS = 1000.0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One run, seen.
+
+    everything: all connections; bottleneck: its samples while it counts.
+    flights: segments of the first flights on the wire, by client address.
+    ended_servers: numbers of those that died.
+    """
+
+    trial: LoadTrial
+    everything: Connections
+    bottleneck: Bottleneck
+    flights: Mapping[str, list[int]]
+    ended_servers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, trial: LoadTrial, seen: Seen, connections: bytes) -> Evidence:
+        """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
+        return cls(trial, read(connections),
+                   read_bottleneck(seen.files[QUEUE_FILE]).between(trial.counted_s),
+                   wire_flights(seen.client_pcap, seen.server_pcap),
+                   tuple(seen.content.get("ended_servers", ())))
+
+    @cached_property
+    def counted(self) -> Connections:
+        """Those that arrived while it counts."""
+        return self.everything.counted(self.trial.counted_s)
+
+    @cached_property
+    def done(self) -> Connections:
+        """Those that count and completed."""
+        return self.counted.ended(OK)
+
+    @cached_property
+    def hit(self) -> Connections:
+        """Those of them that retransmitted."""
+        return self.done.where(self.done.retransmitted_bytes > 0)
+
+    @cached_property
+    def smooth(self) -> Connections:
+        """All without a repeated handshake."""
+        return self.everything.where(~(self.everything.connect_ms >= REPEATED_MS))
+
+    def grown(self, counter: str) -> float:
+        """What a counter of the bottleneck rose by."""
+        samples = getattr(self.bottleneck, counter)
+        return float(samples[-1] - samples[0])
+
+    @property
+    def utilisation(self) -> float | None:
+        """What left the bottleneck, as a part of what can; None with fewer than two samples."""
+        if len(self.bottleneck.time_s) < 2:
+            return None
+        return self.grown("bytes") / (self.trial.bandwidth_kbps * 125 * self.grown("time_s"))
+
+    @property
+    def drops(self) -> int | None:
+        """Packets that the bottleneck dropped; None with fewer than two samples."""
+        return round(self.grown("drops")) if len(self.bottleneck.time_s) > 1 else None
+
+    @property
+    def on_wire(self) -> list[int]:
+        """First flights of all clients."""
+        return [segments for host in self.flights.values() for segments in host]
+
+
+def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
+    """By client address: segments of the first flight of each sampled connection, on the wire.
+
+    Only of those that lost nothing: what a timer sends again before the first
+    acknowledgement, or in its place, is no part of a flight.
+    """
+    flights: dict[str, list[int]] = {}
+    for (address, _), exchange in read_exchanges(client_pcap, server_pcap).items():
+        lossless = not (exchange.lost_to_client or exchange.retransmissions or exchange.probes
+                        or exchange.handshake_retransmissions)
+        if lossless and exchange.first_flight:
+            flights.setdefault(address, []).append(len(exchange.first_flight))
+    return flights
 
 
 def percentile_column(percentile: float) -> str:
@@ -95,7 +182,8 @@ class LoadRecord(Record):
     hit_percent: float | None = measured(_hit_percent)
     hit_mean_ms: float | None = measured(lambda run: _mean(run.hit.total_ms))
     offered_load: float | None = measured(
-        lambda run: sum(map(wire_bytes, run.counted.asked_bytes)) / run.capacity_bytes)
+        lambda run: sum(map(wire_bytes, run.counted.asked_bytes))
+        / (run.trial.bandwidth_kbps * 125 * run.trial.counted_span_s))
     utilisation: float | None = measured(lambda run: run.utilisation)
     drops: int | None = measured(lambda run: run.drops)
     drop_percent: float | None = measured(_drop_percent)

@@ -1,4 +1,4 @@
-"""The runs of one figure: which they are, and what is read of their files."""
+"""The runs of one figure: which they are, what is read of their files, where they stand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import FILES
-from lab.load import axes
-from lab.load.connections import (FILE, QUEUE_FILE, Connections, read_bottleneck_file,
-                                  read_file)
+from lab.core.measuring import FILES, kept
+from lab.core.quantities import quantity
+from lab.core.words import plain
+from lab.load.connections import FILE, QUEUE_FILE, Connections, read, read_bottleneck
 from lab.load.record import LoadRecord
 from lab.load.scenario import Figure
 
@@ -55,8 +55,9 @@ class Runs:
         return cls(figure, folder, counting, len(mine) - len(counting))
 
     def values(self, axis: str) -> list[Any]:
-        """The values on an axis, in the order of the file."""
-        return list(dict.fromkeys(axes.place(record.trial, axis) for record in self.records))
+        """The values on an axis, in the order of the file; "" alone for no axis."""
+        return list(dict.fromkeys(getattr(record.trial, axis) if axis else ""
+                                  for record in self.records))
 
     def at(self, window: str, **places: Any) -> dict[int, LoadRecord]:
         """The runs with a window at a place on some axes, by repeat.
@@ -66,7 +67,7 @@ class Runs:
         found: dict[int, LoadRecord] = {}
         for record in self.records:
             trial = record.trial
-            if trial.window == window and all(axes.place(trial, axis) == value
+            if trial.window == window and all(getattr(trial, axis) == value
                                               for axis, value in places.items() if axis):
                 if trial.repeat in found:
                     raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say"
@@ -75,20 +76,44 @@ class Runs:
         return found
 
     def connections(self, record: LoadRecord) -> Connections:
-        """The connections of a run that count. Raises ConnectionsError."""
+        """The connections of a run that count. Raises FirstFlightError."""
         trial = record.trial
         if trial.id not in self._read:
             path = self.folder / FILES / f"{trial.id}-{FILE}"
-            self._read[trial.id] = read_file(path).counted(trial.counted_s)
+            self._read[trial.id] = read(kept(path), str(path)).counted(trial.counted_s)
         return self._read[trial.id]
 
     def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
         """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets.
 
-        Raises ConnectionsError.
+        Raises FirstFlightError.
         """
-        seen = read_bottleneck_file(self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}")
+        path = self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}"
+        seen = read_bottleneck(kept(path), str(path))
         bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
         means = numpy.bincount(bins, weights=seen.queue_packets) / counts
         return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
+
+
+# The axes of figures, for readers ------------------------------------------------------
+
+def name_of(axis: str) -> str:
+    """In the head of a column, and at an axis."""
+    known = quantity(axis)
+    return known.label or known.head
+
+
+def describe(axis: str, value: Any) -> str:
+    """A place on an axis for a reader: "50 kB", "0.95", "2 BDP"."""
+    if axis == "response_bytes":
+        return f"{plain(value / 1000)} kB"
+    if axis == "queue_bdp":
+        return f"{plain(value)} BDP"
+    return plain(value) if isinstance(value, (int, float)) else str(value)
+
+
+def named(axis: str, value: Any) -> str:
+    """A place with its axis's name, where the value alone does not say it: "buffer 2 BDP"."""
+    name = "" if axis == "variant" else f"{name_of(axis)} "
+    return name + describe(axis, value)

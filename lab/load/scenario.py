@@ -46,7 +46,7 @@ The first comment line is the claim in one sentence, then::
     kind = "distribution"     # or gain, mix, hit, percentiles
     sweep = "loads"           # or a list of them
     windows = ["3", "10"]     # the first is the baseline; "3+10" is a mix
-    by = "load"               # gain, hit: along the axis; see lab.load.axes
+    by = "load"               # gain, hit: along the axis; see AXES
     series = "response_bytes" # gain: one line each; optional
     published = "Africa, all" # percentiles: a table of paper/ietf78.csv; optional
 
@@ -72,13 +72,14 @@ from lab.core.kinds import Overrides
 from lab.core.quantities import QUANTITIES
 from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.schema import key
-from lab.load.axes import AXES
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.sweep import Population, Sweep, window_name
 from lab.load.trial import LoadTrial
 
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
 DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
+# Where a run stands on each of a figure's axes, its trial says.
+AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 LESS, MORE, ALIKE = "less", "more", "alike"
 # What the command line may say in place of the sweeps.
 OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat")

@@ -15,6 +15,8 @@ from lab.load.trial import FIXED, Clients, LoadTrial, distribution, mean_bytes, 
 
 LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
          "paced")
+AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
+                 "servers", "duration_s", "warmup_s", "cooldown_s")
 # Of 511 MB, 28 clients and 2 servers leave 100; with 40 hosts a guest stands still.
 MOST_HOSTS = 30
 FULL_PACKET_BYTES = 1500  # of IP: what the deck counts a bandwidth-delay product in
@@ -40,24 +42,14 @@ def _mix(mix: Any, where: str) -> Window:
     return parts
 
 
-@dataclass(frozen=True)
-class Link:
-    """Where some of the clients are; share: of all; kbps: 0 for any; see lab.load.trial.Clients."""
-
-    share: float
-    rtt_ms: float
-    kbps: float = 0.0
-    loss_percent: float = 0.0
-
-
-def _links(rows: Any, where: str) -> tuple[Link, ...]:
+def _links(rows: Any, where: str) -> tuple[Clients, ...]:
     if not isinstance(rows, list) or not rows or not all(
             isinstance(row, list) and len(row) == 4 for row in rows):
         raise UsageError(f"{where} has to be a list of [share, rtt_ms, kbit/s, loss %]")
-    links = tuple(Link(QUANTITIES["share"].check(share, where),
-                       QUANTITIES["rtt_ms"].check(rtt_ms, where),
-                       QUANTITIES["bandwidth_kbps"].check(kbps, where) if kbps else 0.0,
-                       QUANTITIES["loss_percent"].check(loss_percent, where))
+    links = tuple(Clients(0, QUANTITIES["share"].check(share, where),
+                          QUANTITIES["rtt_ms"].check(rtt_ms, where),
+                          QUANTITIES["bandwidth_kbps"].check(kbps, where) if kbps else 0.0,
+                          QUANTITIES["loss_percent"].check(loss_percent, where))
                   for share, rtt_ms, kbps, loss_percent in rows)
     _check_sum([link.share for link in links], "the clients", where)
     return links
@@ -74,14 +66,14 @@ class Population:
     """Who the clients are."""
 
     name: str
-    clients: tuple[Link, ...] = key(reader=_links)
+    clients: tuple[Clients, ...] = key(reader=_links)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """Runs in every combination of the lists; see the module's first lines.
 
-    links: of the clients, a host each, as `population` or `clients` says.
+    links: the clients, still without a window, as `population` or `clients` says.
     """
 
     name: str = key(reader=schema.file_name)
@@ -108,7 +100,7 @@ class Sweep:
     warmup_s: float
     cooldown_s: float
     repeat: int
-    links: tuple[Link, ...] = key((), absent=True)
+    links: tuple[Clients, ...] = key((), absent=True)
 
     def check(self, where: str) -> None:
         if self.warmup_s + self.cooldown_s >= self.duration_s:
@@ -124,13 +116,13 @@ class Sweep:
         """Each window alone, then the mixes."""
         return (*(((initcwnd, 1.0),) for initcwnd in self.initcwnd), *self.mixes)
 
-    def linked(self, populations: Mapping[str, tuple[Link, ...]], where: str) -> Sweep:
+    def linked(self, populations: Mapping[str, tuple[Clients, ...]], where: str) -> Sweep:
         """The sweep with its clients' links. Raises UsageError."""
         if self.population:
             links = populations[schema.one_of(self.population, list(populations),
                                               f"{where}: population")]
         elif self.clients:
-            links = (Link(1 / self.clients, self.rtt_ms),) * self.clients
+            links = (Clients(0, 1 / self.clients, self.rtt_ms),) * self.clients
         else:
             raise UsageError(f"{where}: clients is missing")
         hosts = len(links) * max(map(len, self.windows)) + self.servers
@@ -149,18 +141,14 @@ class Sweep:
 
     def _trial(self, scenario: str, cell: dict[str, Any], window: Window, repeat: int,
                seed: int) -> LoadTrial:
-        hosts = [Clients(initcwnd, part * link.share, link.rtt_ms, link.kbps, link.loss_percent)
+        hosts = [replace(link, initcwnd=initcwnd, share=part * link.share)
                  for link in self.links for initcwnd, part in window]
         if self.sizes != FIXED:
             cell = {**cell, "response_bytes": round(mean_bytes(distribution(self.sizes)))}
         return LoadTrial(
-            **cell, scenario=scenario, part=self.name,
-            window=window_name(window), clients="+".join(map(str, hosts)),
-            bandwidth_kbps=self.bandwidth_kbps, rtt_ms=self.rtt_ms,
-            queue_packets=self.queue_packets(cell["queue_bdp"]), sizes=self.sizes,
-            initrwnd=self.initrwnd, access_queue_packets=self.access_queue_packets,
-            servers=self.servers, duration_s=self.duration_s,
-            warmup_s=self.warmup_s, cooldown_s=self.cooldown_s, repeat=repeat, seed=seed)
+            **cell, **{name: getattr(self, name) for name in AS_THEY_STAND}, scenario=scenario,
+            part=self.name, window=window_name(window), clients="+".join(map(str, hosts)),
+            queue_packets=self.queue_packets(cell["queue_bdp"]), repeat=repeat, seed=seed)
 
     def queue_packets(self, queue_bdp: float) -> int:
         """A part of the bandwidth-delay product in full packets, one at least."""

@@ -1,32 +1,30 @@
-"""The tables of load's findings."""
+"""The tables of load's findings, and the deck's own beside them."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 
+from lab.core import published
+from lab.core.errors import UsageError
 from lab.core.findings import Cell, Column, Rounded, Table
 from lab.core.stats import Estimate
-from lab.load import analysis, axes
-from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes, Point
+from lab.load import analysis
+from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point
 from lab.load.record import PERCENTILES, LoadRecord
-from lab.load.runs import Runs
+from lab.load.runs import Runs, describe, name_of, named
 
 NAME = Column("", is_text=True)
-DECK_PERCENTILES = (50, 75, 90, 99)
+DECK_PLACES = (None, 50, 75, 90, 99)
 
 
 def percentiles(found: Sequence[Distribution], title: str = "") -> Table:
     """Completion times by percentile, and what each changes against the first."""
     base = found[0]
-    asked = (None, *PERCENTILES)
     rows: list[tuple[Cell, ...]] = [
-        (f"{each.name}, ms", each.count, *(
-            each.mean if percentile is None else each.percentiles[percentile]
-            for percentile in asked)) for each in found]
+        (f"{each.name}, ms", each.count, *map(each.at, PLACES)) for each in found]
     rows += [(f"{each.name} saves, %", "", *(
-        saved_percent(each.gain_over(base, percentile)) for percentile in asked))
-        for each in found[1:]]
+        saved_percent(each.gain_over(base, place)) for place in PLACES)) for each in found[1:]]
     note = (f"± is the 95 % interval over {base.mean.n} independent seeds" if base.mean.n > 1
             else "one seed: no interval")
     return Table(title or "Completion time (SYN to last byte) by percentile",
@@ -46,11 +44,11 @@ def runs_themselves(runs: Runs) -> Table:
     for window in runs.figure.windows:
         found = runs.at(window)
         rows.append((analysis.window_label(window), len(found),
-                     _percent(analysis.over_seeds(found, "offered_load")),
-                     _percent(analysis.over_seeds(found, "utilisation")),
-                     analysis.over_seeds(found, "queue_mean_packets"),
+                     *(_over_seeds(found, quantity, 100)
+                       for quantity in ("offered_load", "utilisation")),
+                     _over_seeds(found, "queue_mean_packets"),
                      max(record.queue_max_packets or 0 for record in found.values()),
-                     *(analysis.over_seeds(found, quantity) for quantity in
+                     *(_over_seeds(found, quantity) for quantity in
                        ("drop_percent", "retransmission_percent", "hit_percent")),
                      sum(record.unfinished or 0 for record in found.values()),
                      sum(record.failed or 0 for record in found.values())))
@@ -67,15 +65,10 @@ def left_out(runs: Runs) -> tuple[str, ...]:
     return (f"{runs.left_out} runs are left out: their verdict failed",) if runs.left_out else ()
 
 
-def _percent(part: Estimate | None) -> Estimate | None:
-    return None if part is None else part.scaled(100)
-
-
-def beside_mixes(mixes: Mixes) -> tuple[Table, ...]:
-    """Each group of every mix beside the unmixed runs."""
-    return tuple(percentiles([*mixes.alone.values(), *groups],
-                             f"{analysis.window_label(window)} beside unmixed runs")
-                 for window, groups in mixes.groups.items())
+def _over_seeds(records: dict[int, LoadRecord], quantity: str,
+                factor: float = 1) -> Estimate | None:
+    found = analysis.over_seeds(analysis.column(records, quantity))
+    return None if found is None else found.scaled(factor)
 
 
 def fairness(mixes: Mixes) -> Table:
@@ -84,7 +77,7 @@ def fairness(mixes: Mixes) -> Table:
     for window, groups in mixes.groups.items():
         for group in groups:
             own = mixes.alone.get(group.window)
-            change = None if own is None else group.gain_over(own, None)
+            change = None if own is None else group.gain_over(own)
             rows.append((group.name, group.mean, change.percent if change else None,
                          group.rate_kbps, group.retransmission))
         rows.append((f"Jain's index of {analysis.window_label(window)}", "", "",
@@ -109,12 +102,12 @@ def gains(runs: Runs, lines: Sequence[Line]) -> Table:
         for point in line.points:
             at = {figure.series: line.series, figure.by: point.x}
             rows.append((where(runs, line, point)[0],
-                         *(axes.describe(axis, at[axis]) for axis in shown),
+                         *(describe(axis, at[axis]) for axis in shown),
                          point.mean.base, point.mean.experiment, point.mean.absolute,
                          point.mean.percent, point.p99.percent if point.p99 else None,
                          point.retransmission.base, point.retransmission.experiment))
     return Table(f"Against IW {base}", (
-        NAME, *(Column(axes.name_of(axis)) for axis in shown),
+        NAME, *(Column(name_of(axis)) for axis in shown),
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
         Column(f"IW {base} retransmits", "%", digits=3),
@@ -128,7 +121,7 @@ def where(runs: Runs, line: Line, point: Point) -> list[str]:
     words = [f"IW {window}"]
     if figure.by == "connections":
         words[0] += f" × {point.x} = {window * point.x} at once"
-    return words + [axes.named(axis, value) for axis, value in
+    return words + [named(axis, value) for axis, value in
                     ((figure.series, line.series), (figure.by, point.x))
                     if axis not in ("", "window", "connections")]
 
@@ -142,10 +135,10 @@ def hits(runs: Runs, found: Sequence[Hit]) -> Table:
                 Column("saved", "%", group))
 
     return Table("Transfers that retransmitted", (
-        Column(axes.name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
+        Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
         Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
         Column("n", digits=0)), tuple(
-            (axes.describe(runs.figure.by, hit.x), hit.base_share_percent,
+            (describe(runs.figure.by, hit.x), hit.base_share_percent,
              hit.experiment_share_percent, *_cells(hit.own), *_cells(hit.same), hit.same_count)
             for hit in found), (
         "own: the mean over the transfers that each window hit, other transfers for each, as the"
@@ -158,21 +151,53 @@ def _cells(gain: Gain | None) -> tuple[Estimate | None, ...]:
 
 def deck(base: Distribution, experiment: Distribution) -> Table:
     """Ours, as the deck prints its own."""
-    gains_ = [experiment.gain_over(base, percentile) for percentile in (None, *DECK_PERCENTILES)]
+    gains_ = [experiment.gain_over(base, place) for place in DECK_PLACES]
 
     def row(each: Distribution) -> tuple[Cell, ...]:
-        return (each.name, each.mean, *(each.percentiles[percentile]
-                                        for percentile in DECK_PERCENTILES),
-                each.retransmission.value)
+        return (each.name, *map(each.at, DECK_PLACES), each.retransmission.value)
 
     return Table("Here", (
-        NAME, Column("Avg."), *(Column(str(percentile), digits=0)
-                                for percentile in DECK_PERCENTILES),
+        NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
         Column("Retrans. %", digits=2)), (
         row(experiment), row(base),
         ("Impr., ms", *(None if gain is None else Rounded(gain.absolute, 1) for gain in gains_),
          Rounded(experiment.retransmission.value - base.retransmission.value, 2, signed=True)),
         ("% Impr.", *map(saved_percent, gains_), "")))
+
+
+# The deck's own tables, as they stand in paper/ietf78.csv ----------------------------
+
+DECK_FILE = "ietf78.csv"
+DECK_COLUMNS = ("Avg.", "50", "75", "90", "99", "Retrans. %")
+
+
+def deck_table(name: str) -> Table:
+    """One published table: windows 10 and 3, improvement in ms and percent. Raises UsageError."""
+    return Table(f"Published: {name}", (Column("", is_text=True), *map(Column, DECK_COLUMNS)),
+                 tuple((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS))
+                       for row in _published(name)))
+
+
+def improvement_percent(name: str) -> dict[float | None, float]:
+    """The published improvement by percentile, None for the average. Raises UsageError."""
+    row = next(row for row in _published(name) if row["row"] == "% Impr.")
+    return {None if column == "Avg." else float(column): published.number(row, column, DECK_FILE)
+            for column in DECK_COLUMNS if row[column]}
+
+
+def _as_printed(row: dict[str, str], column: str) -> Cell:
+    """A number with the decimals that it was published with."""
+    decimals = len(row[column].partition(".")[2])
+    return Rounded(published.number(row, column, DECK_FILE), decimals) if row[column] else ""
+
+
+def _published(name: str) -> list[dict[str, str]]:
+    columns = ("table", "row", *DECK_COLUMNS)
+    rows = [row for row in published.rows(published.PAPER / DECK_FILE, columns)
+            if row["table"] == name]
+    if not rows:
+        raise UsageError(f"paper/{DECK_FILE} has no table {name!r}")
+    return rows
 
 
 # A part of a scenario ----------------------------------------------------------
@@ -222,7 +247,7 @@ def _cell(record: LoadRecord) -> tuple[str, ...]:
     trial = record.trial
     return tuple(map(str, (trial.part, trial.rtt_ms, trial.bandwidth_kbps, trial.queue_packets,
                            trial.load, trial.response_bytes, trial.connections,
-                           axes.variant(trial))))
+                           trial.variant)))
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:

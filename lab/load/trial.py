@@ -20,7 +20,8 @@ DROPTAIL = "droptail"
 class Clients:
     """Some of the clients: one host of the dumbbell.
 
-    initcwnd: of the servers' routes to it; share: of all arrivals.
+    initcwnd: of the servers' routes to it, 0 before a window is given; share: of
+        all arrivals.
     kbps: rate of its own link, 0 for as fast as can be. loss_percent: random
     loss on the way to it, whatever the load.
     """
@@ -103,6 +104,12 @@ class LoadTrial:
                 f"-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
 
     @property
+    def variant(self) -> str:
+        """What sends and what queues: "cubic", "cubic paced by fq", "cubic through cake"."""
+        queue = "" if self.queue == DROPTAIL else f" through {self.queue}"
+        return f"{self.congestion_control}{' paced by fq' if self.paced else ''}{queue}"
+
+    @property
     def hosts(self) -> tuple[Clients, ...]:
         return tuple(Clients.of(text) for text in self.clients.split("+"))
 
@@ -110,6 +117,21 @@ class LoadTrial:
     def counted_s(self) -> tuple[float, float]:
         """From when to when arrivals count."""
         return self.warmup_s, self.duration_s - self.cooldown_s
+
+    @property
+    def counted_span_s(self) -> float:
+        """Seconds that count."""
+        first_s, last_s = self.counted_s
+        return last_s - first_s
+
+    @property
+    def expected_arrivals(self) -> tuple[float, float]:
+        """Mean and standard deviation of the connections that arrive while it counts.
+
+        Arrivals are Poisson; each brings `connections` at once.
+        """
+        mean = self.responses_per_s * self.counted_span_s
+        return mean, math.sqrt(mean * self.connections)
 
     @property
     def responses_per_s(self) -> float:

@@ -15,9 +15,8 @@ from lab.core.checks import Check, Compared
 from lab.core.kinds import Seen
 from lab.core.runs import now_text
 from lab.load.connections import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError,
-                                  joined_text, packed)
-from lab.load.evidence import Evidence, expected_arrivals
-from lab.load.record import LoadRecord, whole_numbers
+                                  joined)
+from lab.load.record import Evidence, LoadRecord, whole_numbers
 from lab.load.trial import FIXED, LoadTrial
 from lab.tcp.packets import MSS, CaptureError
 
@@ -32,23 +31,17 @@ def judged(trial: LoadTrial, seen: Seen) -> tuple[LoadRecord, Mapping[str, bytes
     fault = seen.content.get("error", "")
     if QUEUE_FILE not in seen.files:
         return _failed(trial, fault or "the run left no records"), seen.files
-    connections = joined_text(seen.files)
-    kept = {FILE: packed(connections), QUEUE_FILE: seen.files[QUEUE_FILE]}
+    kept = {FILE: joined(seen.files), QUEUE_FILE: seen.files[QUEUE_FILE]}
     if fault:
         return _failed(trial, fault), kept
     try:
-        evidence = Evidence.of(trial, seen, connections)
-    except (ConnectionsError, CaptureError) as error:
-        return _failed(trial, str(error)), kept
-    return record_of(evidence), kept
-
-
-def record_of(evidence: Evidence) -> LoadRecord:
-    """What was measured, what was seen on the wire, and the verdict."""
+        evidence = Evidence.of(trial, seen, kept[FILE])
+    except (ConnectionsError, CaptureError) as unreadable:
+        return _failed(trial, str(unreadable)), kept
     dead = evidence.ended_servers
-    error = f"server {dead[0]} of {evidence.trial.servers} died in the run" if dead else ""
+    error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
     columns = {**records.measure(LoadRecord, evidence), **checks.verdict(CHECKS, evidence)}
-    return LoadRecord(evidence.trial, not dead, error, measured_at=now_text(), **columns)
+    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), kept
 
 
 def _failed(trial: LoadTrial, error: str) -> LoadRecord:
@@ -63,7 +56,7 @@ def _servers(run: Evidence) -> Iterator[Compared]:
 
 
 def _arrivals(run: Evidence) -> Iterator[Compared]:
-    asked, sigma = expected_arrivals(run.trial)
+    asked, sigma = run.trial.expected_arrivals
     seen = len(run.counted)
     yield Compared(abs(seen - asked) <= SIGMAS * sigma, str(seen),
                    f"{asked:.0f} ± {SIGMAS * sigma:.0f}")

@@ -1,8 +1,8 @@
-"""Reads a run's traces: each trace's view, what figures show of it, restarts, think times."""
+"""Reads a run's traces: each trace's view, what figures show of it, restarts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab.core.charts import Points, TraceRow
@@ -13,8 +13,6 @@ from lab.trace.replay import Restart
 from lab.trace.scenario import Curve, Figure
 from lab.trace.view import View, stored
 from lab.trace.window import INFINITE
-
-ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
 
 
 class Views:
@@ -82,19 +80,3 @@ def _acknowledged(view: View) -> Points:
         if number > acknowledged[-1][1]:
             acknowledged.append((view.seconds(group.time_ns), number))
     return acknowledged
-
-
-def by_think_time(records: Iterable[TraceRecord], curve: Curve) -> ByThinkTime:
-    """The records of one trace and TCP that count, in the order of their think times."""
-    found: ByThinkTime = {}
-    for record in records:
-        trial = record.trial
-        if ((trial.trace, trial.tcp) == (curve.trace, curve.tcp) and trial.think_s is not None
-                and record.counts):
-            found.setdefault(trial.think_s, {})[trial.initcwnd] = record
-    return {think_s: found[think_s] for think_s in sorted(found)}
-
-
-def windows_of(measured: ByThinkTime) -> list[int]:
-    """The initial windows that were measured, the smallest first."""
-    return sorted({window for line in measured.values() for window in line})

@@ -14,11 +14,10 @@ from lab.core.records import PASS, SKIPPED
 from lab.core.words import plain
 from lab.trace import warm
 from lab.trace.analysis import Views, row_of
-from lab.trace.metrics import METRICS
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Claim, Figure, TraceScenario
 from lab.trace.trial import TraceTrial
-from lab.trace.view import View
+from lab.trace.view import METRICS, View
 from lab.trace.window import INFINITE, limit
 
 TCP = Column("TCP", is_text=True)
@@ -49,8 +48,7 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
 def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
     """How many traces have which verdict, a line for each that did not pass, the rules' samples."""
     counted = Counter("failed" if not record.ok else record.verdict for record in records)
-    checked = sum(record.rule_checked or 0 for record in records)
-    wrong = sum(record.rule_wrong or 0 for record in records)
+    checked, wrong = _judged_samples(records)
     restarts = sum(record.restarts or 0 for record in records if record.verdict == PASS)
     return ("traces: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
             *(f"  {record.trial.id}: "
@@ -59,6 +57,12 @@ def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
             "window samples that are what the TCP's rules say, to the segment:"
             f" {checked - wrong} of {checked}",
             f"restarts after more than an RTO, window and flight as the rule says: {restarts}")
+
+
+def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
+    """Samples of the window that were compared with the rules, and those that differ."""
+    return (sum(record.rule_checked or 0 for record in records),
+            sum(record.rule_wrong or 0 for record in records))
 
 
 def _finding(scenario: TraceScenario, figure: Figure, views: Views, context: str) -> Finding:
@@ -94,7 +98,7 @@ def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
 def _cells(record: TraceRecord) -> tuple[Cell, ...]:
     if record.verdict == SKIPPED or not record.ok:
         return (*[None] * 8, "skipped" if record.ok else "failed")
-    checked, wrong = record.rule_checked or 0, record.rule_wrong or 0
+    checked, wrong = _judged_samples([record])
     return (record.data_segments, record.lost_segments, record.retransmissions, record.timeouts,
             record.largest_window, record.longest_rtt_ms or 0.0, (record.finish_ms or 0.0) / 1000,
             record.rule_unjudged,
@@ -166,8 +170,7 @@ def _chart(scenario: TraceScenario, figure: Figure, views: Views, context: str) 
     rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.of(curve))
                  for curve, record in zip(figure.curves, records))
     ends = [row.acked[-1][0] for row in rows if row.acked]
-    checked = sum(record.rule_checked or 0 for record in records)
-    wrong = sum(record.rule_wrong or 0 for record in records)
+    checked, wrong = _judged_samples(records)
     return TraceChart(
         figure.title, (context,),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",

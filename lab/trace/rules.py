@@ -9,6 +9,7 @@ segment. Windows are in segments; times in ticks of the kernel's clock
 from __future__ import annotations
 
 from collections import deque
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from lab.trace.window import INFINITE
@@ -87,6 +88,13 @@ class Rules:
 
         TCP_INFO tells whole segments only.
         """
+        copies = [deepcopy(self) for _ in range(self.cwnd)]
+        for acknowledgements, copy in enumerate(copies):
+            copy.grow_unseen(acknowledgements)
+        return copies
+
+    def grow_unseen(self, acknowledgements: int) -> None:
+        """Grow by so many, by less than a segment together."""
         raise NotImplementedError
 
     def before_sending(self, now: int) -> None:

@@ -18,9 +18,9 @@ from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, sysctls_of
 from lab.core.schema import key
 from lab.core.words import nearest
 from lab.tcp.packets import MSS
-from lab.trace.metrics import METRICS
 from lab.trace.schedule import EACH_THINK, Schedule
 from lab.trace.trial import TraceTrial
+from lab.trace.view import METRICS
 
 TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
 OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
@@ -143,7 +143,7 @@ class Figure:
 class Claim:
     """A sentence of the source and the test that it is put to.
 
-    metric, at_s: what is compared (lab.trace.metrics), and when.
+    metric, at_s: what is compared (lab.trace.view), and when.
     first, second: the curves. relation: how the first stands to the second;
     "percent_smaller" with what was published; "is": the first alone, beside
     what was published. within: how far off a published number may be and

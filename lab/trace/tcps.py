@@ -11,8 +11,6 @@ They are from their sources, not from the code that is measured:
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from lab.trace.rules import Rules, Setting
 
 
@@ -32,22 +30,15 @@ class LinuxRules(Rules):
         super().set_window(cwnd, ssthresh)
         self.credit = 0
 
-    def after_recovery(self) -> list[Rules]:
-        copies: list[Rules] = []
-        for credit in range(self.cwnd):
-            copy = deepcopy(self)
-            copy.credit = credit
-            copies.append(copy)
-        return copies
+    def grow_unseen(self, acknowledgements: int) -> None:
+        self.credit = acknowledgements
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
-        if self.setting.restarts:
-            restarted = idle > rto
-            return (min(self.setting.initcwnd, self.cwnd) if restarted else self.cwnd,
-                    self.ssthresh)
-        if not self.setting.validation or idle <= rto:
-            return self.cwnd, self.ssthresh
         floor, cwnd = min(self.setting.initcwnd, self.cwnd), self.cwnd
+        if self.setting.restarts:
+            return floor if idle > rto else cwnd, self.ssthresh
+        if not self.setting.validation or idle <= rto:
+            return cwnd, self.ssthresh
         # Halved for every whole RTO but one that ends just now (tcp_cwnd_restart).
         for _ in range((idle - 1) // rto):
             if cwnd <= floor:
@@ -59,10 +50,9 @@ class LinuxRules(Rules):
         idle = now - self.connection.last_send
         if self.connection.packets or idle <= self.rto:
             return
-        restarted = self.restart_window(idle, self.rto)
+        self.cwnd, self.ssthresh = self.restart_window(idle, self.rto)
         if self.setting.validation and not self.setting.restarts:
             self.stamp, self.used = now, 0
-        self.cwnd, self.ssthresh = restarted
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
         packets = self.connection.packets
@@ -140,14 +130,9 @@ class ReportRules(Rules):
         super().set_window(cwnd, ssthresh)
         self.window_bytes = cwnd * self.setting.mss
 
-    def after_recovery(self) -> list[Rules]:
-        copies: list[Rules] = []
+    def grow_unseen(self, acknowledgements: int) -> None:
         mss = self.setting.mss
-        for count in range(self.cwnd):
-            copy = deepcopy(self)
-            copy.window_bytes += min(count * (mss * mss // self.window_bytes), mss - 1)
-            copies.append(copy)
-        return copies
+        self.window_bytes += min(acknowledgements * (mss * mss // self.window_bytes), mss - 1)
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
         times = idle // rto

@@ -49,7 +49,7 @@ def _evidence(trial: TraceTrial, seen: Seen, exact: bool) -> Evidence:
     exchange = read_exchange(seen.client_pcap, seen.server_pcap)
     if WINDOW_FILE not in seen.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
-    samples = parse(seen.files[WINDOW_FILE].decode(), WINDOW_FILE)
+    samples = parse(seen.files[WINDOW_FILE], WINDOW_FILE)
     if not samples:
         raise FirstFlightError("the server took no sample of the window")
     return Evidence(view_of(trial, exchange, samples), seen.content, exact)
@@ -64,10 +64,8 @@ def _failure(observation: dict[str, Any]) -> str:
     failed = next((fetch for fetch in fetches if not fetch["ok"]), None)
     if failed is not None:
         return str(failed["error"] or "the transfer failed")
-    if len(observation.get("responses") or []) != len(fetches):
-        return (f"the server reported {len(observation.get('responses') or [])} responses of"
-                f" {len(fetches)}")
-    return ""
+    said = len(observation.get("responses") or [])
+    return "" if said == len(fetches) else f"the server reported {said} responses of {len(fetches)}"
 
 
 def _time(observation: dict[str, Any]) -> str:

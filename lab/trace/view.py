@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import CAPTURES, FILES
+from lab.core.measuring import CAPTURES, FILES, kept
+from lab.core.words import plain
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import Segment
 from lab.trace.replay import Group, Replay, groups_of, replay
 from lab.trace.schedule import due_times_s
 from lab.trace.trial import TraceTrial
-from lab.trace.window import WINDOW_FILE, Sample, read
+from lab.trace.window import INFINITE, WINDOW_FILE, Sample, limit, parse
 
 LOSS = 4  # TCP_CA_Loss
 SETTLED_NS = 500_000  # a window is read so long after the write that it is about
@@ -155,6 +156,51 @@ class View:
         return self.seconds(segment.time_ns) >= at_s - NEAR_NS / 1e9
 
 
+# What claims may name -----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Metric:
+    """What a claim compares: how it is read off a view, and its words.
+
+    of: (view, from when on or at which time, s) → value. past: what the
+    number is, in a sentence. at_a_time: it is of one moment, which the
+    sentence says.
+    """
+
+    of: Callable[[View, float], float]
+    unit: str
+    digits: int = 0
+    past: str = ""
+    at_a_time: bool = False
+
+    def words(self, value: float) -> str:
+        """The value with its unit, as a sentence has it."""
+        number = limit(int(value)) if value == INFINITE else f"{value:.{self.digits}f}"
+        one = number == "1" and len(self.unit) > 2
+        return f"{self.past} {number} {self.unit.removesuffix('s') if one else self.unit}".strip()
+
+    def when(self, at_s: float) -> str:
+        """" at 2.5 s" where the metric is of one moment, else nothing."""
+        return f" at {plain(at_s)} s" if self.at_a_time else ""
+
+
+METRICS = {
+    "window": Metric(View.window, "segments", past="a window of", at_a_time=True),
+    "ssthresh": Metric(View.ssthresh, "segments", past="an ssthresh of", at_a_time=True),
+    "burst": Metric(View.burst, "segments", past="at once", at_a_time=True),
+    "finish_s": Metric(View.finish_s, "s", 3, "finished after"),
+    "lasts_s": Metric(View.lasts_s, "s", 3, "took"),
+    "retransmissions": Metric(View.retransmissions, "segments", past="retransmitted"),
+    "lost": Metric(View.lost, "segments", past="lost"),
+    "timeouts": Metric(View.timeouts, "timeouts"),
+    "rtt_ms": Metric(View.rtt_ms, "ms", past="a smoothed RTT of", at_a_time=True),
+    "longest_rtt_ms": Metric(View.longest_rtt_ms, "ms", past="an RTT of up to"),
+    "largest_window": Metric(View.largest_window, "segments", past="a window of up to"),
+}
+
+
+# Making one --------------------------------------------------------------------------
+
 def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> View:
     """Raises FirstFlightError where the capture holds no request."""
     request = next((segment for segment in exchange.at_server
@@ -169,12 +215,7 @@ def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) ->
 
 def stored(trial: TraceTrial, folder: Path) -> View:
     """The view of a trial from the files of its run. Raises FirstFlightError."""
-    pcaps = []
-    for side in ("client", "server"):
-        path = folder / CAPTURES / f"{trial.id}-{side}.pcap"
-        try:
-            pcaps.append(path.read_bytes())
-        except OSError as error:
-            raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
-    return view_of(trial, read_exchange(pcaps[0], pcaps[1]),
-                   read(folder / FILES / f"{trial.id}-{WINDOW_FILE}"))
+    client, server = (kept(folder / CAPTURES / f"{trial.id}-{side}.pcap")
+                      for side in ("client", "server"))
+    window = folder / FILES / f"{trial.id}-{WINDOW_FILE}"
+    return view_of(trial, read_exchange(client, server), parse(kept(window), str(window)))

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core.charts import Line, LineChart, Plot
 from lab.core.findings import Cell, Column, Finding, Rounded, Statement, Table
 from lab.core.words import plain
-from lab.trace.analysis import ByThinkTime, by_think_time, windows_of
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Curve, Figure, TraceScenario
 
 ALIKE_MS = 0.5  # responses that differ by less take the same time
 ROW_INCHES = 2.5
+
+ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
+
+
+def by_think_time(records: Iterable[TraceRecord], curve: Curve) -> ByThinkTime:
+    """The records of one trace and TCP that count, in the order of their think times."""
+    found: ByThinkTime = {}
+    for record in records:
+        trial = record.trial
+        if ((trial.trace, trial.tcp) == (curve.trace, curve.tcp) and trial.think_s is not None
+                and record.counts):
+            found.setdefault(trial.think_s, {})[trial.initcwnd] = record
+    return {think_s: found[think_s] for think_s in sorted(found)}
+
+
+def windows_of(measured: ByThinkTime) -> list[int]:
+    """The initial windows that were measured, the smallest first."""
+    return sorted({window for line in measured.values() for window in line})
 
 
 @dataclass(frozen=True)
@@ -71,14 +88,11 @@ def _answer(curve: Curve, measured: ByThinkTime) -> Statement:
              f" ({curve.trace}, {curve.tcp})?")
     parts = [part for smaller, larger in zip(windows, windows[1:])
              for part in _against(measured, smaller, larger)]
-    if not parts:
-        return Statement(asked, "Never: all initial windows take the same time after every"
-                                " think time.")
-    return Statement(asked, "; ".join(parts) + ".")
+    never = "Never: all initial windows take the same time after every think time"
+    return Statement(asked, ("; ".join(parts) or never) + ".")
 
 
-def _against(measured: Mapping[float, Mapping[int, TraceRecord]], smaller: int,
-             larger: int) -> list[str]:
+def _against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:
     """After which think times the larger window is faster, and after which slower."""
     times = {think_s: (line[smaller].latency_ms or 0.0, line[larger].latency_ms or 0.0)
              for think_s, line in measured.items() if smaller in line and larger in line}
@@ -122,16 +136,12 @@ def _chart(scenario: TraceScenario, figure: Figure, measured: Sequence[ByThinkTi
 
 
 def _plot(shown: Shown, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
-    lines = tuple(_line(shown, measured, window, look)
-                  for look, window in enumerate(windows_of(measured)))
+    lines = []
+    for look, window in enumerate(windows_of(measured)):
+        points = {think_s: shown.of(line[window]) for think_s, line in measured.items()
+                  if window in line}
+        lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
     top = max((value for line in lines for value in line.y), default=0.0)
-    return Plot("think time (s)" if is_last else "", shown.label, lines, title,
+    return Plot("think time (s)" if is_last else "", shown.label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
                 x_scale="log", y_ends=(0, 1.08 * max(1.0, top)), whole=True)
-
-
-def _line(shown: Shown, measured: ByThinkTime, window: int, look: int) -> Line:
-    points = [(think_s, shown.of(line[window])) for think_s, line in measured.items()
-              if window in line]
-    return Line(f"IW {window}", tuple(think_s for think_s, _ in points),
-                tuple(value for _, value in points), look=look)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 from lab.core.errors import FirstFlightError
 
@@ -58,21 +57,12 @@ class WindowError(FirstFlightError):
     """A file of samples is not what it should be."""
 
 
-def parse(text: str, name: str) -> tuple[Sample, ...]:
+def parse(content: bytes, name: str) -> tuple[Sample, ...]:
     """The samples of a window.csv. Raises WindowError naming it."""
-    rows = csv.reader(io.StringIO(text))
-    header = tuple(next(rows, ()))
-    if header != FIELDS:
-        raise WindowError(f"{name}: its columns are not those of a window's samples")
     try:
+        rows = csv.reader(io.StringIO(content.decode("ascii")))
+        if tuple(next(rows, ())) != FIELDS:
+            raise WindowError(f"{name}: its columns are not those of a window's samples")
         return tuple(Sample(*map(int, row)) for row in rows)
     except (TypeError, ValueError) as error:
         raise WindowError(f"{name}: a row is not one of numbers: {error}") from error
-
-
-def read(path: Path) -> tuple[Sample, ...]:
-    """The samples of a stored file. Raises WindowError."""
-    try:
-        return parse(path.read_text(encoding="ascii"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise WindowError(f"{path}: cannot be read: {error}") from error

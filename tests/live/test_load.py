@@ -13,7 +13,6 @@ from engines.guest.init import RESULTS
 from engines.uml import UmlEngine, guest_command
 from lab.core.records import FAIL, PASS
 from lab.load.connections import Connections, joined, read
-from lab.load.evidence import expected_arrivals
 from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.load.verify import judged
@@ -40,7 +39,7 @@ def test_the_load_is_what_was_asked_and_the_link_carries_it(kernel: Path, tmp_pa
     half, same = measured(kernel, tmp_path, TRIAL, replace(TRIAL, repeat=2))
     record = half[0]
     assert (record.verdict, record.verdict_reason) == (PASS, "")
-    mean, sigma = expected_arrivals(TRIAL)
+    mean, sigma = TRIAL.expected_arrivals
     assert record.arrivals is not None and abs(record.arrivals - mean) < 3 * sigma
     # The link's own counter: what was offered, to what lies in it at both ends of the time.
     assert record.utilisation == pytest.approx(record.offered_load, abs=0.01)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from lab.core.errors import FirstFlightError
 from lab.core.records import FAIL
 from lab.load import analysis
-from lab.load.connections import ConnectionsError
 from lab.load.record import LoadRecord
 from lab.load.runs import MissingRuns, Runs
 from lab.load.scenario import Figure
@@ -84,5 +84,5 @@ def test_runs_that_fall_on_one_place_are_told(records: list[LoadRecord]) -> None
 def test_a_missing_file_is_told_by_its_name(records: list[LoadRecord]) -> None:
     runs = Runs.of(FIGURES["distribution"], records, RUN / "nowhere")
     for read in (runs.connections, runs.queue):
-        with pytest.raises(ConnectionsError, match="nowhere.*cannot be read"):
+        with pytest.raises(FirstFlightError, match="nowhere.*cannot be read"):
             read(records[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,7 @@ import pytest
 
 from lab.core import checks
 from lab.core.records import FAIL, PASS, SKIPPED
-from lab.load.connections import (FILE, QUEUE_FILE, ConnectionsError, joined, packed, read,
-                                  read_bottleneck)
-from lab.load.evidence import expected_arrivals
+from lab.load.connections import FILE, QUEUE_FILE, ConnectionsError, joined, read, read_bottleneck
 from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial
 from lab.load.verify import CHECKS, judged
@@ -111,7 +110,7 @@ def test_failed_connections_make_no_percentile_faster(record: LoadRecord) -> Non
 
 
 def test_the_expected_arrivals_of_pages_vary_more() -> None:
-    single, pages = expected_arrivals(TRIAL), expected_arrivals(replace(TRIAL, connections=12))
+    single, pages = TRIAL.expected_arrivals, replace(TRIAL, connections=12).expected_arrivals
     assert single[0] == pytest.approx(pages[0])
     assert pages[1] == pytest.approx(single[1] * 12 ** 0.5)
 
@@ -173,7 +172,7 @@ def test_a_record_says_which_checks_it_was_for() -> None:
 
 def test_damaged_files_are_told() -> None:
     content = joined(RAW.files)
-    for damaged in (content[:-20], b"not gzip", b"", packed("host,arrival_s\n1,2\n")):
+    for damaged in (content[:-20], b"not gzip", b"", gzip.compress(b"host,arrival_s\n1,2\n")):
         with pytest.raises(ConnectionsError, match="measure again"):
             read(damaged)
     with pytest.raises(ConnectionsError, match="measure again"):
