@@ -6,7 +6,7 @@ enters a number; all others are counted beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core import stats
@@ -42,29 +42,21 @@ class Pair:
 def panels(scenario: Scenario, records: Sequence[Record],
            ) -> tuple[dict[str, Panel], dict[str, str]]:
     """The rows of each figure by its name, and why the others have none."""
-    panel = panel_maker(scenario, records)
     made: dict[str, Panel] = {}
     missing: dict[str, str] = {}
+    if scenario.populations:
+        from lab.fetches import paired  # numpy is slow to import
+        responses = paired.Responses(records)
     for figure in scenario.figures:
         try:
-            made[figure.name] = panel(figure)
+            if scenario.population(figure.sweep):
+                made[figure.name] = paired.panel(scenario, figure, responses)
+            else:
+                make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
+                made[figure.name] = make(scenario, figure, records)
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing
-
-
-def panel_maker(scenario: Scenario, records: Sequence[Record]) -> Callable[[Figure], Panel]:
-    """What gives the rows of a figure of any kind; it raises NoPanel."""
-    def of_sweep(figure: Figure) -> Panel:
-        make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
-        return make(scenario, figure, records)
-
-    if not scenario.populations:
-        return of_sweep
-    from lab.fetches import paired  # numpy is slow to import
-    responses = paired.Responses(records)
-    return lambda figure: (paired.panel(scenario, figure, responses)
-                           if scenario.population(figure.sweep) else of_sweep(figure))
 
 
 def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:

@@ -1,15 +1,17 @@
-"""The table of one figure: a row for each bar, a column for each number that is known of it."""
+"""One figure: its table, with all numbers that are known of each bar, and what its chart shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from lab.core.charts import Ends
+from lab.core.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
 from lab.core.findings import Cell, Column, Interval, Table
 from lab.core.quantities import quantity
+from lab.core.stats import Estimate
+from lab.core.words import short
 from lab.fetches.buckets import Panel
 from lab.fetches.claims import Judged, Row
-from lab.fetches.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
+from lab.fetches.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
@@ -23,7 +25,7 @@ def figure_table(scenario: Scenario, judged: Judged) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
     measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
-    columns = [*measured, *_improved_columns(panel), *_recovery_columns(judged),
+    columns = [*measured, *_improved_columns(panel), *_recovery_columns(panel),
                *_published_columns(panel)]
     return Table(panel.figure.title, tuple(column for column, _ in columns),
                  tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
@@ -95,18 +97,13 @@ def _improved_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.median_absolute if medians else "")]
 
 
-def _recovery_columns(judged: Judged) -> list[Filled]:
-    found, unit, group = judged.recoveries, judged.panel.metric.unit, "recovery"
-
-    def of(row: Row, cell: Callable[[str], Cell]) -> Cell:
-        return cell(row.bucket.label) if row.bucket.label in found else ""
-
+def _recovery_columns(panel: Panel) -> list[Filled]:
+    unit, group = panel.metric.unit, "recovery"
     return [(Column("beyond lossless", unit, group),
-             lambda row: of(row, lambda label: found[label].part.value)),
+             lambda row: row.recovery.value if row.recovery else ""),
             (Column("95 % interval", unit, group),
-             lambda row: of(row, lambda label: interval(found[label].part.interval))),
-            (Column("word", "", group, is_text=True),
-             lambda row: of(row, lambda label: found[label].word))]
+             lambda row: interval(row.recovery.interval) if row.recovery else ""),
+            (Column("word", "", group, is_text=True), lambda row: row.recovery_word)]
 
 
 def _published_columns(panel: Panel) -> list[Filled]:
@@ -153,3 +150,70 @@ def _left_out(panel: Panel) -> list[str]:
                      if bucket.cells < bucket.cells_asked else "")
             lacking.setdefault(f"{cells}left out: {bucket.excluded}", []).append(bucket.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
+
+
+# The chart ---------------------------------------------------------------------------
+
+def chart(judged: Judged, kernel: str) -> Chart:
+    """kernel: release of the one that was measured, "" if not known."""
+    return (_times if judged.panel.is_sweep else _improvements)(judged, kernel)
+
+
+def _improvements(judged: Judged, kernel: str) -> BarChart:
+    """Two bars a bucket like the paper's Figure 5."""
+    panel, figure = judged.panel, judged.panel.figure
+    return BarChart(
+        f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
+        _context(panel, kernel), _foot(panel), _alarm(panel),
+        bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
+        axis=panel.by.axis, unit=panel.metric.unit, publisher=_publisher(panel),
+        percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
+        even_scale=figure.kind == LOSS)
+
+
+def _bar(row: Row, unit: str) -> Bar:
+    bucket, above = row.bucket, ("", "")
+    if row.recovery is not None and row.recovery.interval is not None:
+        low, high = row.recovery.interval
+        above = (f"beyond lossless: {short(row.recovery.value)} {unit}",
+                 f"{short(low)} … {short(high)} {unit}: {row.recovery_word}")
+    return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
+               Estimate(bucket.percent, bucket.percent_interval, bucket.n),
+               bucket.published.absolute, bucket.published.percent, bucket.share_percent,
+               bucket.n, bucket.excluded.total, above)
+
+
+def _times(judged: Judged, kernel: str) -> TimeChart:
+    """A bar for each window like the paper's Figure 2."""
+    panel = judged.panel
+    return TimeChart(
+        panel.figure.title, _context(panel, kernel), _foot(panel), _alarm(panel),
+        bars=tuple(TimeBar(
+            bucket.label, Estimate(bucket.experiment, bucket.experiment_interval, bucket.n),
+            None if panel.is_baseline(bucket) else bucket.percent, bucket.published.level,
+            bucket.n, bucket.excluded.total) for bucket in panel.buckets),
+        axis=panel.by.axis, unit=panel.metric.unit, publisher=_publisher(panel))
+
+
+def _context(panel: Panel, kernel: str) -> tuple[str, ...]:
+    """What was measured, and how."""
+    over = averaged(panel.figure)
+    metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
+    return (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
+            f" {panel.congestion_control}; {metric}{f', averaged over {over}' if over else ''}",)
+
+
+def _foot(panel: Panel) -> str:
+    return (f"{panel.n} trials verified on the wire"
+            + ("" if panel.excluded.total else "; none left out"))
+
+
+def _alarm(panel: Panel) -> str:
+    return f"left out: {panel.excluded}" if panel.excluded.total else ""
+
+
+def _publisher(panel: Panel) -> str:
+    """Behind "published" in the legend, "" for a figure without published values."""
+    if not panel.figure.published:
+        return ""
+    return "in the paper" if panel.figure.published.startswith("paper_") else "by them"
