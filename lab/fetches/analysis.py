@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from lab.core import stats
 from lab.core.charts import Ends, Sample
 from lab.core.records import PASS
-from lab.fetches.buckets import (Bucket, Excluded, NoPanel, NothingCounts, Panel, Published,
-                                 percent_of, published_bars, sign_of)
+from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, percent_of,
+                                 published_bars, sign_of)
 from lab.fetches.record import Record
 from lab.fetches.scenario import WINDOW_SWEEP, Axis, Figure, Scenario
 from lab.fetches.sweep import Cell
@@ -64,8 +64,8 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
 
     A bucket is the mean over its cells, weighted by the shares of the other
     axis. A cell of which nothing counts loses its weight to the others, and
-    shows in `cells` and `excluded`. Raises MissingCells where a cell was not
-    measured at all, NothingCounts where nothing of a bucket counts.
+    shows in `cells` and `excluded`. Raises NoPanel where a cell was not
+    measured at all or nothing of a bucket counts.
     """
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     chosen, cells = by_cell(scenario, figure, windows, records)
@@ -163,9 +163,8 @@ def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],
     excluded = sum((pair.excluded for pair in pairs), Excluded())
     used = [pair for pair in pairs if pair.base and pair.weight > 0]
     if not used:
-        raise NothingCounts(f"{figure.name}: no record of bucket {label} counts ({excluded});"
-                           " see verdict_reason and error in trials.csv, then measure again"
-                           " with --fresh")
+        raise NoPanel(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
+                      " verdict_reason and error in trials.csv, then measure again with --fresh")
     weights = [pair.weight for pair in used]
     sides = [pair.base for pair in used], [pair.experiment for pair in used]
     base, experiment = (stats.weighted_mean([sum(values) / len(values) for values in side],

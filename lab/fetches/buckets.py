@@ -9,7 +9,7 @@ are read, which is exact (see of_baseline).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 from lab.core import published
 from lab.core.charts import Ends, Sample
@@ -23,17 +23,6 @@ from lab.fetches.sweep import Cell
 
 class NoPanel(FirstFlightError):
     """The records do not give the rows of a figure; the message says why."""
-
-
-class MissingCells(NoPanel):
-    """A figure needs cells that were not measured; the message has the command for them."""
-
-    def __init__(self, lacking: str, measure: str) -> None:
-        super().__init__(f"{lacking}; measure with {measure}")
-
-
-class NothingCounts(NoPanel):
-    """Everything that was measured for a bucket failed, so it has no mean."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +41,18 @@ class Excluded:
 
     @property
     def total(self) -> int:
-        return (self.failed_transfers + self.failed_verdicts + self.without_value
-                + self.unpaired)
+        return sum(astuple(self))
 
     def __add__(self, other: Excluded) -> Excluded:
-        return Excluded(self.failed_transfers + other.failed_transfers,
-                        self.failed_verdicts + other.failed_verdicts,
-                        self.without_value + other.without_value,
-                        self.unpaired + other.unpaired)
+        return Excluded(*map(sum, zip(astuple(self), astuple(other))))
 
     def __str__(self) -> str:
         """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
-        counted = ((self.failed_transfers, "failed transfer", "failed transfers"),
-                   (self.failed_verdicts, "failed verdict", "failed verdicts"),
-                   (self.without_value, "record without a value", "records without a value"),
-                   (self.unpaired, "record without its counterpart",
-                    "records without their counterpart"))
+        words = (("failed transfer", "failed transfers"), ("failed verdict", "failed verdicts"),
+                 ("record without a value", "records without a value"),
+                 ("record without its counterpart", "records without their counterpart"))
         return ", ".join(f"{count} {one if count == 1 else several}"
-                         for count, one, several in counted if count)
+                         for count, (one, several) in zip(astuple(self), words) if count)
 
 
 @dataclass(frozen=True)

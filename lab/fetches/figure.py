@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from lab.core.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
 from lab.core.findings import Cell, Column, Interval, Table
@@ -155,18 +156,31 @@ def _left_out(panel: Panel) -> list[str]:
 # The chart ---------------------------------------------------------------------------
 
 def chart(judged: Judged, kernel: str) -> Chart:
-    """kernel: release of the one that was measured, "" if not known."""
-    return (_times if judged.panel.is_sweep else _improvements)(judged, kernel)
+    """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
 
-
-def _improvements(judged: Judged, kernel: str) -> BarChart:
-    """Two bars a bucket like the paper's Figure 5."""
+    kernel: release of the one that was measured, "" if not known.
+    """
     panel, figure = judged.panel, judged.panel.figure
+    over = averaged(figure)
+    metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
+    around: dict[str, Any] = {
+        "context": (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
+                    f" {panel.congestion_control}; {metric}"
+                    f"{f', averaged over {over}' if over else ''}",),
+        "foot": (f"{panel.n} trials verified on the wire"
+                 + ("" if panel.excluded.total else "; none left out")),
+        "alarm": f"left out: {panel.excluded}" if panel.excluded.total else "",
+        "axis": panel.by.axis, "unit": panel.metric.unit,
+        "publisher": "" if not figure.published else
+                     "in the paper" if figure.published.startswith("paper_") else "by them"}
+    if panel.is_sweep:
+        return TimeChart(figure.title, **around, bars=tuple(TimeBar(
+            bucket.label, Estimate(bucket.experiment, bucket.experiment_interval, bucket.n),
+            None if panel.is_baseline(bucket) else bucket.percent, bucket.published.level,
+            bucket.n, bucket.excluded.total) for bucket in panel.buckets))
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
-        _context(panel, kernel), _foot(panel), _alarm(panel),
-        bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
-        axis=panel.by.axis, unit=panel.metric.unit, publisher=_publisher(panel),
+        **around, bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
         percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
         even_scale=figure.kind == LOSS)
 
@@ -181,39 +195,3 @@ def _bar(row: Row, unit: str) -> Bar:
                Estimate(bucket.percent, bucket.percent_interval, bucket.n),
                bucket.published.absolute, bucket.published.percent, bucket.share_percent,
                bucket.n, bucket.excluded.total, above)
-
-
-def _times(judged: Judged, kernel: str) -> TimeChart:
-    """A bar for each window like the paper's Figure 2."""
-    panel = judged.panel
-    return TimeChart(
-        panel.figure.title, _context(panel, kernel), _foot(panel), _alarm(panel),
-        bars=tuple(TimeBar(
-            bucket.label, Estimate(bucket.experiment, bucket.experiment_interval, bucket.n),
-            None if panel.is_baseline(bucket) else bucket.percent, bucket.published.level,
-            bucket.n, bucket.excluded.total) for bucket in panel.buckets),
-        axis=panel.by.axis, unit=panel.metric.unit, publisher=_publisher(panel))
-
-
-def _context(panel: Panel, kernel: str) -> tuple[str, ...]:
-    """What was measured, and how."""
-    over = averaged(panel.figure)
-    metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
-    return (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
-            f" {panel.congestion_control}; {metric}{f', averaged over {over}' if over else ''}",)
-
-
-def _foot(panel: Panel) -> str:
-    return (f"{panel.n} trials verified on the wire"
-            + ("" if panel.excluded.total else "; none left out"))
-
-
-def _alarm(panel: Panel) -> str:
-    return f"left out: {panel.excluded}" if panel.excluded.total else ""
-
-
-def _publisher(panel: Panel) -> str:
-    """Behind "published" in the legend, "" for a figure without published values."""
-    if not panel.figure.published:
-        return ""
-    return "in the paper" if panel.figure.published.startswith("paper_") else "by them"

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from lab.core.errors import FirstFlightError
 from lab.core.words import plain
-from lab.fetches.buckets import MissingCells, NoPanel, command
+from lab.fetches.buckets import NoPanel, command
 from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.sweep import SWEPT, Cell, Sweep, bucket_value, cell_of
@@ -24,7 +24,7 @@ _COMMON = tuple(each.name for each in fields(Trial) if each.name in
 
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
              records: Sequence[Record]) -> tuple[list[Record], ByCell]:
-    """The records of the figure's sweep, also by cell and window. Raises MissingCells."""
+    """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
     sweep = scenario.sweep(figure.sweep)
     chosen = of_sweep(sweep, records)
     made: ByCell = {}
@@ -33,8 +33,8 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
     missing = [cell for cell in sweep.cells
                if any((cell, initcwnd) not in made for initcwnd in windows)]
     if missing:
-        raise MissingCells(f"{_listed(missing, len(sweep.cells))} of {scenario.name}"
-                           f" {figure.name} were not measured", command(scenario, missing))
+        raise NoPanel(f"{_listed(missing, len(sweep.cells))} of {scenario.name} {figure.name}"
+                      f" were not measured; measure with {command(scenario, missing)}")
     return chosen, made
 
 

@@ -15,7 +15,7 @@ from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from lab.fetches.trial import Trial
-from lab.fetches.trials import expand
+from lab.fetches.study import expand
 
 
 def many(records: list[Record], repeats: int) -> list[Record]:
