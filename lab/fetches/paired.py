@@ -74,11 +74,10 @@ def _quantity(by: str, trials: Sequence[Trial]) -> Numbers:
 
 
 class Responses:
-    """The records of populations by part, response and window; each pairing is made once."""
+    """The records of populations by part, response and window."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._by_part: dict[str, dict[int, dict[int, Record]]] = {}
-        self._paired: dict[tuple[str, Windows, str], Paired] = {}
         for record in records:
             trial = record.trial
             if trial.part:
@@ -90,12 +89,6 @@ class Responses:
 
         Raises NoPanel where none was measured or none counts.
         """
-        key = (part, windows, metric)
-        if key not in self._paired:
-            self._paired[key] = self._pair(part, windows, metric)
-        return self._paired[key]
-
-    def _pair(self, part: str, windows: Windows, metric: str) -> Paired:
         base, experiment = windows
         chosen = {sample: rows for sample, rows in sorted(self._by_part.get(part, {}).items())
                   if base in rows or experiment in rows}
