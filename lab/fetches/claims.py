@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.core import claims, words
-from lab.core.charts import Ends
+from lab.core.charts import Ends, is_wide
 from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS, Compared
 from lab.core.findings import Statement
 from lab.core.stats import Estimate
@@ -20,7 +20,6 @@ from lab.fetches.buckets import Bucket, Panel, beside_baseline, of_experiment
 from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
-NARROW = 0.05  # an interval that prints as a single value
 
 HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
 
@@ -112,11 +111,6 @@ def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
     return Row(bucket, percent, percent_interval, published_percent,
                exact=bucket.lossless and not varies, word=word, test=test,
                recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
-
-
-def is_wide(ends: Ends | None) -> bool:
-    """Whether an interval is more than the one value that every repeat gave."""
-    return ends is not None and ends[1] - ends[0] > NARROW
 
 
 # What was said in words --------------------------------------------------------------

@@ -44,7 +44,10 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
             found.append(Finding(figure.name, figure.title, missing=missing[figure.name]))
     raw, raw_of = _raw(scenario, run.records)
     if study.whole:
-        found += [*_of_populations(scenario, run.records, found), *raw]
+        if scenario.populations:
+            from lab.fetches.population_findings import population_findings  # numpy is slow
+            found += population_findings(scenario, run.records, found)
+        found += raw
     return reporting.report_of(
         study, run, found, summary=(sentences.summary(run.records),),
         sentences=sentences.of_run(run, list(told.values()), () if told else changed),
@@ -61,14 +64,6 @@ def _of_figure(scenario: Scenario, found: Judged, kernel: str) -> Finding:
         samples=panel.samples, measured=panel.metric.axis, also=figure.also,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.published else "")
-
-
-def _of_populations(scenario: Scenario, records: Sequence[Record],
-                    made: Sequence[Finding]) -> list[Finding]:
-    if not scenario.populations:
-        return []
-    from lab.fetches.population_findings import population_findings  # numpy is slow to import
-    return population_findings(scenario, records, made)
 
 
 def _raw(scenario: Scenario,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lab.core.charts import Mark, Timeline
@@ -16,12 +16,7 @@ from lab.tcp.packets import CaptureError, client_ports
 ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The two captures of one trial, read."""
-
-    trial: Trial
-    exchange: Exchange
+Kept = tuple[Trial, Exchange]  # the two captures of one trial, read
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
@@ -33,15 +28,15 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     chosen: list[Kept] = []
     for record in records if names else ():
         if (f"{record.trial.id}-client.pcap" in names and len(chosen) < 2
-                and (not chosen or _is_counterpart(chosen[0].trial, record.trial))):
+                and (not chosen or _is_counterpart(chosen[0][0], record.trial))):
             chosen += _kept(record, folder)
     if not chosen:
         return ()
-    chosen.sort(key=lambda kept: kept.trial.initcwnd)
-    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
-    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
+    chosen.sort(key=lambda kept: kept[0].initcwnd)
+    last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
+    last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
-    return tuple(_timeline(kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+    return tuple(_timeline(*kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
 
 
 def _is_counterpart(trial: Trial, other: Trial) -> bool:
@@ -64,7 +59,7 @@ def _kept(record: Record, folder: Path) -> list[Kept]:
         return []
     if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
         return []
-    return [Kept(trial, exchange)]
+    return [(trial, exchange)]
 
 
 def _elapsed_ms(exchange: Exchange) -> list[float]:
@@ -73,8 +68,7 @@ def _elapsed_ms(exchange: Exchange) -> list[float]:
     return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
 
 
-def _timeline(kept: Kept, to_ms: float, to_bytes: float) -> Timeline:
-    trial, exchange = kept.trial, kept.exchange
+def _timeline(trial: Trial, exchange: Exchange, to_ms: float, to_bytes: float) -> Timeline:
     title = (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
              f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
     marks: list[Mark] = []
