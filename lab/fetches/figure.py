@@ -64,12 +64,9 @@ def _window_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.experiment_median if medians else ""),
             (Column("published", unit, "under this window"),
              lambda row: row.bucket.published.level),
-            (Column("off", "%", "under this window", signed=True, rank=0), _level_off)]
-
-
-def _level_off(row: Row) -> float | None:
-    level = row.bucket.published.level
-    return (row.bucket.experiment / level - 1) * 100 if level else None
+            (Column("off", "%", "under this window", signed=True, rank=0),
+             lambda row: (row.bucket.experiment / level - 1) * 100
+             if (level := row.bucket.published.level) else None)]
 
 
 def _first_columns(panel: Panel) -> list[Filled]:

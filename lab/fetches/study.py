@@ -10,7 +10,7 @@ from lab.core import schema
 from lab.core.checks import Check
 from lab.core.errors import UsageError
 from lab.core.findings import Report
-from lab.core.kinds import NOTHING, Overrides, RunData, Seen
+from lab.core.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
 from lab.core.records import Record as AnyRecord
 from lab.core.scenario_file import Head, ScenarioFile, check_count
 from lab.fetches import reading
@@ -20,10 +20,8 @@ from lab.fetches.sweep import CLIENTS, cell_of
 from lab.fetches.trial import Trial
 from lab.fetches.verify import CHECKS, judge
 
-# For the expected time, from runs on two cores: what a fetch costs in a
-# guest, what the host engine spends around it.
+# For the expected time, from runs on two cores: what a fetch costs in a guest.
 GUEST_FETCH_S = {"curl": 0.05, "wget": 0.04, "libcurl": 0.017}
-HOST_OVERHEAD_S = 0.3
 
 
 @dataclass(frozen=True)
