@@ -106,6 +106,11 @@ def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) ->
     assert table.title == "Every cell" and len(table.rows) == 128 and table.left_out == 0
     assert names(table, "asked") == ["RTT", "BW", "IW", "size"]
     assert table.column("n", "seen") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
+    failed = [replace(record, verdict="fail", total_ms=1e6)
+              if record.trial.repeat == 1 else record for record in many(stored, 5)]
+    some = trials_table(failed, None, {})
+    assert some.rows[0][-1] == "4/5 pass"
+    assert some.column("total", "measured")[0] == table.column("total", "measured")[0]
     each = trials_table(stored[:2], None, {})
     assert each.title == "Every trial" and each.column("verdict") == ["pass", "pass"]
     assert "n" not in names(each, "seen")
