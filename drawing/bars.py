@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drawing import style
-from lab.core.charts import Bar, BarChart
+from lab.core.charts import Bar, BarChart, is_wide
 from lab.core.words import short
 
 BAR_WIDTH = 0.36  # of the distance between buckets
@@ -84,7 +84,7 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     if any(bar.published_percent is not None for bar in bars):
         handles.append(Line2D([], [], **style.published("D"),
                               label=f"published {first.publisher}, %{first.percent_note}"))
-    if any(style.is_wide(bar.absolute.interval) for bar in bars):
+    if any(is_wide(bar.absolute.interval) for bar in bars):
         handles.append(Line2D([], [], color=style.INK, marker="|", label="95 % interval"))
     return handles
 

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
-from lab.core.charts import Chart, Ends
+from lab.core.charts import Chart, Ends, is_wide
 from lab.core.words import MINUS
 
 FORMATS = ("png", "svg", "pdf")
@@ -222,14 +222,6 @@ def decades(passes_zero: bool = False) -> list[float]:
 
 
 # Marks -------------------------------------------------------------------------------
-
-NARROW = 0.05  # an interval that prints as a single value
-
-
-def is_wide(ends: Ends | None) -> bool:
-    """Whether an interval is more than the one value that every repeat gave."""
-    return ends is not None and ends[1] - ends[0] > NARROW
-
 
 def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
     """A 95 % interval over a bar, where it is wide."""

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drawing import bars, style
-from lab.core.charts import TimeBar, TimeChart
+from lab.core.charts import TimeBar, TimeChart, is_wide
 from lab.core.words import short
 
 
@@ -44,7 +44,7 @@ def _legend_of(chart: TimeChart) -> list[Artist]:
     if any(bar.published is not None for bar in chart.bars):
         handles.append(Line2D([], [], **style.published("o"),
                               label=f"published {chart.publisher}"))
-    if any(style.is_wide(bar.time.interval) for bar in chart.bars):
+    if any(is_wide(bar.time.interval) for bar in chart.bars):
         handles.append(Line2D([], [], color=style.INK, marker="|", label="95 % interval"))
     return handles
 

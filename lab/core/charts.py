@@ -15,6 +15,13 @@ from lab.core.stats import Estimate
 Ends = tuple[float, float]
 Points = Sequence[tuple[float, float]]
 
+NARROW = 0.05  # an interval that prints as a single value
+
+
+def is_wide(ends: Ends | None) -> bool:
+    """Whether an interval is more than the one value that every repeat gave."""
+    return ends is not None and ends[1] - ends[0] > NARROW
+
 
 @dataclass(frozen=True)
 class Chart:

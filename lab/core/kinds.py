@@ -19,6 +19,9 @@ from lab.core.quantities import FLAGS
 from lab.core.records import Record
 from lab.core.scenario_file import Head, ScenarioFile
 
+# Of the expected time, from runs on two cores: what the host engine spends around a trial.
+HOST_OVERHEAD_S = 0.3
+
 
 class Trial(Protocol):
     """What is asked, as plain data; `job` is how a worker reads it."""

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TextIO, TypeVar, get_type_hints
 
@@ -81,6 +82,14 @@ def measure(kind: type[Record], evidence: Any) -> dict[str, Any]:
     """The values of all `measured` columns of a record."""
     return {column.name: column.metadata[_SOURCE](evidence) for column in fields(kind)
             if _SOURCE in column.metadata}
+
+
+def started_at(observation: Mapping[str, Any]) -> str:
+    """When a trial started, by the measuring kernel's clock; ISO 8601, UTC; "" if not known."""
+    if "started_at" not in observation:
+        return ""
+    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
+    return started.isoformat(timespec="milliseconds")
 
 
 def measured_columns(kind: type[Record]) -> tuple[str, ...]:

@@ -6,14 +6,14 @@ enters a number; all others are counted beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core import stats
 from lab.core.charts import Ends, Sample
 from lab.core.records import PASS
-from lab.fetches.buckets import (Bucket, Excluded, NoPanel, NothingCounts, Panel, Published,
-                                 percent_of, published_bars, sign_of)
+from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, percent_of,
+                                 published_bars, sign_of)
 from lab.fetches.record import Record
 from lab.fetches.scenario import WINDOW_SWEEP, Axis, Figure, Scenario
 from lab.fetches.sweep import Cell
@@ -42,29 +42,21 @@ class Pair:
 def panels(scenario: Scenario, records: Sequence[Record],
            ) -> tuple[dict[str, Panel], dict[str, str]]:
     """The rows of each figure by its name, and why the others have none."""
-    panel = panel_maker(scenario, records)
     made: dict[str, Panel] = {}
     missing: dict[str, str] = {}
+    if scenario.populations:
+        from lab.fetches import paired  # numpy is slow to import
+        responses = paired.Responses(records)
     for figure in scenario.figures:
         try:
-            made[figure.name] = panel(figure)
+            if scenario.population(figure.sweep):
+                made[figure.name] = paired.panel(scenario, figure, responses)
+            else:
+                make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
+                made[figure.name] = make(scenario, figure, records)
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing
-
-
-def panel_maker(scenario: Scenario, records: Sequence[Record]) -> Callable[[Figure], Panel]:
-    """What gives the rows of a figure of any kind; it raises NoPanel."""
-    def of_sweep(figure: Figure) -> Panel:
-        make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
-        return make(scenario, figure, records)
-
-    if not scenario.populations:
-        return of_sweep
-    from lab.fetches import paired  # numpy is slow to import
-    responses = paired.Responses(records)
-    return lambda figure: (paired.panel(scenario, figure, responses)
-                           if scenario.population(figure.sweep) else of_sweep(figure))
 
 
 def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
@@ -72,8 +64,8 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
 
     A bucket is the mean over its cells, weighted by the shares of the other
     axis. A cell of which nothing counts loses its weight to the others, and
-    shows in `cells` and `excluded`. Raises MissingCells where a cell was not
-    measured at all, NothingCounts where nothing of a bucket counts.
+    shows in `cells` and `excluded`. Raises NoPanel where a cell was not
+    measured at all or nothing of a bucket counts.
     """
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     chosen, cells = by_cell(scenario, figure, windows, records)
@@ -171,9 +163,8 @@ def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],
     excluded = sum((pair.excluded for pair in pairs), Excluded())
     used = [pair for pair in pairs if pair.base and pair.weight > 0]
     if not used:
-        raise NothingCounts(f"{figure.name}: no record of bucket {label} counts ({excluded});"
-                           " see verdict_reason and error in trials.csv, then measure again"
-                           " with --fresh")
+        raise NoPanel(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
+                      " verdict_reason and error in trials.csv, then measure again with --fresh")
     weights = [pair.weight for pair in used]
     sides = [pair.base for pair in used], [pair.experiment for pair in used]
     base, experiment = (stats.weighted_mean([sum(values) / len(values) for values in side],

@@ -8,32 +8,17 @@ are read, which is exact (see of_baseline).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 from lab.core import published
 from lab.core.charts import Ends, Sample
 from lab.core.errors import FirstFlightError
-from lab.core.published import PublishedBucket
 from lab.core.quantities import Quantity, quantity
-from lab.core.words import plain
-from lab.fetches.scenario import OF_EXPERIMENT, WINDOW_SWEEP, Figure, Scenario
-from lab.fetches.sweep import Cell
+from lab.fetches.scenario import OF_EXPERIMENT, WINDOW_SWEEP, Figure
 
 
 class NoPanel(FirstFlightError):
     """The records do not give the rows of a figure; the message says why."""
-
-
-class MissingCells(NoPanel):
-    """A figure needs cells that were not measured; the message has the command for them."""
-
-    def __init__(self, lacking: str, measure: str) -> None:
-        super().__init__(f"{lacking}; measure with {measure}")
-
-
-class NothingCounts(NoPanel):
-    """Everything that was measured for a bucket failed, so it has no mean."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +37,18 @@ class Excluded:
 
     @property
     def total(self) -> int:
-        return (self.failed_transfers + self.failed_verdicts + self.without_value
-                + self.unpaired)
+        return sum(astuple(self))
 
     def __add__(self, other: Excluded) -> Excluded:
-        return Excluded(self.failed_transfers + other.failed_transfers,
-                        self.failed_verdicts + other.failed_verdicts,
-                        self.without_value + other.without_value,
-                        self.unpaired + other.unpaired)
+        return Excluded(*map(sum, zip(astuple(self), astuple(other))))
 
     def __str__(self) -> str:
         """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
-        counted = ((self.failed_transfers, "failed transfer", "failed transfers"),
-                   (self.failed_verdicts, "failed verdict", "failed verdicts"),
-                   (self.without_value, "record without a value", "records without a value"),
-                   (self.unpaired, "record without its counterpart",
-                    "records without their counterpart"))
+        words = (("failed transfer", "failed transfers"), ("failed verdict", "failed verdicts"),
+                 ("record without a value", "records without a value"),
+                 ("record without its counterpart", "records without their counterpart"))
         return ", ".join(f"{count} {one if count == 1 else several}"
-                         for count, one, several in counted if count)
+                         for count, (one, several) in zip(astuple(self), words) if count)
 
 
 @dataclass(frozen=True)
@@ -204,43 +183,27 @@ def published_bars(figure: Figure) -> dict[str, Published]:
     """The figure's published bars by label, percentages as parts of the baseline."""
     if not figure.published:
         return {}
-    return {label: published_of(bar, figure)
-            for label, bar in published.buckets(figure.published, figure.panel).items()}
-
-
-def published_of(bar: PublishedBucket, figure: Figure) -> Published:
-    percent = bar.percent
-    if percent is not None and figure.percent_of == OF_EXPERIMENT:
-        percent = of_baseline(percent, sign_of(figure.metric))
-    return Published(bar.absolute_ms, percent, bar.total_ms, bar.error_ms, bar.error_points)
+    bars = {}
+    for label, bar in published.buckets(figure.published, figure.panel).items():
+        percent = bar.percent
+        if percent is not None and figure.percent_of == OF_EXPERIMENT:
+            percent = of_baseline(percent, sign_of(figure.metric))
+        bars[label] = Published(bar.absolute_ms, percent, bar.total_ms, bar.error_ms,
+                                bar.error_points)
+    return bars
 
 
 def beside_baseline(panel: Panel) -> tuple[Bucket, ...]:
     """The buckets; of a window sweep, each published value as an improvement on the baseline's."""
-    if not panel.is_sweep:
-        return panel.buckets
-    base = next((bucket for bucket in panel.buckets if panel.is_baseline(bucket)), None)
-    if base is None or base.published.level is None:
-        return panel.buckets
-    return tuple(bucket if bucket is base or bucket.published.level is None else replace(
-        bucket, published=_improved(base.published, bucket.published, bucket.sign))
-        for bucket in panel.buckets)
-
-
-def _improved(base: Published, own: Published, sign: int) -> Published:
-    assert base.level is not None and own.level is not None
-    return replace(own, absolute=sign * (base.level - own.level),
-                   percent=percent_of(base.level, own.level, sign),
-                   error=base.error + own.error)
-
-
-def command(scenario: Scenario, cells: Sequence[Cell]) -> str:
-    """The command line that measures the cells, or all where there are none or all."""
-    everything = {cell for sweep in scenario.sweeps for cell in sweep.cells}
-    line = f"./run.sh --scenario {scenario.name}"
-    if not cells or set(cells) >= everything:
-        return line
-    rtts = ",".join(plain(rtt) for rtt in dict.fromkeys(cell.rtt_ms for cell in cells))
-    bandwidths = ",".join(plain(bandwidth) for bandwidth in
-                          dict.fromkeys(cell.bandwidth_kbps for cell in cells))
-    return f"{line} --rtt {rtts} --bw {bandwidths}"
+    base = next((bucket.published for bucket in panel.buckets if panel.is_baseline(bucket)),
+                Published())
+    made = []
+    for bucket in panel.buckets:
+        own = bucket.published
+        if base.level is not None and own.level is not None and own is not base:
+            bucket = replace(bucket, published=replace(
+                own, absolute=bucket.sign * (base.level - own.level),
+                percent=percent_of(base.level, own.level, bucket.sign),
+                error=base.error + own.error))
+        made.append(bucket)
+    return tuple(made)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lab.core import published, stats
 from lab.core.records import value_of
 from lab.fetches.analysis import counting
-from lab.fetches.buckets import Excluded, percent_of
+from lab.fetches.buckets import percent_of
 from lab.fetches.record import Record
 from lab.fetches.scenario import Raw, Scenario
 from lab.fetches.sweep import bucket_value
@@ -32,35 +32,22 @@ def mean(records: Iterable[Record], column: str) -> float | None:
 
 @dataclass(frozen=True)
 class Setting:
-    """All records of one setting of network, window and client; means over those that count.
+    """All records of one setting of network, window and client.
 
-    asked: the trial, its repeat and seed left aside. A mean is None where nothing
-    counts or the value could not be had. causes, reasons: why segments were
-    retransmitted although none was lost, and why records do not count; each once.
+    asked: the trial, its repeat and seed left aside.
     """
 
     asked: Trial
-    n: int
-    excluded: Excluded
-    seen_rtt_ms: float | None
-    seen_bandwidth_kbps: float | None
-    seen_initcwnd: float | None
-    seen_first_flight: float | None
-    total_ms: float | None
-    latency_ms: float | None
-    model_ms: float | None
-    retransmissions: float | None
-    causes: tuple[str, ...]
-    reasons: tuple[str, ...]
+    records: Sequence[Record]
 
     @property
-    def late_ms(self) -> float | None:
-        """The total time less the model's."""
-        return late(self.total_ms, self.model_ms)
+    def counting(self) -> list[Record]:
+        return [record for record in self.records if record.counts]
 
-
-def late(total_ms: float | None, model_ms: float | None) -> float | None:
-    return None if total_ms is None or model_ms is None else total_ms - model_ms
+    @property
+    def total_ms(self) -> float | None:
+        """Mean over the records that count, None where none does."""
+        return mean(self.counting, "total_ms")
 
 
 def asked_of(trial: Trial) -> Trial:
@@ -74,30 +61,9 @@ def settings(records: Iterable[Record]) -> list[Setting]:
     for record in records:
         asked = asked_of(record.trial)
         grouped.setdefault(replace(asked, initcwnd=1), {}).setdefault(asked, []).append(record)
-    return [_setting(asked, windows[asked])
+    return [Setting(asked, windows[asked])
             for windows in grouped.values()
             for asked in sorted(windows, key=lambda trial: trial.initcwnd)]
-
-
-def _setting(asked: Trial, records: Sequence[Record]) -> Setting:
-    # What was seen is worth telling of a failed verdict too: it says what was wrong.
-    counts = [record for record in records if record.counts]
-    values, excluded = counting(records, "total_ms")
-    return Setting(
-        asked=asked, n=len(values), excluded=excluded,
-        seen_rtt_ms=mean(records, "seen_rtt_ms"),
-        seen_bandwidth_kbps=mean(records, "seen_bandwidth_kbps"),
-        seen_initcwnd=mean(records, "seen_initcwnd"),
-        seen_first_flight=mean(records, "seen_first_flight"),
-        total_ms=mean(counts, "total_ms"), latency_ms=mean(counts, "latency_ms"),
-        model_ms=mean(counts, "model_ms"), retransmissions=mean(records, "retransmissions"),
-        causes=_distinct(record.retransmission_cause for record in records),
-        reasons=_distinct(record.error or record.verdict_reason for record in records
-                          if not record.counts))
-
-
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 @dataclass(frozen=True)
@@ -106,20 +72,26 @@ class Change:
 
     base: Setting
     experiment: Setting
-    absolute_ms: float
-    percent: float
+    base_ms: float
+    experiment_ms: float
+
+    @property
+    def absolute_ms(self) -> float:
+        return self.base_ms - self.experiment_ms
+
+    @property
+    def percent(self) -> float:
+        return percent_of(self.base_ms, self.experiment_ms)
 
 
 def changes(rows: Iterable[Setting]) -> list[Change]:
     """Every window of a cell against the smallest that counts there."""
-    cells: dict[Trial, list[Setting]] = {}
+    cells: dict[Trial, list[tuple[Setting, float]]] = {}
     for row in rows:
-        if row.total_ms is not None:
-            cells.setdefault(replace(row.asked, initcwnd=1), []).append(row)
-    return [Change(base, experiment, base_ms - experiment_ms, percent_of(base_ms, experiment_ms))
-            for base, *larger in cells.values() for experiment in larger
-            if (base_ms := base.total_ms) is not None
-            and (experiment_ms := experiment.total_ms) is not None]
+        if (total_ms := row.total_ms) is not None:
+            cells.setdefault(replace(row.asked, initcwnd=1), []).append((row, total_ms))
+    return [Change(base, experiment, base_ms, experiment_ms)
+            for (base, base_ms), *larger in cells.values() for experiment, experiment_ms in larger]
 
 
 # Published raw values ----------------------------------------------------------------
@@ -165,22 +137,3 @@ def raw_rows(scenario: Scenario, raw: Raw,
             None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms, mark))
         of_trial.update({record.trial: rows[-1] for record in own})
     return rows, of_trial
-
-
-@dataclass(frozen=True)
-class RawSummary:
-    """Ours against the comparable published values: median and largest of |difference|."""
-
-    compared: int
-    median_ms: float
-    largest_ms: float
-
-
-def raw_summary(rows: Iterable[RawRow]) -> RawSummary | None:
-    """None where no published value can be compared with one of ours."""
-    differences = [abs(row.measured_ms - row.comparable_ms) for row in rows
-                   if row.measured_ms is not None and row.comparable_ms is not None]
-    if not differences:
-        return None
-    median_ms = stats.weighted_quantile(differences, [1.0] * len(differences), 0.5)
-    return RawSummary(len(differences), median_ms, max(differences))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.core import claims, words
-from lab.core.charts import Ends
+from lab.core.charts import Ends, is_wide
 from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS, Compared
 from lab.core.findings import Statement
 from lab.core.stats import Estimate
@@ -20,7 +20,6 @@ from lab.fetches.buckets import Bucket, Panel, beside_baseline, of_experiment
 from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
-NARROW = 0.05  # an interval that prints as a single value
 
 HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
 
@@ -33,6 +32,7 @@ class Row:
     percentages; bucket has them as parts of the baseline. off_percent: of our
     improvement from the published; off_points: of the percentages. exact:
     nothing varies between repeats. word, test: "" where nothing is published.
+    recovery: under random loss, the improvement less that of the lossless network.
     """
 
     bucket: Bucket
@@ -42,6 +42,7 @@ class Row:
     exact: bool
     word: str
     test: str
+    recovery: Estimate | None = None
 
     @property
     def off_percent(self) -> float | None:
@@ -53,30 +54,19 @@ class Row:
         return (None if self.published_percent is None
                 else self.percent - self.published_percent)
 
-
-@dataclass(frozen=True)
-class Recovery:
-    """What a window gains under random loss, beyond what it gains without.
-
-    part: the improvement less that of the lossless network; helps, harms or
-    undecided by its 95 % interval.
-    """
-
-    bucket: Bucket
-    part: Estimate
-
     @property
-    def word(self) -> str:
-        return {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.part.sign]
+    def recovery_word(self) -> str:
+        """Whether the window helps recovery or harms it, by the 95 % interval."""
+        return ("" if self.recovery is None
+                else {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.recovery.sign])
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A panel with all that it is compared with; recoveries by the label of their bucket."""
+    """A panel with all that it is compared with."""
 
     panel: Panel
     rows: tuple[Row, ...]
-    recoveries: dict[str, Recovery]
     statements: tuple[Statement, ...]
 
     @property
@@ -93,9 +83,8 @@ def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> Judged:
     whenever it is repeated, so that one is enough.
     """
     rows = tuple(_row(panel, bucket, exact) for bucket in beside_baseline(panel))
-    return Judged(panel, rows, _recoveries(panel) if panel.figure.kind == LOSS else {},
-                  tuple(_tested(claim, panel, rows) for claim in said
-                        if claim.figure == panel.figure.name))
+    return Judged(panel, rows, tuple(_tested(claim, panel, rows) for claim in said
+                                     if claim.figure == panel.figure.name))
 
 
 def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
@@ -120,12 +109,8 @@ def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
     interval = bucket.absolute_interval
     varies = not exact if interval is None else is_wide(interval)
     return Row(bucket, percent, percent_interval, published_percent,
-               exact=bucket.lossless and not varies, word=word, test=test)
-
-
-def is_wide(ends: Ends | None) -> bool:
-    """Whether an interval is more than the one value that every repeat gave."""
-    return ends is not None and ends[1] - ends[0] > NARROW
+               exact=bucket.lossless and not varies, word=word, test=test,
+               recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
 
 
 # What was said in words --------------------------------------------------------------
@@ -155,15 +140,11 @@ def _percent_ends(bucket: Bucket) -> Ends:
     return bucket.percent_interval or (bucket.percent, bucket.percent)
 
 
-# Random loss -------------------------------------------------------------------------
-
-def _recoveries(panel: Panel) -> dict[str, Recovery]:
-    """Of the buckets with loss; {} without the lossless bucket or intervals."""
-    lossless = next((bucket for bucket in panel.buckets if bucket.value == 0), None)
-    if lossless is None:
-        return {}
-    return {bucket.label: Recovery(bucket, Estimate(
-        bucket.absolute - lossless.absolute,
-        (ends[0] - lossless.absolute, ends[1] - lossless.absolute)))
-        for bucket in panel.buckets
-        if bucket is not lossless and (ends := bucket.absolute_interval) is not None}
+def _recovery(panel: Panel, bucket: Bucket) -> Estimate | None:
+    """None for the lossless bucket itself, and without one or without an interval."""
+    lossless = next((each for each in panel.buckets if each.value == 0), bucket)
+    ends = bucket.absolute_interval
+    if lossless is bucket or ends is None:
+        return None
+    return Estimate(bucket.absolute - lossless.absolute,
+                    (ends[0] - lossless.absolute, ends[1] - lossless.absolute))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lab.core import published, reporting
@@ -15,108 +14,72 @@ from lab.core.words import span
 from lab.fetches import analysis, sentences
 from lab.fetches.asked import order
 from lab.fetches.buckets import NoPanel, Panel
-from lab.fetches.cell_tables import cells_finding, raw_finding
-from lab.fetches.cells import Change, RawRow, Setting, changes, raw_rows, settings
-from lab.fetches.charts import chart
+from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
+from lab.fetches.cells import RawRow, changes, raw_rows, settings
 from lab.fetches.claims import Judged, judged
-from lab.fetches.every_trial import trials_table
+from lab.fetches.figure import chart, figure_table
 from lab.fetches.record import Record
-from lab.fetches.scenario import Figure, Scenario
-from lab.fetches.tables import figure_table
+from lab.fetches.scenario import Scenario
 from lab.fetches.timelines import timelines
 from lab.fetches.trial import Trial
 
 
-@dataclass(frozen=True)
-class Told:
-    """All that is computed of a run, once.
-
-    figures: by name, of those that have rows; missing: why the others have
-    none. cells: single ones, with what the windows changed there, of a run
-    that covers no figure or only a part of the scenario. raw: published raw
-    values, also by trial; no_raw: why there are none.
-    """
-
-    figures: dict[str, Judged]
-    missing: dict[str, str]
-    cells: tuple[Setting, ...]
-    changes: tuple[Change, ...]
-    raw: tuple[RawRow, ...]
-    raw_of: dict[Trial, RawRow]
-    no_raw: str
-
-
 def report(study: Study, scenario: Scenario, run: RunData) -> Report:
-    """All that a run says of the scenario, of which study.whole says whether it is the whole."""
-    told = compute(scenario, run, study.whole)
-    found = list(told.figures.values())
+    """All that a run says of the scenario, of which study.whole says whether it is the whole.
+
+    A part of a scenario has its cells first; the figures that it does not cover
+    are left out. Raises FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    panels, missing = analysis.panels(scenario, run.records)
+    told = {name: judged(panel, scenario.claims, run.exact) for name, panel in panels.items()}
+    cells = [] if study.whole and panels else settings(
+        sorted(run.records, key=lambda record: order(record.trial)))
+    changed = changes(cells)
     kernel = kernel_of(run.facts)
+    found = [cells_finding(cells, changed)] if cells else []
+    for figure in scenario.figures:
+        if figure.name in told:
+            found.append(_of_figure(scenario, told[figure.name], kernel))
+        elif study.whole:
+            found.append(Finding(figure.name, figure.title, missing=missing[figure.name]))
+    raw, raw_of = _raw(scenario, run.records)
+    if study.whole:
+        if scenario.populations:
+            from lab.fetches.population_findings import population_findings  # numpy is slow
+            found += population_findings(scenario, run.records, found)
+        found += raw
     return reporting.report_of(
-        study, run, _findings(scenario, run, told, study.whole, kernel),
-        summary=(sentences.summary(run.records),),
-        sentences=sentences.of_run(run, found, () if found else told.changes),
-        tiles=_tiles([each.panel for each in found]),
-        trials=trials_table(run.records, scenario.raw, told.raw_of),
+        study, run, found, summary=(sentences.summary(run.records),),
+        sentences=sentences.of_run(run, list(told.values()), () if told else changed),
+        tiles=_tiles(panels.values()), trials=trials_table(run.records, scenario.raw, raw_of),
         causes=_causes(run.records), timelines=timelines(run.records, run.folder / CAPTURES))
 
 
-def compute(scenario: Scenario, run: RunData, whole: bool) -> Told:
-    """Raises FirstFlightError where a file of paper/ is missing or wrong."""
-    panels, missing = analysis.panels(scenario, run.records)
-    cells = () if whole and panels else tuple(settings(
-        sorted(run.records, key=lambda record: order(record.trial))))
-    raw, raw_of, no_raw = _raw(scenario, run.records)
-    return Told({name: judged(panel, scenario.claims, run.exact)
-                 for name, panel in panels.items()},
-                missing, cells, tuple(changes(cells)), tuple(raw), raw_of, no_raw)
-
-
-def _raw(scenario: Scenario, records: Sequence[Record],
-         ) -> tuple[list[RawRow], dict[Trial, RawRow], str]:
-    if scenario.raw is None:
-        return [], {}, ""
-    try:
-        return (*raw_rows(scenario, scenario.raw, records), "")
-    except NoPanel as error:
-        return [], {}, str(error)
-
-
-# Findings ----------------------------------------------------------------------------
-
-def _findings(scenario: Scenario, run: RunData, told: Told, whole: bool,
-              kernel: str) -> list[Finding]:
-    """A part of a scenario has its cells first; the figures that it does not cover are left out."""
-    made = [cells_finding(told.cells, told.changes)] if told.cells else []
-    made += [_of_figure(scenario, figure, told, kernel) for figure in scenario.figures
-             if whole or figure.name in told.figures]
-    if scenario.populations and whole:
-        from lab.fetches.population_findings import population_findings  # numpy is slow to import
-        made += population_findings(scenario, run.records, made)
-    if scenario.raw is not None and whole:
-        made.append(Finding("raw", f"paper/{scenario.raw.file}", missing=told.no_raw)
-                    if told.no_raw else raw_finding(scenario.raw, told.raw))
-    return made
-
-
-def _of_figure(scenario: Scenario, figure: Figure, told: Told, kernel: str) -> Finding:
-    found = told.figures.get(figure.name)
-    if found is None:
-        return Finding(figure.name, figure.title, missing=told.missing[figure.name])
+def _of_figure(scenario: Scenario, found: Judged, kernel: str) -> Finding:
+    panel, figure = found.panel, found.panel.figure
     return Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=sentences.of_figure(found),
-        text=sentences.described(found.panel), bars=found.counts, chart=chart(found, kernel),
-        samples=found.panel.samples, measured=found.panel.metric.axis, also=figure.also,
-        published=_source(figure))
+        text=sentences.described(panel), bars=found.counts, chart=chart(found, kernel),
+        samples=panel.samples, measured=panel.metric.axis, also=figure.also,
+        published=f"{published.source(figure.published)} (paper/{figure.published})"
+        if figure.published else "")
 
 
-def _source(figure: Figure) -> str:
-    """Where the published values are from, "" where there are none."""
-    return (f"{published.source(figure.published)} (paper/{figure.published})"
-            if figure.published else "")
+def _raw(scenario: Scenario,
+         records: Sequence[Record]) -> tuple[list[Finding], dict[Trial, RawRow]]:
+    """The published raw values beside ours, and each by the trials that are its like."""
+    raw = scenario.raw
+    if raw is None:
+        return [], {}
+    try:
+        rows, of_trial = raw_rows(scenario, raw, records)
+    except NoPanel as error:
+        return [Finding("raw", f"paper/{raw.file}", missing=str(error))], {}
+    return [raw_finding(raw, rows)], of_trial
 
 
-def _tiles(panels: Sequence[Panel]) -> list[Tile]:
+def _tiles(panels: Iterable[Panel]) -> list[Tile]:
     percents = [bucket.percent for panel in panels if panel.metric.unit == "ms"
                 for bucket in panel.buckets if not panel.is_baseline(bucket)]
     return ([Tile(span(percents, "%"), "of the time saved by a larger window")]

@@ -28,6 +28,8 @@ from lab.core.words import plain
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred
 EXACT = 1e-9  # largest error of a fitted share
+BDP_ENDS_BYTES = (RTT_ENDS_MS[0] * BANDWIDTH_ENDS_KBPS[0] / 8,
+                  RTT_ENDS_MS[1] * BANDWIDTH_ENDS_KBPS[1] / 8)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def average_datacenter() -> Joint:
     return fit(
         [marginal("RTT", buckets("paper_figure5.csv", "RTT"), RTT_ENDS_MS),
          marginal("BW", buckets("paper_figure5.csv", "BW"), BANDWIDTH_ENDS_KBPS),
-         marginal("BDP", buckets("paper_figure5.csv", "BDP"), _bdp_ends())],
+         marginal("BDP", buckets("paper_figure5.csv", "BDP"), BDP_ENDS_BYTES)],
         rtt=network_curve("rtt_ms", "AvgDC"), bandwidth=network_curve("bandwidth_kbps", "AvgDC"))
 
 
@@ -101,7 +103,10 @@ def slow_datacenter() -> Joint:
     """
     rtt = network_curve("rtt_ms", "SlowDC")
     average = average_datacenter()
-    by_rtt = _curve_marginal("RTT", rtt, _named(average.marginals, "RTT"))
+    like = _named(average.marginals, "RTT")
+    cdf = rtt.at(numpy.array(like.edges))
+    shares = numpy.diff(cdf) / (cdf[-1] - cdf[0])
+    by_rtt = replace(like, shares=tuple(map(float, shares)))
     by_bandwidth = marginal("BW", buckets("paper_figure6.csv"), BANDWIDTH_ENDS_KBPS)
     return fit([by_rtt, by_bandwidth], rtt, network_curve("bandwidth_kbps", "SlowDC"),
                _odds(average))
@@ -136,23 +141,11 @@ def marginal(name: str, published: Mapping[str, PublishedBucket],
     return Marginal(name, tuple(published), edges, tuple(share / total for share in shares))
 
 
-def _bdp_ends() -> tuple[float, float]:
-    return (RTT_ENDS_MS[0] * BANDWIDTH_ENDS_KBPS[0] / 8,
-            RTT_ENDS_MS[1] * BANDWIDTH_ENDS_KBPS[1] / 8)
-
-
 def _upper(name: str, label: str) -> float:
     try:
         return float(label)
     except ValueError:
         raise UsageError(f"{name}: the bucket {label!r} is named by no upper end") from None
-
-
-def _curve_marginal(name: str, curve: Curve, like: Marginal) -> Marginal:
-    """The shares that a curve has in another marginal's buckets."""
-    cdf = curve.at(numpy.array(like.edges))
-    shares = numpy.diff(cdf) / (cdf[-1] - cdf[0])
-    return Marginal(name, like.labels, like.edges, tuple(map(float, shares)))
 
 
 # Fitting ----------------------------------------------------------------------------

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy
 from numpy.typing import NDArray
 
 from lab.core.charts import Sample
 from lab.core.errors import UsageError
-from lab.fetches.buckets import (Bucket, Excluded, MissingCells, NothingCounts, Panel, Published,
-                                 published_bars, sign_of)
+from lab.core.stats import percentile_interval
+from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, published_bars,
+                                 sign_of)
 from lab.fetches.record import Record
 from lab.fetches.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
 from lab.fetches.trial import Trial
@@ -27,7 +29,6 @@ Numbers = NDArray[numpy.float64]
 Windows = tuple[int, int]  # the baseline's and the experiment's
 
 RESAMPLES = 400
-INTERVAL = (2.5, 97.5)
 PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
 
@@ -35,8 +36,8 @@ PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 class Paired:
     """Responses of one part measured under two windows, one row each.
 
-    weight, base, experiment (the figure's metric), and the quantities of the
-    paper's axes, all of shape (n,); client: a number per client, shape (n,),
+    weight, base, experiment (the figure's metric), all of shape (n,); trials: n
+    of them, under the baseline's window; client: a number per client, shape (n,),
     0 … clients − 1. sign: see buckets.Bucket. unpaired: a trial of each
     response that lacks a counting record of either window.
     """
@@ -44,9 +45,7 @@ class Paired:
     weight: Numbers
     base: Numbers
     experiment: Numbers
-    rtt_ms: Numbers
-    bandwidth_kbps: Numbers
-    segments: Numbers
+    trials: tuple[Trial, ...]
     client: NDArray[numpy.intp]
     sign: int
     unpaired: tuple[Trial, ...]
@@ -54,16 +53,7 @@ class Paired:
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
         """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
         return Paired(self.weight[inside], self.base[inside], self.experiment[inside],
-                      self.rtt_ms[inside], self.bandwidth_kbps[inside], self.segments[inside],
-                      self.client[inside], self.sign, ())
-
-    def quantity(self, by: str) -> Numbers:
-        """What an axis of the paper buckets by, shape (n,)."""
-        return _quantity(by, self.rtt_ms, self.bandwidth_kbps, self.segments)
-
-    def unpaired_quantity(self, by: str) -> Numbers:
-        """The same of the responses that are unpaired."""
-        return _quantity(by, *_keys(self.unpaired))
+                      tuple(compress(self.trials, inside)), self.client[inside], self.sign, ())
 
     def samples(self, windows: Windows) -> tuple[Sample, Sample]:
         base, experiment = windows
@@ -71,25 +61,23 @@ class Paired:
                 Sample(f"IW {experiment}", self.experiment, self.weight))
 
 
-def _quantity(by: str, rtt_ms: Numbers, bandwidth_kbps: Numbers, segments: Numbers) -> Numbers:
-    return {"rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
-            "bdp_bytes": rtt_ms * bandwidth_kbps / 8, "response_segments": segments}[by]
-
-
-def _keys(trials: Sequence[Trial]) -> tuple[Numbers, Numbers, Numbers]:
-    """Key RTT (ms), key bandwidth (kbit/s) and segments of trials, shape (n,) each."""
-    return (numpy.array([float(trial.key_rtt_ms or 0) for trial in trials]),
-            numpy.array([float(trial.key_bandwidth_kbps or 0) for trial in trials]),
-            numpy.ceil(numpy.array([trial.response_bytes for trial in trials])
-                       / PAPER_SEGMENT_BYTES))
+def _quantity(by: str, trials: Sequence[Trial]) -> Numbers:
+    """What an axis of the paper buckets trials by, in the unit of its name, shape (n,)."""
+    rtt_ms, bandwidth_kbps, size_bytes = (
+        numpy.array([float(getattr(trial, name) or 0) for trial in trials])
+        for name in ("key_rtt_ms", "key_bandwidth_kbps", "response_bytes"))
+    known: dict[str, Numbers] = {
+        "rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
+        "bdp_bytes": rtt_ms * bandwidth_kbps / 8,
+        "response_segments": numpy.ceil(size_bytes / PAPER_SEGMENT_BYTES)}
+    return known[by]
 
 
 class Responses:
-    """The records of populations by part, response and window; each pairing is made once."""
+    """The records of populations by part, response and window."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._by_part: dict[str, dict[int, dict[int, Record]]] = {}
-        self._paired: dict[tuple[str, Windows, str], Paired] = {}
         for record in records:
             trial = record.trial
             if trial.part:
@@ -99,38 +87,30 @@ class Responses:
     def pair(self, part: str, windows: Windows, metric: str) -> Paired:
         """The responses of a part that count under both windows.
 
-        Raises MissingCells where none was measured, NothingCounts where none counts.
+        Raises NoPanel where none was measured or none counts.
         """
-        key = (part, windows, metric)
-        if key not in self._paired:
-            self._paired[key] = self._pair(part, windows, metric)
-        return self._paired[key]
-
-    def _pair(self, part: str, windows: Windows, metric: str) -> Paired:
         base, experiment = windows
         chosen = {sample: rows for sample, rows in sorted(self._by_part.get(part, {}).items())
                   if base in rows or experiment in rows}
         if not chosen:
-            raise MissingCells(f"nothing of population '{part}' was measured",
-                               "./run.sh --scenario with this scenario's name")
+            raise NoPanel(f"nothing of population '{part}' was measured; measure with"
+                          " ./run.sh --scenario with this scenario's name")
         both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
                 if base in rows and experiment in rows
                 and _usable(rows[base], metric) and _usable(rows[experiment], metric)}
         if not both:
-            raise NothingCounts(f"no response of '{part}' counts under both windows, {base} and"
-                                f" {experiment}")
+            raise NoPanel(f"no response of '{part}' counts under both windows, {base} and"
+                          f" {experiment}")
         trials = [first.trial for first, _ in both.values()]
         clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
         numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
-        rtt_ms, bandwidth_kbps, segments = _keys(trials)
         return Paired(
             weight=numpy.array([trial.weight for trial in trials]),
             base=numpy.array([getattr(first, metric) for first, _ in both.values()]),
             experiment=numpy.array([getattr(second, metric) for _, second in both.values()]),
-            rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps, segments=segments,
-            client=numpy.array([numbers[client] for client in clients]),
+            trials=tuple(trials), client=numpy.array([numbers[client] for client in clients]),
             sign=sign_of(metric),
-            unpaired=tuple(_either(rows, base, experiment).trial
+            unpaired=tuple((rows.get(base) or rows[experiment]).trial
                            for sample, rows in chosen.items() if sample not in both))
 
 
@@ -138,14 +118,10 @@ def _usable(record: Record, metric: str) -> bool:
     return record.counts and getattr(record, metric) is not None
 
 
-def _either(rows: dict[int, Record], base: int, experiment: int) -> Record:
-    return rows[base] if base in rows else rows[experiment]
-
-
 def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
     """The rows of a figure of a population, whatever its kind.
 
-    Raises NothingCounts where a bucket has no response that counts.
+    Raises NoPanel where a bucket has no response that counts.
     """
     made = scenario.population(figure.sweep)
     assert made is not None and scenario.like is not None  # the scenario's reader saw to it
@@ -159,7 +135,7 @@ def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                      samples=paired.samples(windows))
     if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
-        paired = paired.only(paired.bandwidth_kbps <= 56)
+        paired = paired.only(_quantity("bandwidth_kbps", paired.trials) <= 56)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
     return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,
@@ -170,14 +146,14 @@ def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     """One bucket per published one, named by its upper end, the last open (">5000")."""
     bars = published_bars(figure)
     ends = [float(label) for label in bars if not label.startswith(">")]
-    number = numpy.searchsorted(ends, paired.quantity(figure.by), side="left")
-    unpaired = numpy.searchsorted(ends, paired.unpaired_quantity(figure.by), side="left")
+    number = numpy.searchsorted(ends, _quantity(figure.by, paired.trials), side="left")
+    unpaired = numpy.searchsorted(ends, _quantity(figure.by, paired.unpaired), side="left")
     factors = resampling_factors(paired)
     made = []
     for place, (label, bar) in enumerate(bars.items()):
         inside = number == place
         if not inside.any():
-            raise NothingCounts(f"{figure.name}: no response fell into the bucket '{label}'")
+            raise NoPanel(f"{figure.name}: no response fell into the bucket '{label}'")
         value = ends[place] if place < len(ends) else ends[-1] * 2
         made.append(replace(
             _bucket(label, bar, value, paired.only(inside), factors,
@@ -205,8 +181,9 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
         base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
         base_median=_median(paired.base, paired.weight),
         experiment_median=_median(paired.experiment, paired.weight),
-        absolute_interval=interval(gains), percent_interval=interval(100 * gains / drawn[1:, 0]),
-        experiment_interval=interval(drawn[1:, 1]), published=bar, sign=paired.sign)
+        absolute_interval=percentile_interval(gains),
+        percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
+        experiment_interval=percentile_interval(drawn[1:, 1]), published=bar, sign=paired.sign)
 
 
 def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
@@ -284,8 +261,3 @@ def _statistics(values: Numbers, weights: Sequence[Numbers],
 
 def _median(values: Numbers, weight: Numbers) -> float:
     return float(_statistics(values, [weight], [0.5])[0, 0])
-
-
-def interval(values: Numbers) -> tuple[float, float]:
-    low, high = numpy.percentile(values, INTERVAL)
-    return float(low), float(high)

@@ -32,23 +32,19 @@ LEAST_SHARE = 1e-9  # of a cell that is shown
 class Cause:
     """What the paper's Figure 5 looks like with the causes up to this one.
 
-    base_ms, absolute_ms: means; panels: "RTT", "BW", "BDP" → its buckets;
-    within: how many of all buckets are within the bounds of `close`.
+    base_ms, absolute_ms: means; panels: "RTT", "BW", "BDP" → its buckets.
     """
 
-    name: str
     title: str
     base_ms: float
     absolute_ms: float
     panels: dict[str, list[Bucket]]
 
     @property
-    def count(self) -> int:
-        return sum(map(len, self.panels.values()))
-
-    @property
-    def within(self) -> int:
-        return sum(close(bucket) for rows in self.panels.values() for bucket in rows)
+    def near(self) -> str:
+        """How many of all buckets are within the bounds of `close`."""
+        buckets = [bucket for rows in self.panels.values() for bucket in rows]
+        return f"{sum(map(close, buckets))} of {len(buckets)}"
 
 
 def population_findings(scenario: Scenario, records: Sequence[Record],
@@ -93,7 +89,7 @@ def causes(scenario: Scenario, records: Sequence[Record]) -> list[Cause]:
             metric=METRIC, published=FIGURE5, panel=axis) for axis, by in AXES.items()}
         paired = responses.pair(drawn.name, (drawn.initcwnd[0], drawn.initcwnd[-1]), METRIC)
         share = paired.weight / paired.weight.sum()
-        made.append(Cause(drawn.name, drawn.title, float(share @ paired.base),
+        made.append(Cause(drawn.title, float(share @ paired.base),
                           float(share @ (paired.base - paired.experiment)),
                           {axis: buckets(paired, figure) for axis, figure in figures.items()}))
     return made
@@ -112,8 +108,7 @@ def _causes(found: Sequence[Cause]) -> Finding:
     columns = (Column("causes, one more in each line", is_text=True),
                Column("baseline", "ms", "mean"), Column("improved", "ms", "mean"),
                Column("bars near the published ones"))
-    rows = tuple((cause.title, cause.base_ms, cause.absolute_ms,
-                  f"{cause.within} of {cause.count}") for cause in found)
+    rows = tuple((cause.title, cause.base_ms, cause.absolute_ms, cause.near) for cause in found)
     return Finding(
         "causes", "What each cause adds", tables=(Table("What each cause adds", columns, rows),),
         text="What each cause adds. " + " ".join(
@@ -127,7 +122,7 @@ def _plot(found: Sequence[Cause], axis: str) -> Plot:
     """The absolute improvement by bucket, a line for each set of causes, the paper's as markers."""
     of_first = found[0].panels[axis]
     x = tuple(map(float, range(len(of_first))))
-    lines = [Line(f"{cause.title} ({cause.within} of {cause.count} close)", x,
+    lines = [Line(f"{cause.title} ({cause.near} close)", x,
                   tuple(bucket.absolute for bucket in cause.panels[axis]), look=look)
              for look, cause in enumerate(found)]
     paper = [(place, bucket.published.absolute) for place, bucket in zip(x, of_first)

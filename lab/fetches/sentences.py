@@ -79,7 +79,7 @@ def _held(judged: Sequence[Judged]) -> list[str]:
 
 def _recovered(judged: Iterable[Judged]) -> list[str]:
     """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
-    found = Counter(recovery.word for each in judged for recovery in each.recoveries.values())
+    found = Counter(row.recovery_word for each in judged for row in each.rows if row.recovery)
     if not found:
         return []
     return ["Under random loss the larger window gains more than without loss in"
@@ -116,8 +116,8 @@ def _change(change: Change) -> str:
     verb = "less" if change.absolute_ms >= 0 else "more"
     return (f"At an RTT of {plain(asked.rtt_ms)} ms and {plain(asked.bandwidth_kbps)} kbit/s,"
             f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
-            f" {short(change.experiment.total_ms)} ms instead of"
-            f" {short(change.base.total_ms)} ms: {short(abs(change.absolute_ms))} ms or"
+            f" {short(change.experiment_ms)} ms instead of"
+            f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
             f" {short(abs(change.percent))} % {verb}.")
 
 
@@ -170,11 +170,11 @@ def of_figure(judged: Judged) -> str:
         ([bucket.published.percent for bucket in buckets], "%"))
         if any(value is not None for value in values)]
     text += f"; published are {', '.join(known)}." if known else "."
-    if judged.recoveries:
-        text += " Beyond what is saved without loss: " + "; ".join(
-            f"{short(each.part.value)} {unit} at {_at(panel, each.bucket)}"
-            f" ({between(each.part.interval)}, {each.word})"
-            for each in judged.recoveries.values()) + "."
+    beyond = [f"{short(row.recovery.value)} {unit} at {_at(panel, row.bucket)}"
+              f" ({between(row.recovery.interval)}, {row.recovery_word})"
+              for row in judged.rows if row.recovery]
+    if beyond:
+        text += f" Beyond what is saved without loss: {'; '.join(beyond)}."
     return text
 
 

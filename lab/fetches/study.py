@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
+from lab.core import schema
 from lab.core.checks import Check
+from lab.core.errors import UsageError
 from lab.core.findings import Report
-from lab.core.kinds import NOTHING, Overrides, RunData, Seen
+from lab.core.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
 from lab.core.records import Record as AnyRecord
-from lab.core.scenario_file import Head, ScenarioFile
-from lab.fetches import reading, trials
+from lab.core.scenario_file import Head, ScenarioFile, check_count
+from lab.fetches import reading
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
+from lab.fetches.sweep import CLIENTS, cell_of
 from lab.fetches.trial import Trial
 from lab.fetches.verify import CHECKS, judge
 
-# For the expected time, from runs on two cores: what a fetch costs in a
-# guest, what the host engine spends around it.
+# For the expected time, from runs on two cores: what a fetch costs in a guest.
 GUEST_FETCH_S = {"curl": 0.05, "wget": 0.04, "libcurl": 0.017}
-HOST_OVERHEAD_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -59,5 +60,61 @@ class Fetches:
 def study(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Fetches:
     """A scenario with what the command line says in place of it. Raises UsageError."""
     scenario = reading.read(file)
-    return Fetches(scenario, tuple(trials.expand(scenario, overrides, seed)),
-                   trials.covers(scenario, overrides))
+    return Fetches(scenario, tuple(expand(scenario, overrides, seed)), covers(scenario, overrides))
+
+
+# Trials ------------------------------------------------------------------------------
+
+def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
+    """All trials of the scenario, without duplicates, in the order to measure them.
+
+    Values in `overrides` replace the sweeps' lists; `seed` is the run's, for
+    what is random. Trials of one network shape stand together, since
+    re-shaping costs time; shapes, and trials within one, stand in the order
+    of the file. Raises UsageError.
+    """
+    asked = apply(scenario, overrides)
+    check_count(sum(sweep.count for sweep in asked.sweeps))
+    shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
+    for sweep in asked.sweeps:
+        for trial in sweep.trials(scenario.name, seed):
+            shapes.setdefault(trial.shape, {})[trial] = None
+    made = [trial for trials in shapes.values() for trial in trials]
+    if asked.like is not None:
+        from lab.fetches import draws  # imports numpy: only for those that draw
+        for population in asked.populations:
+            made += draws.trials(population, asked.like, seed)
+    return made
+
+
+def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
+    """The scenario with the overrides in its sweeps. Raises UsageError."""
+    given = overrides.checked()
+    if "load" in given:
+        raise UsageError(f"{scenario.name}: --load: one transfer at a time is no load; the"
+                         " scenarios that take it are of kind load (--list)")
+    single: dict[str, Any] = {}  # what is no list
+    if overrides.client is not None:
+        single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
+    if overrides.repeat is not None:
+        single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
+        single["repeat_with_loss"] = None
+    if scenario.populations and ({*given, *single} - {"initcwnd", "client"}):
+        raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
+                         " --seed, and no list of RTTs, bandwidths, sizes or repeats")
+    windows = {"initcwnd": given["initcwnd"]} if "initcwnd" in given else {}
+    return replace(
+        scenario, sweeps=tuple(replace(sweep.overridden(given), **single)
+                               for sweep in scenario.sweeps),
+        populations=tuple(replace(drawn, **windows) for drawn in scenario.populations))
+
+
+def covers(scenario: Scenario, overrides: Overrides) -> bool:
+    """Whether the overrides leave every cell and window of the scenario in, for its figures."""
+    if overrides == NOTHING:
+        return True  # drawing a population takes seconds
+
+    def settings(trials: list[Trial]) -> set[tuple[object, ...]]:
+        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+
+    return settings(expand(scenario)) <= settings(expand(scenario, overrides))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lab.core.charts import Mark, Timeline
@@ -16,81 +16,50 @@ from lab.tcp.packets import CaptureError, client_ports
 ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The two captures of one trial, read; trial: None where no record has its name."""
-
-    name: str
-    trial: Trial | None
-    exchange: Exchange
-
-    @property
-    def title(self) -> str:
-        if self.trial is None:
-            return self.name
-        trial = self.trial
-        return (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
-                f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
+Kept = tuple[Trial, Exchange]  # the two captures of one trial, read
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """One capture kept in `folder`, and the same cell with another window if there is one."""
-    chosen = _chosen(records, _capture_pairs(folder))
+    """One capture kept in `folder`, and the same cell with another window if there is one.
+
+    The first that can be read, in the order of the records; the smaller window first.
+    """
+    names = {path.name for path in folder.glob("*.pcap")}
+    chosen: list[Kept] = []
+    for record in records if names else ():
+        if (f"{record.trial.id}-client.pcap" in names and len(chosen) < 2
+                and (not chosen or _is_counterpart(chosen[0][0], record.trial))):
+            chosen += _kept(record, folder)
     if not chosen:
         return ()
-    last_ms = max(_elapsed_ms(kept.exchange)[-1] for kept in chosen)
-    last_byte = max(segment.end_with_fin for kept in chosen for segment in kept.exchange.at_server
+    chosen.sort(key=lambda kept: kept[0].initcwnd)
+    last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
+    last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
-    return tuple(_timeline(kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+    return tuple(_timeline(*kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
 
 
-def _chosen(records: Sequence[Record], pairs: Mapping[str, tuple[Path, Path]]) -> list[Kept]:
-    """The first that can be read, in the order of the records, and its counterpart; by window."""
-    by_id = {record.trial.id: record for record in records} if pairs else {}
-    order = {trial_id: place for place, trial_id in enumerate(by_id)}
-    chosen: list[Kept] = []
-    for name in sorted(pairs, key=lambda name: (order.get(name, len(order)), name)):
-        record = by_id.get(name)
-        if chosen and (record is None or not _is_counterpart(chosen[0].trial, record.trial)):
-            continue
-        kept = _kept(name, record, *pairs[name])
-        if kept is not None:
-            chosen.append(kept)
-        if len(chosen) == 2 or chosen and chosen[0].trial is None:
-            break
-    return sorted(chosen, key=lambda kept: kept.trial.initcwnd if kept.trial else 0)
-
-
-def _capture_pairs(folder: Path) -> dict[str, tuple[Path, Path]]:
-    """Captures at client and server, by what their names have in common."""
-    pairs = {}
-    for client in sorted(folder.glob("*client*.pcap")):
-        head, _, tail = client.name.rpartition("client")
-        server = client.with_name(f"{head}server{tail}")
-        if server.is_file():
-            pairs[(head + tail.removesuffix(".pcap")).strip("-._")] = client, server
-    return pairs
-
-
-def _is_counterpart(trial: Trial | None, other: Trial) -> bool:
+def _is_counterpart(trial: Trial, other: Trial) -> bool:
     """Whether the two differ in the initial window alone."""
-    return trial is not None and replace(trial, initcwnd=1) == replace(other, initcwnd=1)
+    return replace(trial, initcwnd=1) == replace(other, initcwnd=1)
 
 
-def _kept(name: str, record: Record | None, client: Path, server: Path) -> Kept | None:
-    """None where the captures cannot be read, or hold no data: then there is nothing to draw."""
+def _kept(record: Record, folder: Path) -> list[Kept]:
+    """[] where the captures cannot be read, or hold no data: then there is nothing to draw."""
+    trial = record.trial
     try:
-        client_pcap, server_pcap = client.read_bytes(), server.read_bytes()
+        client_pcap, server_pcap = ((folder / f"{trial.id}-{side}.pcap").read_bytes()
+                                    for side in ("client", "server"))
         ports = client_ports(server_pcap)
-        response_bytes = (0 if record is None or record.header_bytes is None
-                          else record.header_bytes + record.trial.response_bytes)
+        response_bytes = (0 if record.header_bytes is None
+                          else record.header_bytes + trial.response_bytes)
         exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
                                  response_bytes)
     except (OSError, CaptureError):
-        return None
+        return []
     if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
-        return None
-    return Kept(name, record.trial if record else None, exchange)
+        return []
+    return [(trial, exchange)]
 
 
 def _elapsed_ms(exchange: Exchange) -> list[float]:
@@ -99,8 +68,9 @@ def _elapsed_ms(exchange: Exchange) -> list[float]:
     return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
 
 
-def _timeline(kept: Kept, to_ms: float, to_bytes: float) -> Timeline:
-    exchange = kept.exchange
+def _timeline(trial: Trial, exchange: Exchange, to_ms: float, to_bytes: float) -> Timeline:
+    title = (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
+             f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
     marks: list[Mark] = []
     points: list[tuple[float, float]] = []
     acknowledged = 1
@@ -118,4 +88,4 @@ def _timeline(kept: Kept, to_ms: float, to_bytes: float) -> Timeline:
             f" {len(exchange.lost_data)} lost; "
             + (f"all acknowledged {short(latency_ms)} ms after the first left"
                if latency_ms is not None else "not all acknowledged"))
-    return Timeline(kept.title, text, tuple(marks), tuple(points), to_ms, to_bytes)
+    return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes)

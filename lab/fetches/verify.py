@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any
 
 from lab.core import checks
 from lab.core.checks import Check, Compared
-from lab.core.records import FAIL, SKIPPED, measure
+from lab.core.records import FAIL, SKIPPED, measure, started_at
 from lab.fetches.evidence import EXACT, REAL_TIME, Evidence
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
@@ -48,7 +47,7 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
         {"verdict": FAIL, "verdict_reason": broken or fault} if broken or fault else
         checks.verdict(ON_THE_WIRE, evidence))
     return Record(trial=trial, ok=not (failure or broken), error=failure or broken,
-                  measured_at=_time(observation), **measure(Record, evidence), **judged)
+                  measured_at=started_at(observation), **measure(Record, evidence), **judged)
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
@@ -76,14 +75,6 @@ def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: b
     response_bytes = said.get("header_bytes", 0) + said.get("body_bytes", 0)
     return read_exchange(client_pcap, server_pcap,
                          int(said.get("client_port") or fetch.get("port") or 0), response_bytes)
-
-
-def _time(observation: Mapping[str, Any]) -> str:
-    """When the trial started, by the measuring kernel's clock; ISO 8601, UTC."""
-    if "started_at" not in observation:
-        return ""
-    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
-    return started.isoformat(timespec="milliseconds")
 
 
 # What is compared --------------------------------------------------------------------

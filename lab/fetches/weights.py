@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from lab.core.errors import FirstFlightError
 from lab.core.words import plain
-from lab.fetches.buckets import MissingCells, NoPanel, command
+from lab.fetches.buckets import NoPanel
 from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.sweep import SWEPT, Cell, Sweep, bucket_value, cell_of
@@ -23,8 +23,8 @@ _COMMON = tuple(each.name for each in fields(Trial) if each.name in
 
 
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
-             records: Sequence[Record]) -> tuple[list[Record], ByCell]:
-    """The records of the figure's sweep, also by cell and window. Raises MissingCells."""
+            records: Sequence[Record]) -> tuple[list[Record], ByCell]:
+    """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
     sweep = scenario.sweep(figure.sweep)
     chosen = of_sweep(sweep, records)
     made: ByCell = {}
@@ -33,8 +33,11 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
     missing = [cell for cell in sweep.cells
                if any((cell, initcwnd) not in made for initcwnd in windows)]
     if missing:
-        raise MissingCells(f"{_listed(missing, len(sweep.cells))} of {scenario.name}"
-                           f" {figure.name} were not measured", command(scenario, missing))
+        named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
+                          for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise NoPanel(f"{len(missing)} of {len(sweep.cells)} cells ({named}) of {scenario.name}"
+                      f" {figure.name} were not measured; measure with"
+                      f" {_command(scenario, missing)}")
     return chosen, made
 
 
@@ -63,11 +66,14 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     return next(iter(made.values()))
 
 
-def _listed(missing: Sequence[Cell], asked: int) -> str:
-    shown = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
-                      for cell in missing[:3])
-    more = ", …" if len(missing) > 3 else ""
-    return f"{len(missing)} of {asked} cells ({shown}{more})"
+def _command(scenario: Scenario, cells: Sequence[Cell]) -> str:
+    """The command line that measures the cells."""
+    line = f"./run.sh --scenario {scenario.name}"
+    if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
+        return line
+    rtts, bandwidths = (",".join(map(plain, dict.fromkeys(values))) for values in
+                        zip(*((cell.rtt_ms, cell.bandwidth_kbps) for cell in cells)))
+    return f"{line} --rtt {rtts} --bw {bandwidths}"
 
 
 def weighted_cells(scenario: Scenario, figure: Figure,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from lab.core.checks import Check
 from lab.core.findings import Report
-from lab.core.kinds import Overrides, RunData, Seen
+from lab.core.kinds import HOST_OVERHEAD_S, Overrides, RunData, Seen
 from lab.core.records import Record
 from lab.core.reporting import report_of
 from lab.core.scenario_file import Head, ScenarioFile
@@ -17,11 +17,10 @@ from lab.trace.record import TraceRecord
 from lab.trace.scenario import TraceScenario, overridden, read
 from lab.trace.trial import TraceTrial
 
-# For --dry-run, from runs on two cores: wall time of a trace in a guest, of each of its
-# segments with the samples of the window around it, and what the host engine spends around it.
+# For --dry-run, from runs on two cores: wall time of a trace in a guest, and of each of its
+# segments with the samples of the window around it.
 GUEST_TRACE_S = 0.15
 GUEST_SEGMENT_S = 0.0003
-HOST_OVERHEAD_S = 0.3
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from statistics import mode
 from typing import Any
 
@@ -11,7 +10,7 @@ from lab.core import checks
 from lab.core.checks import Check, Compared
 from lab.core.errors import FirstFlightError
 from lab.core.kinds import Seen
-from lab.core.records import SKIPPED, measure
+from lab.core.records import SKIPPED, measure, started_at
 from lab.tcp.exchange import read_exchange
 from lab.trace.record import Evidence, TraceRecord
 from lab.trace.trial import TraceTrial
@@ -28,7 +27,7 @@ def judge(trial: TraceTrial, seen: Seen, exact: bool) -> TraceRecord:
 
     exact: in virtual time, where the rules are judged to the segment.
     """
-    observation, measured_at = seen.content, _time(seen.content)
+    observation, measured_at = seen.content, started_at(seen.content)
     if observation.get("skipped"):
         return TraceRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
                            measured_at=measured_at)
@@ -66,13 +65,6 @@ def _failure(observation: dict[str, Any]) -> str:
         return str(failed["error"] or "the transfer failed")
     said = len(observation.get("responses") or [])
     return "" if said == len(fetches) else f"the server reported {said} responses of {len(fetches)}"
-
-
-def _time(observation: dict[str, Any]) -> str:
-    if "started_at" not in observation:
-        return ""
-    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
-    return started.isoformat(timespec="milliseconds")
 
 
 # What is compared --------------------------------------------------------------------

@@ -142,3 +142,8 @@ def test_only_what_passed_counts_and_others_say_why() -> None:
     refused = record(verdict=FAIL, verdict_reason="RTT")
     assert (refused.counts, refused.outcome, refused.why_not) == (False, FAIL, "RTT")
     assert record(verdict=FAIL).why_not == "no reason was recorded"
+
+
+def test_a_trial_started_when_its_kernel_says() -> None:
+    assert records.started_at({"started_at": 0.0625}) == "1970-01-01T00:00:00.062+00:00"
+    assert records.started_at({}) == ""

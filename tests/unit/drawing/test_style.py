@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawing import style
-from lab.core.charts import Chart
+from lab.core.charts import Chart, is_wide
 from tests.unit.drawing import samples
 
 
@@ -86,8 +86,8 @@ def test_a_tick_is_a_plain_number(value: float, text: str) -> None:
 
 
 def test_an_interval_of_one_value_is_none() -> None:
-    assert style.is_wide((1.0, 1.2))
-    assert not style.is_wide((1.0, 1.02)) and not style.is_wide(None)
+    assert is_wide((1.0, 1.2))
+    assert not is_wide((1.0, 1.02)) and not is_wide(None)
 
 
 def test_a_users_matplotlibrc_changes_nothing() -> None:

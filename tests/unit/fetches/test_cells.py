@@ -11,13 +11,11 @@ from lab.core.findings import Rounded, Table
 from lab.core.kinds import Overrides
 from lab.fetches import cells
 from lab.fetches.asked import asked_columns, order
-from lab.fetches.buckets import Excluded
-from lab.fetches.cell_tables import cells_finding, raw_finding
-from lab.fetches.every_trial import trials_table
+from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from lab.fetches.trial import Trial
-from lab.fetches.trials import expand
+from lab.fetches.study import expand
 
 
 def many(records: list[Record], repeats: int) -> list[Record]:
@@ -38,8 +36,10 @@ def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
                if trial.repeat < 3 else Record(trial=trial, ok=False, error="no route")
                for trial in reversed(trials)]
     small, large = cells.settings(records)
-    assert (small.asked.initcwnd, small.n, small.total_ms, small.late_ms) == (3, 2, 305, 105)
-    assert small.excluded == Excluded(failed_transfers=1) and small.reasons == ("no route",)
+    assert (small.asked.initcwnd, small.total_ms) == (3, 305)
+    (table,) = cells_finding([small], ()).tables
+    assert table.column("diff.") == [105] and table.column("verdict") == ["2/3 [1]"]
+    assert table.notes == ("[1] no route",)
     (change,) = cells.changes([small, large])
     assert change.absolute_ms == 95 and change.percent == pytest.approx(95 / 305 * 100)
     assert cells.changes([small]) == []
@@ -106,6 +106,11 @@ def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) ->
     assert table.title == "Every cell" and len(table.rows) == 128 and table.left_out == 0
     assert names(table, "asked") == ["RTT", "BW", "IW", "size"]
     assert table.column("n", "seen") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
+    failed = [replace(record, verdict="fail", total_ms=1e6)
+              if record.trial.repeat == 1 else record for record in many(stored, 5)]
+    some = trials_table(failed, None, {})
+    assert some.rows[0][-1] == "4/5 pass"
+    assert some.column("total", "measured")[0] == table.column("total", "measured")[0]
     each = trials_table(stored[:2], None, {})
     assert each.title == "Every trial" and each.column("verdict") == ["pass", "pass"]
     assert "n" not in names(each, "seen")
@@ -141,11 +146,12 @@ def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) 
     assert row.published_ms == 3017 and row.comparable_ms == 2017 and row.mark == ""
     assert sum(row.mark == "u" for row in rows) == 2 * 6 * 3
     assert sum(row.mark == "f" for row in rows) == 2 * 2 * 8
-    summary = cells.raw_summary(rows)
-    assert summary is not None and summary.compared == 60 and summary.median_ms < 10
+    compared = raw_finding(scenario.raw, rows).tables[-1].notes[-1]
+    assert re.match(r"The 60 comparable cells differ without it by \d\.\d ms", compared)
     unmeasured, _ = cells.raw_rows(scenario, scenario.raw, [])
-    assert cells.raw_summary(unmeasured) is None
-    assert "–/2203f" in raw_finding(scenario.raw, unmeasured).tables[0].rows[-1]
+    lacking = raw_finding(scenario.raw, unmeasured).tables
+    assert "–/2203f" in lacking[0].rows[-1]
+    assert not any("comparable" in note for note in lacking[-1].notes)
 
 
 def test_raw_values_stand_in_a_grid_for_each_window(scenario: Scenario,

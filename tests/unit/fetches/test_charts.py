@@ -9,7 +9,7 @@ import pytest
 from lab.core.charts import BarChart, TimeChart
 from lab.core.quantities import quantity
 from lab.fetches import analysis
-from lab.fetches.charts import chart
+from lab.fetches.figure import chart
 from lab.fetches.claims import judged
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario

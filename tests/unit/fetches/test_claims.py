@@ -9,6 +9,7 @@ import pytest
 
 from lab.core import claims
 from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.core.stats import Estimate
 from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Row, judged
 from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim, Figure
@@ -136,8 +137,7 @@ def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
             *(bucket(1000, 800, label, value=value, absolute_interval=ends)
               for label, value, ends in (("1", 1.0, (101.0, 300.0)), ("2", 2.0, (99.0, 300.0)),
                                          ("5", 5.0, (50.0, 99.0))))]
-    found = judged(panel(*bars, figure=figure), ()).recoveries
-    assert {label: each.word for label, each in found.items()} == {
-        "1": HELPS, "2": UNDECIDED, "5": HARMS}
-    assert found["1"].part.value == 100 and found["1"].part.interval == (1, 200)
-    assert judged(panel(*bars[1:], figure=figure), ()).recoveries == {}
+    rows = judged(panel(*bars, figure=figure), ()).rows
+    assert [row.recovery_word for row in rows] == ["", HELPS, UNDECIDED, HARMS]
+    assert rows[1].recovery == Estimate(100, (1, 200))
+    assert not any(row.recovery for row in judged(panel(*bars[1:], figure=figure), ()).rows)

@@ -10,7 +10,7 @@ import pytest
 from lab.core.charts import BarPage, GridChart, LineChart
 from lab.core.errors import UsageError
 from lab.fetches import analysis, paired
-from lab.fetches.buckets import MissingCells, NothingCounts, Panel
+from lab.fetches.buckets import NoPanel, Panel
 from lab.fetches.paired import Responses
 from lab.fetches.population_findings import close, population_findings
 from lab.fetches.record import Record
@@ -103,9 +103,9 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
                for place, record in enumerate(records)]
     panel = paired.panel(scenario, figure, Responses(spoiled))
     assert str(panel.excluded) == "1 record without its counterpart" and panel.n == 254
-    with pytest.raises(MissingCells, match="nothing of population 'other' was measured"):
+    with pytest.raises(NoPanel, match="nothing of population 'other' was measured"):
         Responses(records).pair("other", (3, 10), "latency_ms")
-    with pytest.raises(NothingCounts, match="counts under both windows, 3 and 11"):
+    with pytest.raises(NoPanel, match="counts under both windows, 3 and 11"):
         Responses(records).pair(figure.sweep, (3, 11), "latency_ms")
 
 

@@ -43,6 +43,8 @@ def captures() -> tuple[bytes, bytes]:
 
 def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
     pair = [replace(record, header_bytes=None) for record in stored[:2]]
+    other = replace(pair[0], trial=replace(pair[0].trial, rtt_ms=99.0))  # no counterpart
+    pair.insert(1, other)
     for record, side in ((record, side) for record in pair for side in ("client", "server")):
         (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(captures()[side == "server"])
     three, ten = timelines(pair, tmp_path)
@@ -59,7 +61,9 @@ def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
 def test_captures_that_are_cut_are_left_out(stored: list[Record], tmp_path: Path) -> None:
     for place, packets in enumerate((captures()[1][:-3], PCAP_HEADER, b"")):
         for side in ("client", "server"):
-            (tmp_path / f"{place}-{side}.pcap").write_bytes(packets)
-    (tmp_path / "alone-client.pcap").write_bytes(captures()[0])
-    assert timelines(stored[:2], tmp_path) == ()
-    assert timelines(stored[:2], tmp_path / "none") == ()
+            (tmp_path / f"{stored[place].trial.id}-{side}.pcap").write_bytes(packets)
+    (tmp_path / f"{stored[3].trial.id}-client.pcap").write_bytes(captures()[0])
+    assert timelines(stored[:4], tmp_path) == ()
+    assert timelines(stored[:4], tmp_path / "none") == ()
+    (tmp_path / f"{stored[3].trial.id}-server.pcap").write_bytes(captures()[1])
+    assert len(timelines(stored[:4], tmp_path)) == 1

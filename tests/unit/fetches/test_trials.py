@@ -15,7 +15,7 @@ from lab.core.kinds import Overrides
 from lab.fetches.scenario import Scenario
 from lab.fetches.sweep import SWEPT, cell_of, seed_of
 from lab.fetches.trial import NETWORK, Trial
-from lab.fetches.trials import covers, expand
+from lab.fetches.study import covers, expand
 from tests.unit.fetches.small import WITHOUT_FIGURES, scenario_of, small
 
 NAMES = [name for name in scenario_file.names()

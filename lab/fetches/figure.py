@@ -1,15 +1,18 @@
-"""The table of one figure: a row for each bar, a column for each number that is known of it."""
+"""One figure: its table, with all numbers that are known of each bar, and what its chart shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from lab.core.charts import Ends
+from lab.core.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
 from lab.core.findings import Cell, Column, Interval, Table
 from lab.core.quantities import quantity
+from lab.core.stats import Estimate
+from lab.core.words import short
 from lab.fetches.buckets import Panel
 from lab.fetches.claims import Judged, Row
-from lab.fetches.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
+from lab.fetches.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 
@@ -23,7 +26,7 @@ def figure_table(scenario: Scenario, judged: Judged) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
     measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
-    columns = [*measured, *_improved_columns(panel), *_recovery_columns(judged),
+    columns = [*measured, *_improved_columns(panel), *_recovery_columns(panel),
                *_published_columns(panel)]
     return Table(panel.figure.title, tuple(column for column, _ in columns),
                  tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
@@ -61,12 +64,9 @@ def _window_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.experiment_median if medians else ""),
             (Column("published", unit, "under this window"),
              lambda row: row.bucket.published.level),
-            (Column("off", "%", "under this window", signed=True, rank=0), _level_off)]
-
-
-def _level_off(row: Row) -> float | None:
-    level = row.bucket.published.level
-    return (row.bucket.experiment / level - 1) * 100 if level else None
+            (Column("off", "%", "under this window", signed=True, rank=0),
+             lambda row: (row.bucket.experiment / level - 1) * 100
+             if (level := row.bucket.published.level) else None)]
 
 
 def _first_columns(panel: Panel) -> list[Filled]:
@@ -95,18 +95,13 @@ def _improved_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.median_absolute if medians else "")]
 
 
-def _recovery_columns(judged: Judged) -> list[Filled]:
-    found, unit, group = judged.recoveries, judged.panel.metric.unit, "recovery"
-
-    def of(row: Row, cell: Callable[[str], Cell]) -> Cell:
-        return cell(row.bucket.label) if row.bucket.label in found else ""
-
+def _recovery_columns(panel: Panel) -> list[Filled]:
+    unit, group = panel.metric.unit, "recovery"
     return [(Column("beyond lossless", unit, group),
-             lambda row: of(row, lambda label: found[label].part.value)),
+             lambda row: row.recovery.value if row.recovery else ""),
             (Column("95 % interval", unit, group),
-             lambda row: of(row, lambda label: interval(found[label].part.interval))),
-            (Column("word", "", group, is_text=True),
-             lambda row: of(row, lambda label: found[label].word))]
+             lambda row: interval(row.recovery.interval) if row.recovery else ""),
+            (Column("word", "", group, is_text=True), lambda row: row.recovery_word)]
 
 
 def _published_columns(panel: Panel) -> list[Filled]:
@@ -153,3 +148,47 @@ def _left_out(panel: Panel) -> list[str]:
                      if bucket.cells < bucket.cells_asked else "")
             lacking.setdefault(f"{cells}left out: {bucket.excluded}", []).append(bucket.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
+
+
+# The chart ---------------------------------------------------------------------------
+
+def chart(judged: Judged, kernel: str) -> Chart:
+    """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
+
+    kernel: release of the one that was measured, "" if not known.
+    """
+    panel, figure = judged.panel, judged.panel.figure
+    over = averaged(figure)
+    metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
+    around: dict[str, Any] = {
+        "context": (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
+                    f" {panel.congestion_control}; {metric}"
+                    f"{f', averaged over {over}' if over else ''}",),
+        "foot": (f"{panel.n} trials verified on the wire"
+                 + ("" if panel.excluded.total else "; none left out")),
+        "alarm": f"left out: {panel.excluded}" if panel.excluded.total else "",
+        "axis": panel.by.axis, "unit": panel.metric.unit,
+        "publisher": "" if not figure.published else
+                     "in the paper" if figure.published.startswith("paper_") else "by them"}
+    if panel.is_sweep:
+        return TimeChart(figure.title, **around, bars=tuple(TimeBar(
+            bucket.label, Estimate(bucket.experiment, bucket.experiment_interval, bucket.n),
+            None if panel.is_baseline(bucket) else bucket.percent, bucket.published.level,
+            bucket.n, bucket.excluded.total) for bucket in panel.buckets))
+    return BarChart(
+        f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
+        **around, bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
+        percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
+        even_scale=figure.kind == LOSS)
+
+
+def _bar(row: Row, unit: str) -> Bar:
+    bucket, above = row.bucket, ("", "")
+    if row.recovery is not None and row.recovery.interval is not None:
+        low, high = row.recovery.interval
+        above = (f"beyond lossless: {short(row.recovery.value)} {unit}",
+                 f"{short(low)} … {short(high)} {unit}: {row.recovery_word}")
+    return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
+               Estimate(bucket.percent, bucket.percent_interval, bucket.n),
+               bucket.published.absolute, bucket.published.percent, bucket.share_percent,
+               bucket.n, bucket.excluded.total, above)
