@@ -8,6 +8,7 @@ nobody waits for them. A control group counts every process that was in it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 # the file that counts, and microseconds in one of its numbers.
 ROOTS = ((Path("/sys/fs/cgroup"), "cpu.stat", 1.0),
          (Path("/sys/fs/cgroup/cpuacct"), "cpuacct.usage", 0.001))
+
+GONE_S = 10.0  # the longest that processes of an ended command are waited for
 
 
 class Group:
@@ -45,7 +48,19 @@ def group() -> Iterator[Group | None]:
         yield made
     finally:
         if made is not None:
-            made.folder.rmdir()
+            _remove(made.folder)
+
+
+def _remove(folder: Path) -> None:
+    """Once its last process has gone, which the kernel may see a moment after we did."""
+    deadline = time.monotonic() + GONE_S
+    while True:
+        try:
+            return folder.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _make(root: Path, counter: str, microseconds: float) -> Group | None:
