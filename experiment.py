@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import signal
+
+if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +18,7 @@ from engines.engine import Engine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, measuring, provenance, runs, scenario_file
-from lab.core.command_line import Parser, run_main
+from lab.core.command_line import Parser, run_main, say
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
@@ -36,7 +39,8 @@ the three commands that people need:
   ./run.sh --list                                            what can be measured
 
 exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
-3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted
+3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted ·
+141 who read the output has left
 """
 
 
@@ -97,12 +101,14 @@ def add_how(parser: Parser) -> None:
     add("--engine", choices=("auto", "uml", "host"), default="auto",
         help="uml: guests in virtual time; host: this kernel in real time, as root;"
              " auto: uml where its kernel is built, else host (default auto)")
-    add("--jobs", type=positive, metavar="N", default=os.cpu_count() or 1,
-        help="guests side by side (default %(default)s, the number of cores); host runs alone")
+    add("--jobs", type=positive, metavar="N",
+        help="guests side by side (default one a core, as far as memory goes); host runs alone")
     add("--seed", type=int, default=1, metavar="N",
         help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
     add("--dry-run", action="store_true",
         help="print the trials, the commands and the expected time; measure nothing")
+    add("--yes", action="store_true",
+        help=f"also more than {scenario_file.MANY_TRIALS} trials are meant (default: refused)")
     add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
     add("--keep-captures", action="store_true",
         help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"
@@ -117,16 +123,26 @@ def add_how(parser: Parser) -> None:
 def overrides_of(arguments: argparse.Namespace) -> Overrides:
     lists = {name: getattr(arguments, name) for name in FLAGS
              if getattr(arguments, name) is not None}
-    return Overrides(lists, arguments.repeat, arguments.client)
+    return Overrides(lists, arguments.repeat, arguments.client,
+                     many=arguments.yes or arguments.dry_run)
 
 
 # What is done --------------------------------------------------------------------------
 
-def list_scenarios() -> None:
-    files = [scenario_file.find(name) for name in scenario_file.names()]
-    width = max((len(file.name) for file in files), default=0)
-    for file in files:
-        print(f"{file.name:<{width}}  {file.claim}")
+def list_scenarios() -> int:
+    """Print what each scenario claims; a broken file is told, and keeps no other from being listed.
+
+    Returns the exit status: USAGE where a file is broken.
+    """
+    status, names = errors.OK, scenario_file.names()
+    width = max(map(len, names), default=0)
+    for name in names:
+        try:
+            print(f"{name:<{width}}  {scenario_file.find(name).head().claim}")
+        except FirstFlightError as error:
+            say(f"run.sh: {error}")
+            status = error.exit_status
+    return status
 
 
 def dry_run(study: Study, engine: Engine) -> None:
@@ -143,9 +159,17 @@ def dry_run(study: Study, engine: Engine) -> None:
           f" ({engine.name} engine)")
 
 
-def run_scenario(name: str, arguments: argparse.Namespace) -> int:
-    """Measure one scenario, print what it found, draw it; return the exit status."""
+def study_of(name: str, arguments: argparse.Namespace) -> Study:
+    """A scenario and all that can be known before measuring. Raises UsageError."""
     study = registry.study_of(scenario_file.find(name), overrides_of(arguments), arguments.seed)
+    if study.drawings:
+        import drawing  # and with it matplotlib: only where it is asked
+        drawing.check(study.drawings)
+    return study
+
+
+def run_study(study: Study, arguments: argparse.Namespace) -> int:
+    """Measure one scenario, print what it found, draw it; return the exit status."""
     try:
         engine = choose_engine(arguments.engine, arguments.jobs)
         if arguments.dry_run:
@@ -195,10 +219,11 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.list:
-        list_scenarios()
-        return errors.OK
+        return list_scenarios()
+    # All are read before the first is measured, which may take hours.
+    studies = [study_of(name, arguments) for name in arguments.scenario]
     # The worst status of several scenarios: a failure before a verdict.
-    statuses = [run_scenario(name, arguments) for name in arguments.scenario]
+    statuses = [run_study(study, arguments) for study in studies]
     return next((status for status in (errors.FAILED, errors.VERDICT) if status in statuses),
                 errors.OK)
 

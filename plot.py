@@ -7,6 +7,11 @@ drawing draws that.
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

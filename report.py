@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.core import errors, scenario_file
+from lab.core import command_line, errors, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
@@ -87,7 +91,7 @@ def stored(scenario: str, figures: Path) -> dict[str, bytes]:
 
 
 def say(message: str) -> None:
-    print(f"report.py: {message}", file=sys.stderr)
+    command_line.say(f"report.py: {message}")
 
 
 def main(argv: Sequence[str]) -> int:

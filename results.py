@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.core import errors, runs, scenario_file
+from lab.core import command_line, errors, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
@@ -50,7 +54,7 @@ def newest(name: str, results: Path) -> Report | None:
 
 
 def say(message: str) -> None:
-    print(f"results.py: {message}", file=sys.stderr)
+    command_line.say(f"results.py: {message}")
 
 
 def one(folder: Path, output: Path | None) -> int:

@@ -8,19 +8,19 @@ here but where things stand.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from drawing import style
 from drawing.style import FORMATS
-from lab.core.errors import FirstFlightError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.runs import give_to_invoking_user
 from lab.core.words import nearest
 
-__all__ = ["FORMATS", "draw", "figures", "images", "pngs", "save"]
+__all__ = ["FORMATS", "check", "draw", "figures", "images", "pngs", "save"]
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
@@ -71,11 +71,23 @@ def known_files() -> list[str]:
                   if path.stem not in ("__init__", "style"))
 
 
+def check(asked: Mapping[str, Sequence[str]]) -> None:
+    """Raises FirstFlightError where a figure asks for a drawing that there is not.
+
+    asked: names of further drawings, by the figure (Study.drawings).
+    """
+    for figure, names in asked.items():
+        for name in names:
+            if not hasattr(_file(name, f"also of figure {figure!r}"), "draw_finding"):
+                raise UsageError(f"also of figure {figure!r}: drawing/{name}.py draws a chart of"
+                                 " its own, nothing beside another")
+
+
 def _file(name: str, what: str) -> ModuleType:
     """The module drawing.<name>. Raises FirstFlightError where there is no such file."""
     known = known_files()
     if name not in known:
-        raise FirstFlightError(f"{what}: there is no drawing/{name}.py{nearest(name, known)};"
+        raise UsageError(f"{what}: there is no drawing/{name}.py{nearest(name, known)};"
                                f" there are {', '.join(known)}")
     return importlib.import_module(f"drawing.{name}")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from engines import memory
 from engines.host import HostEngine
 from engines.job import EngineCannot, Job, Observation
 from engines.uml import UmlEngine, find_kernel
@@ -33,14 +34,15 @@ class Engine(Protocol):
         """
 
 
-def choose_engine(name: str, jobs: int) -> Engine:
+def choose_engine(name: str, jobs: int | None) -> Engine:
     """The engine named "uml" or "host"; "auto": uml where its kernel is built, else host.
 
-    Raises EngineCannot where it is not to be had.
+    jobs: guests side by side, None for as many as this machine has cores and
+    memory for. Raises EngineCannot where it is not to be had.
     """
     kernel = find_kernel() if name in ("auto", "uml") else None
     if kernel is not None:
-        return UmlEngine(kernel, jobs)
+        return UmlEngine(kernel, memory.guests(jobs))
     if name == "uml":
         raise EngineCannot("the guest kernel is not built: run ./install.sh, it says what is"
                            " missing")

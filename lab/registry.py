@@ -8,6 +8,7 @@ from pathlib import Path
 from lab.core import runs, scenario_file, schema
 from lab.core.findings import Report
 from lab.core.kinds import NOTHING, Kind, Overrides, Study
+from lab.core.quantities import QUANTITIES
 from lab.core.scenario_file import ScenarioFile
 
 
@@ -35,6 +36,7 @@ KINDS: dict[str, Callable[[], Kind]] = {"fetches": fetches, "load": load, "trace
 
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
     """A scenario with what the command line says in place of it. Raises UsageError."""
+    QUANTITIES["seed"].check(seed, "--seed")
     kind = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
     return KINDS[kind]()(file, overrides, seed)
 

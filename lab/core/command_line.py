@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -11,19 +13,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from lab.core.errors import FAILED, INTERRUPTED, USAGE, FirstFlightError
+from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
 
 
 def say(message: str) -> None:
-    """One message line to standard error."""
-    print(message, file=sys.stderr, flush=True)
+    """One message line to standard error; where nobody reads it, nothing can be told."""
+    with contextlib.suppress(OSError):
+        print(message, file=sys.stderr, flush=True)
 
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and leaves the flags to --help."""
 
     def error(self, message: str) -> NoReturn:
-        say(f"{self.prog}: {message} (--help shows every flag)")
+        say(one_line(f"{self.prog}: {message} (--help shows every flag)"))
         sys.exit(USAGE)
 
 
@@ -32,15 +35,23 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
 
     kept: what to add for a command that was stopped on its way.
     """
+    _open_streams()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while modules were imported
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         status = main(sys.argv[1:])
+        sys.stdout.flush()
     except FirstFlightError as error:
         say(f"{program}: {error}")
         status = error.exit_status
     except KeyboardInterrupt:
         say(f"{program}: interrupted{kept}")
         status = INTERRUPTED
+    except BrokenPipeError:  # as `| head -1`: who reads has enough
+        _forget_output()
+        status = UNREAD
     except OSError as error:
+        _forget_output()
         say(f"{program}: {error.filename or 'writing'}: {error.strerror}{kept}")
         status = FAILED
     except Exception as error:  # a mistake of ours: the user gets a line, we the rest
@@ -50,3 +61,18 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
             f" {crash}{kept}")
         status = FAILED
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Streams that the caller closed lead nowhere: else the next file opened would be one."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

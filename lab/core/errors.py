@@ -8,12 +8,31 @@ USAGE = 2  # a flag, a scenario file or a results file is wrong
 VERDICT = 3  # measured, but a verdict failed
 CANNOT = 4  # this machine cannot; the message says what to do
 INTERRUPTED = 130
+UNREAD = 141  # who read the output has left: 128 + SIGPIPE, as of Unix tools
+MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value of any length
+
+
+def one_line(text: str) -> str:
+    """The text on one line of at most MESSAGE_CHARACTERS, its middle left out where it is longer.
+
+    What moves a terminal's cursor or hides text is shown as its escape: the
+    words of a stranger's file are in many messages.
+    """
+    if len(text) > MESSAGE_CHARACTERS:
+        text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"
+    shown = "".join(each if each.isprintable() else " " if each.isspace() else
+                    each.encode("unicode_escape").decode() for each in text)
+    half = MESSAGE_CHARACTERS // 2 - 2
+    return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:half]} … {shown[-half:]}"
 
 
 class FirstFlightError(Exception):
     """What the user is told: what happened, and what to do about it."""
 
     exit_status = FAILED
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UsageError(FirstFlightError):

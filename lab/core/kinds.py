@@ -59,11 +59,13 @@ class Overrides:
     """What the command line says in place of the scenario.
 
     lists: values by the name of the quantity; client: the fetching program.
+    many: more trials than people mean to ask for are meant (scenario_file.check_count).
     """
 
     lists: Mapping[str, Sequence[float]]
     repeat: int | None = None
     client: str | None = None
+    many: bool = False
 
     @property
     def given(self) -> dict[str, str]:
@@ -83,7 +85,7 @@ class Overrides:
         return checked
 
 
-NOTHING = Overrides({})  # the scenario as it stands
+NOTHING = Overrides({}, many=True)  # the scenario as it stands
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class Study(Protocol):
     head: title, claim, source, text, sysctls. trials: what to measure.
     whole: whether these are all that the figures need. record: the class of
     its records. checks: the table that its verdicts rest on. all_captures:
-    every trial's packets are kept.
+    every trial's packets are kept. drawings: names in drawing/ that its
+    figures ask for, by the figure (Finding.also).
     """
 
     record: ClassVar[type[Record]]
@@ -124,6 +127,9 @@ class Study(Protocol):
 
     @property
     def whole(self) -> bool: ...
+
+    @property
+    def drawings(self) -> Mapping[str, Sequence[str]]: ...
 
     def judge(self, trial: Any, seen: Seen, exact: bool) -> tuple[Any, Mapping[str, bytes]]:
         """The record of a trial, and what of its files is kept, by name."""

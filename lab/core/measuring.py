@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from lab.core import runs
+from lab.core import regular, runs
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError
 from lab.core.kinds import RunData, Seen, Study
@@ -125,7 +125,7 @@ def keep(folder: Path, seen: Seen, files: Mapping[str, bytes], with_captures: bo
 def kept(path: Path) -> bytes:
     """A file that was kept of a trial. Raises FirstFlightError where it cannot be read."""
     try:
-        return path.read_bytes()
+        return regular.content(path)
     except OSError as error:
         raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
 

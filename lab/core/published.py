@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.core import regular
 from lab.core.errors import UsageError
 
 PAPER = Path(__file__).resolve().parent.parent.parent / "paper"
@@ -89,7 +91,11 @@ def source(file: str, folder: Path = PAPER) -> str:
 def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     """The rows of a file, by column name. Raises UsageError where one of `columns` is missing."""
     reader = csv.DictReader(line for line in _lines(path) if not line.startswith("#"))
-    found = [{column: value or "" for column, value in row.items() if column} for row in reader]
+    try:
+        found = [{column: value or "" for column, value in row.items() if column}
+                 for row in reader]
+    except csv.Error as error:
+        raise UsageError(f"paper/{path.name}: is damaged: {error}") from error
     _check_columns(path.name, reader.fieldnames or (), columns)
     return found
 
@@ -101,9 +107,10 @@ def _header(path: Path) -> Sequence[str]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines(keepends=True)
-    except OSError as error:
-        raise UsageError(f"paper/{path.name}: cannot be read: {error.strerror}") from error
+        return regular.content(path).decode("utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+        raise UsageError(f"paper/{path.name}: cannot be read: {why}") from error
 
 
 def _check_columns(file: str, header: Sequence[str], columns: Sequence[str]) -> None:
@@ -115,6 +122,9 @@ def _check_columns(file: str, header: Sequence[str], columns: Sequence[str]) -> 
 def number(row: dict[str, str], column: str, file: str) -> float:
     """A number of a row. Raises UsageError."""
     try:
-        return float(row[column])
+        value = float(row[column])
     except ValueError:
-        raise UsageError(f"paper/{file}: {column} {row[column]!r} is not a number") from None
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"paper/{file}: {column} {row[column]!r} is not a number")
+    return value

@@ -22,11 +22,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TextIO, TypeVar, get_type_hints
 
+from lab.core import regular
 from lab.core.errors import FirstFlightError
+from lab.core.quantities import QUANTITIES, Quantity
 
 PASS = "pass"
 FAIL = "fail"
 SKIPPED = "skipped"  # nothing to judge: the transfer itself failed, or the kernel lacks it
+
+ANY = Quantity("", "a number")
+LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
 SYNC_INTERVAL_S = 0.2
@@ -198,12 +203,14 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
     default, or holds a value that is none.
     """
     try:
-        data = path.read_bytes()
+        data = regular.content(path)
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
     text = data[:data.rfind(b"\n") + 1].decode("utf-8", errors="replace")
-    rows = csv.reader(io.StringIO(text))
-    header = tuple(next(rows, ()))
+    try:
+        header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    except csv.Error as error:
+        raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
     reader = RowReader(kind, header)
     if reader.lacking:
         raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a file"
@@ -228,8 +235,8 @@ class RowReader:
         self.kind, self.trial = kind, trial_class(kind)
         self.width = len(header)
         places = {column: place for place, column in enumerate(header)}
-        self.of_trial = _parsers(self.trial, places)
-        self.of_record = _parsers(kind, places)
+        self.of_trial = _parsers(self.trial, places, asked=True)
+        self.of_record = _parsers(kind, places, asked=False)
         self.lacking = [
             column.name for owner in (self.trial, kind) for column in fields(owner)
             if column.name not in (*places, "trial") and column.default is MISSING]
@@ -247,24 +254,37 @@ class RowReader:
 Column = tuple[str, int, Callable[[str], Any], bool]
 
 
-def _parsers(owner: type[Any], places: Mapping[str, int]) -> list[Column]:
+def _parsers(owner: type[Any], places: Mapping[str, int], asked: bool) -> list[Column]:
     """Of each column that the header has: name, place, what reads its text, and whether an
-    empty field means its default."""
-    return [(column.name, places[column.name], _parser(str(column.type)),
+    empty field means its default. What was asked is in the range of what may be asked."""
+    return [(column.name, places[column.name],
+             _parser(str(column.type), QUANTITIES.get(column.name, ANY) if asked else ANY),
              column.default is not MISSING)
             for column in fields(owner) if column.name in places and column.name != "trial"]
 
 
-def _parser(kind: str) -> Callable[[str], Any]:
+def _parser(kind: str, of: Quantity) -> Callable[[str], Any]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Any]] = {
-        "str": str, "bool": {"true": True, "false": False}.__getitem__, "int": int,
-        "float": float}
+        "str": str, "bool": {"true": True, "false": False}.__getitem__,
+        "int": _limited(int, of), "float": _limited(float, of)}
     parse = parsers[base]
     if base == kind:
         return parse
     return lambda text: None if text == "" else parse(text)
+
+
+def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
+    """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
+    lowest, highest = max(of.lowest, -LARGEST), min(of.highest, LARGEST)
+
+    def read(text: str) -> Any:
+        value = parse(text)
+        if not lowest <= value <= highest:
+            raise ValueError(f"{of.what} of {text[:40]} is out of range")
+        return value
+    return read
 
 
 def to_text(value: Any) -> str:

@@ -112,7 +112,8 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
 
 def command(facts: Mapping[str, Any], scenario: str) -> str:
     """The command line that measures this again; where its files went is left out."""
-    arguments = [str(word) for word in facts.get("arguments") or []]
+    given = facts.get("arguments")
+    arguments = [str(word) for word in given] if isinstance(given, list) else []
     kept = [word for place, word in enumerate(arguments)
             if not word.startswith(("--results", "--figures"))
             and not (place and arguments[place - 1] in ("--results", "--figures"))]

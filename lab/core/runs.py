@@ -17,7 +17,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lab.core.errors import FirstFlightError
+from lab.core import regular
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.kinds import RunData, Study
 from lab.core.records import Record, RecordFile, RecordsError, read_records
 
@@ -141,6 +142,12 @@ def load(folder: Path, study: Study) -> RunData:
     if foreign is not None:
         raise RecordsError(f"{folder / TRIALS_CSV}: holds trials of {foreign.trial.scenario!r},"
                            f" but run.json says {name!r}")
+    for number, record in enumerate(records, start=2):
+        try:
+            record.trial.job()
+        except (ValueError, LookupError, ArithmeticError, UsageError) as error:
+            raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is no trial: {error}"
+                               ) from error
     return RunData(folder, read_facts(folder), records)
 
 
@@ -150,10 +157,10 @@ def scenario_of(folder: Path) -> str:
     if not folder.is_dir():
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = json.loads(regular.content(path))
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # also bytes that are no text
+    except (ValueError, RecursionError) as error:  # also bytes that are no text
         raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
     if not isinstance(facts, dict):
         raise RecordsError(f"{path}: is not the description of a run")
@@ -166,8 +173,8 @@ def scenario_of(folder: Path) -> str:
 def read_facts(folder: Path) -> dict[str, Any]:
     """The content of a folder's run.json, {} where it cannot be read."""
     try:
-        facts = json.loads((folder / RUN_JSON).read_text())
-    except (OSError, ValueError):
+        facts = json.loads(regular.content(folder / RUN_JSON))
+    except (OSError, ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) else {}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.core import schema
+from lab.core import regular, schema
 from lab.core.errors import UsageError
 from lab.core.words import nearest
 
@@ -20,6 +20,8 @@ else:
 
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "sysctls")
+MOST_LEVELS = 20  # of tables and lists; no key has more than four
+MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 
 
@@ -83,9 +85,8 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
     """The scenario of a name, or a file of one's own by its path, read. Raises UsageError."""
     if name.endswith(".toml"):
         return _own(Path(name), folder)
-    path = folder / f"{name}.toml"
-    if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
-        known = names(folder)
+    path, known = folder / f"{name}.toml", names(folder)
+    if name not in known:
         raise UsageError(f"unknown scenario {name!r}{nearest(name, known)}; known:"
                          f" {', '.join(known) or 'none'}")
     return read(path)
@@ -114,19 +115,32 @@ def _own(path: Path, folder: Path) -> ScenarioFile:
 def read(path: Path, named: str = "") -> ScenarioFile:
     """A scenario's file; named: in messages, if it is not one of scenarios/. Raises UsageError."""
     try:
-        return parsed(path.stem, path.read_text(encoding="utf-8"), named)
+        return parsed(path.stem, regular.content(path).decode("utf-8"), named)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {error}"
-                         ) from error
+        why = error.strerror if isinstance(error, OSError) else f"is no UTF-8 text: {error}"
+        raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error
 
 
 def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
     """A scenario's text. Raises UsageError."""
+    where = named or f"scenarios/{name}.toml"
     try:
-        return ScenarioFile(name, text, tomllib.loads(text), named)
+        raw = tomllib.loads(text)
+        if _is_deeper(raw, MOST_LEVELS):
+            raise RecursionError
     except ValueError as error:  # also for a number of thousands of digits
-        raise UsageError(f"{named or f'scenarios/{name}.toml'}: {toml_fault(error, text)}"
-                         ) from error
+        raise UsageError(f"{where}: {toml_fault(error, text)}") from error
+    except RecursionError:
+        raise UsageError(f"{where}: has tables or lists more than {MOST_LEVELS} deep in each"
+                         " other") from None
+    return ScenarioFile(name, text, raw, named)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether tables and lists stand in each other deeper than this."""
+    inner = (value.values() if isinstance(value, dict) else
+             value if isinstance(value, list) else ())
+    return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
 def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
@@ -140,10 +154,16 @@ def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> di
     return sysctls
 
 
-def check_count(count: int, what: str = "trials") -> None:
-    """Raises UsageError for more trials than one run takes."""
+def check_count(count: int, what: str = "trials", many: bool = False) -> None:
+    """Raises UsageError for more trials than one run takes; many: for more than MOST_TRIALS only.
+
+    To be asked before the trials are made: a slip can ask for billions.
+    """
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are asked for, at most {MOST_TRIALS} fit in one run")
+    if count > MANY_TRIALS and not many:
+        raise UsageError(f"{count} {what} are asked for, more than {MANY_TRIALS}; if that is meant,"
+                         " say --yes")
 
 
 def toml_fault(error: Exception, text: str) -> str:

@@ -17,10 +17,10 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.charts import Sample
-from lab.core.errors import UsageError
 from lab.core.stats import percentile_interval
 from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, published_bars,
                                  sign_of)
+from lab.fetches.population import percentile_of
 from lab.fetches.record import Record
 from lab.fetches.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
 from lab.fetches.trial import Trial
@@ -195,19 +195,6 @@ def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
                          (paired.base, paired.experiment)], axis=-1)
     return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
             for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
-
-
-def percentile_of(label: str) -> float | None:
-    """0.5 for "p50", None for "mean". Raises UsageError for what is neither."""
-    if label == "mean":
-        return None
-    try:
-        share = float(label.removeprefix("p")) / 100
-    except ValueError:
-        share = -1.0
-    if not label.startswith("p") or not 0 < share < 1:
-        raise UsageError(f"'{label}' is no percentile: mean, or p and a number between 0 and 100")
-    return share
 
 
 def window_buckets(responses: Responses, figure: Figure,

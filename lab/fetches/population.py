@@ -67,6 +67,11 @@ class Population:
     initcwnd: tuple[int, ...] = key()
     mechanism: Mechanism = Mechanism()
 
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        return self.clients * self.responses * len(self.initcwnd)
+
 
 def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
     """Populations from the [[population]] tables of a scenario file.
@@ -80,7 +85,7 @@ def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
     for table, place in schema.tables(raw, "population", where,
                                       known=(*schema.keys_of(Population), "like")):
         like = table.get("like")
-        if like is not None and like not in read_so_far:
+        if like is not None and (not isinstance(like, str) or like not in read_so_far):
             raise UsageError(f"{place}: like = {like!r} names no population above it")
         other = read_so_far.get(like, {})
         values = {name: value for name, value in {**other, **table}.items()
@@ -90,3 +95,16 @@ def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
         made.append(schema.read(Population, values, place))
         read_so_far[made[-1].name] = values
     return tuple(made)
+
+
+def percentile_of(label: str) -> float | None:
+    """0.5 for "p50", None for "mean". Raises UsageError for what is neither."""
+    if label == "mean":
+        return None
+    try:
+        share = float(label.removeprefix("p")) / 100
+    except ValueError:
+        share = -1.0
+    if not label.startswith("p") or not 0 < share < 1:
+        raise UsageError(f"'{label}' is no percentile: mean, or p and a number between 0 and 100")
+    return share

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from lab.core import schema
+from lab.core import published, schema
 from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.core.words import plain
 from lab.fetches import population
+from lab.fetches.population import percentile_of
 from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
                                   Defect, Figure, Raw, Scenario)
 from lab.fetches.sweep import Sweep, bucket_value
@@ -19,6 +21,8 @@ from lab.fetches.trial import Trial
 _KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
+T = TypeVar("T")
+_DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 _DRAWN_KINDS = (IMPROVEMENT, WINDOW_SWEEP, PERCENTILES)  # figures of a population
 
 
@@ -69,10 +73,57 @@ def _check(scenario: Scenario, where: str) -> None:
         place = f'{where}: [[claim]] "{claim.says}"'
         figure = figures[schema.one_of(claim.figure, list(figures), f"{place}: figure")]
         for label in (*claim.larger, *claim.equal):
-            schema.one_of(label, scenario.axis_of(figure).labels, f"{place}: bar")
+            schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
     if scenario.raw is not None:
         schema.one_of(scenario.raw.sweep, [sweep.name for sweep in scenario.sweeps],
                       f"{where}: [raw]: sweep")
+        _check_raw(scenario.raw, f"{where}: [raw]")
+    _check_images(scenario, where)
+
+
+def _check_raw(raw: Raw, where: str) -> None:
+    """The file is there, and its defects are of what it has."""
+    _there(f"{where}: file", lambda: published.fetches(raw.file))
+    for defect in raw.defects:
+        schema.one_of(defect.by, ("rtt_ms", "bandwidth_kbps", "initcwnd", "bdp_bytes"),
+                      f"{where}: [[defect]]: by")
+
+
+def _check_images(scenario: Scenario, where: str) -> None:
+    """No two figures are drawn into one file."""
+    drawn = Counter(name for figure in scenario.figures for name in
+                    (figure.name, *(f"{figure.name}_{also}" for also in figure.also)))
+    for name, count in drawn.items():
+        if count > 1:
+            raise UsageError(f"{where}: [[figure]]: two would be drawn as {name!r}")
+
+
+def _check_published(scenario: Scenario, figure: Figure, where: str) -> None:
+    """What is published of a figure is there, and of some of its bars."""
+    if not figure.published:
+        return
+    bars = _there(f"{where}: published", lambda: published.buckets(figure.published, figure.panel))
+    labels = _labels(scenario, figure)
+    if not set(labels) & set(bars):
+        raise UsageError(f"{where}: published: of none of its bars, {', '.join(labels)}; the file"
+                         f" has {', '.join(bars)}")
+
+
+def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
+    """Of the bars of a figure; a population has those that are published."""
+    drawn = scenario.population(figure.sweep)
+    if drawn is None:
+        return scenario.axis_of(figure).labels
+    return (list(map(str, drawn.initcwnd)) if figure.kind == WINDOW_SWEEP else
+            list(published.buckets(figure.published, figure.panel)))
+
+
+def _there(where: str, read: Callable[[], T]) -> T:
+    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
+    try:
+        return read()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
 
 
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -80,6 +131,8 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     if drawn is not None:
         schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
         _check_windows(figure, drawn.initcwnd, f"{where}: population {drawn.name!r}")
+        _check_drawn_bars(figure, where)
+        _check_published(scenario, figure, where)
         return
     schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
     sweep = scenario.sweep(figure.sweep)
@@ -92,6 +145,27 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
         _check_joint(scenario, figure, where)
     else:
         _check_buckets(scenario, figure, where)
+    _check_published(scenario, figure, where)
+
+
+def _check_drawn_bars(figure: Figure, where: str) -> None:
+    """A population's bars are the published ones: named by upper ends, or percentiles."""
+    if figure.kind == WINDOW_SWEEP:
+        return
+    if not figure.published:
+        raise UsageError(f"{where}: published is missing: it says what the bars of a population"
+                         " are")
+    bars = _there(f"{where}: published", lambda: published.buckets(figure.published, figure.panel))
+    if figure.kind == PERCENTILES:
+        for label in bars:
+            percentile_of(label)
+        return
+    schema.one_of(figure.by, _DRAWN_BY, f"{where}: by")
+    ends = [label.removeprefix(">") for label in bars]
+    if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
+            or any(label.startswith(">") for label in list(bars)[:-1]):
+        raise UsageError(f"{where}: published: bars are named by their upper ends, the last may be"
+                         f" open as in \">5000\", not {', '.join(bars)}")
 
 
 def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:

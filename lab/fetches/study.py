@@ -40,6 +40,10 @@ class Fetches:
     def head(self) -> Head:
         return self.scenario.head
 
+    @property
+    def drawings(self) -> Mapping[str, Sequence[str]]:
+        return {figure.name: figure.also for figure in self.scenario.figures if figure.also}
+
     def judge(self, trial: Trial, seen: Seen, exact: bool) -> tuple[Record, Mapping[str, bytes]]:
         return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
                      sysctls=self.head.sysctls), seen.files
@@ -74,7 +78,8 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     of the file. Raises UsageError.
     """
     asked = apply(scenario, overrides)
-    check_count(sum(sweep.count for sweep in asked.sweeps))
+    check_count(sum(sweep.count for sweep in asked.sweeps)
+                + sum(drawn.count for drawn in asked.populations), many=overrides.many)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
     for sweep in asked.sweeps:
         for trial in sweep.trials(scenario.name, seed):
@@ -111,7 +116,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 def covers(scenario: Scenario, overrides: Overrides) -> bool:
     """Whether the overrides leave every cell and window of the scenario in, for its figures."""
-    if overrides == NOTHING:
+    if not overrides.given:
         return True  # drawing a population takes seconds
 
     def settings(trials: list[Trial]) -> set[tuple[object, ...]]:

@@ -260,6 +260,10 @@ def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
     count = 0
     for repeat in sorted(set(base) & set(experiment)):
         both = [runs.connections(record[repeat]) for record in (base, experiment)]
+        if len(both[0]) != len(both[1]):
+            raise MissingRuns(f"{runs.figure.name}: {base[repeat].trial.id} and"
+                              f" {experiment[repeat].trial.id} had other arrivals; measure again"
+                              " with --fresh")
         was_hit = [numpy.nan_to_num(each.retransmitted_bytes) > 0 for each in both]
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())

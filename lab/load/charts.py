@@ -12,7 +12,7 @@ from lab.core.stats import Estimate
 from lab.load import analysis
 from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes
 from lab.load.runs import QUEUE_SMOOTHED_S, Runs, describe, name_of, named
-from lab.load.tables import improvement_percent
+from lab.load.deck import improvement_percent
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends

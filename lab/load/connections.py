@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -128,7 +129,7 @@ def read(content: bytes, where: str = FILE) -> Connections:
         cells = [[names[cell] if column == "end" else cell or "nan"
                   for column, cell in zip(COLUMNS[:-1], row)] for row in csv.reader(lines[1:])]
         table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
-    except (OSError, EOFError, ValueError, KeyError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, csv.Error) as error:
         raise _damaged(where, error) from error
     return Connections(*table.T)
 
@@ -164,7 +165,7 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
     try:
         rows = [[float(row[name]) for name in QUEUE_COLUMNS] for row in _rows(content)]
         table = numpy.array(rows).reshape(len(rows), len(QUEUE_COLUMNS))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise _damaged(where, error) from error
     return Bottleneck(*table.T)
 

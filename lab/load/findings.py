@@ -14,7 +14,7 @@ from lab.core.findings import Finding, Statement, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, charts, tables
+from lab.load import analysis, charts, deck, tables
 from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.runs import MissingRuns, Runs, describe
@@ -58,7 +58,7 @@ def _finding(figure: Figure, claims: Sequence[Claim], records: Sequence[LoadReco
         return Finding(figure.name, figure.title, missing=str(error))
     return Finding(
         figure.name, figure.title, shown.tables, (*statements, *shown.answers), chart=shown.chart,
-        published=published.source(tables.DECK_FILE) if figure.published else "")
+        published=published.source(deck.DECK_FILE) if figure.published else "")
 
 
 # What each kind of figure shows ------------------------------------------------------
@@ -73,7 +73,7 @@ def _distribution(runs: Runs) -> Shown:
 
 def _deck(runs: Runs) -> Shown:
     found = analysis.distributions(runs)
-    theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
+    theirs = [deck.deck_table(runs.figure.published)] if runs.figure.published else []
     return Shown((tables.deck(*found[:2]), *theirs, tables.runs_themselves(runs)),
                  charts.deck(runs, found))
 

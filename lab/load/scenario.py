@@ -72,6 +72,7 @@ from lab.core.kinds import Overrides
 from lab.core.quantities import QUANTITIES
 from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.schema import key
+from lab.load import deck
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.sweep import Population, Sweep, window_name
 from lab.load.trial import LoadTrial
@@ -173,6 +174,8 @@ def _sweeps(file: ScenarioFile) -> tuple[Sweep, ...]:
 
 
 def _check_figure(figure: Figure, sweeps: Sequence[Sweep], where: str) -> None:
+    if figure.published:
+        deck.table_rows(figure.published, f"{where}: published")  # raises where there is none
     names = [sweep.name for sweep in sweeps]
     for name in figure.sweeps:
         schema.one_of(name, names, f"{where}: sweep")
@@ -201,10 +204,10 @@ def _check_claim(claim: Claim, figures: Sequence[Figure], where: str) -> None:
 
 def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
     """All runs, none twice, with the overrides in place of the sweeps'. Raises UsageError."""
-    made = dict.fromkeys(trial for sweep in apply(scenario, overrides).sweeps
-                         for trial in sweep.trials(scenario.head.name, seed))
-    check_count(len(made), "runs")
-    return list(made)
+    sweeps = apply(scenario, overrides).sweeps
+    check_count(sum(sweep.count for sweep in sweeps), "runs", overrides.many)
+    return list(dict.fromkeys(trial for sweep in sweeps
+                              for trial in sweep.trials(scenario.head.name, seed)))
 
 
 def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:

@@ -30,6 +30,7 @@ class LoadStudy:
     record: ClassVar[type[Record]] = LoadRecord
     checks: ClassVar[Sequence[Check]] = verify.CHECKS
     all_captures: ClassVar[bool] = False
+    drawings: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     scenario: LoadScenario
     trials: Sequence[LoadTrial]

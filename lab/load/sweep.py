@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -130,6 +131,12 @@ class Sweep:
             raise UsageError(f"{where}: {hosts} hosts are asked for; a guest has memory for"
                              f" {MOST_HOSTS}")
         return replace(self, links=links)
+
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        return (math.prod(len(getattr(self, name)) for name in LISTS)
+                * self.repeat * len(self.windows))
 
     def trials(self, scenario: str, seed: int) -> Iterator[LoadTrial]:
         """Every window of a cell in turn, under the same arrivals."""

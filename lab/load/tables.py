@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from lab.core import published
-from lab.core.errors import UsageError
 from lab.core.findings import Cell, Column, Rounded, Table
 from lab.core.stats import Estimate
 from lab.load import analysis
@@ -163,41 +161,6 @@ def deck(base: Distribution, experiment: Distribution) -> Table:
         ("Impr., ms", *(None if gain is None else Rounded(gain.absolute, 1) for gain in gains_),
          Rounded(experiment.retransmission.value - base.retransmission.value, 2, signed=True)),
         ("% Impr.", *map(saved_percent, gains_), "")))
-
-
-# The deck's own tables, as they stand in paper/ietf78.csv ----------------------------
-
-DECK_FILE = "ietf78.csv"
-DECK_COLUMNS = ("Avg.", "50", "75", "90", "99", "Retrans. %")
-
-
-def deck_table(name: str) -> Table:
-    """One published table: windows 10 and 3, improvement in ms and percent. Raises UsageError."""
-    return Table(f"Published: {name}", (Column("", is_text=True), *map(Column, DECK_COLUMNS)),
-                 tuple((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS))
-                       for row in _published(name)))
-
-
-def improvement_percent(name: str) -> dict[float | None, float]:
-    """The published improvement by percentile, None for the average. Raises UsageError."""
-    row = next(row for row in _published(name) if row["row"] == "% Impr.")
-    return {None if column == "Avg." else float(column): published.number(row, column, DECK_FILE)
-            for column in DECK_COLUMNS if row[column]}
-
-
-def _as_printed(row: dict[str, str], column: str) -> Cell:
-    """A number with the decimals that it was published with."""
-    decimals = len(row[column].partition(".")[2])
-    return Rounded(published.number(row, column, DECK_FILE), decimals) if row[column] else ""
-
-
-def _published(name: str) -> list[dict[str, str]]:
-    columns = ("table", "row", *DECK_COLUMNS)
-    rows = [row for row in published.rows(published.PAPER / DECK_FILE, columns)
-            if row["table"] == name]
-    if not rows:
-        raise UsageError(f"paper/{DECK_FILE} has no table {name!r}")
-    return rows
 
 
 # A part of a scenario ----------------------------------------------------------

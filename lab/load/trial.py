@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from lab.core.words import plain
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
@@ -33,9 +34,10 @@ class Clients:
     loss_percent: float = 0.0
 
     def __str__(self) -> str:
-        link = f"/{self.kbps:g}k" if self.kbps else ""
+        # No exponent: its + would be taken for the one between two hosts.
+        link = f"/{plain(self.kbps)}k" if self.kbps else ""
         loss = f"~{self.loss_percent:g}%" if self.loss_percent else ""
-        return f"iw{self.initcwnd}*{self.share:.6g}@{self.rtt_ms:g}ms{link}{loss}"
+        return f"iw{self.initcwnd}*{self.share:.6g}@{plain(self.rtt_ms)}ms{link}{loss}"
 
     @classmethod
     def of(cls, text: str) -> Clients:

@@ -191,6 +191,12 @@ class TraceScenario:
     def trace(self, name: str) -> Trace:
         return next(trace for trace in self.traces if trace.name == name)
 
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        return sum(len(trace.initcwnd) * max(len(trace.think_s), 1) * len(trace.tcps)
+                   for trace in self.traces)
+
     def trials(self) -> list[TraceTrial]:
         """One for each TCP, initial window and think time of each trace."""
         return [self._trial(trace, self.tcp(tcp), initcwnd, think_s) for trace in self.traces
@@ -246,6 +252,8 @@ def _check_names(scenario: TraceScenario, where: str) -> None:
             raise UsageError(f"{place}: schedule: there is no [[schedule]] {trace.schedule!r}"
                              f"{nearest(trace.schedule, schedules)}; known:"
                              f" {', '.join(schedules) or 'none'}")
+        size = scenario.schedule(trace.schedule).size_bytes(trace.mss)
+        schema.number("response_bytes")(size, f"{place}: schedule: all its bytes together")
         if bool(trace.think_s) != scenario.schedule(trace.schedule).is_about_thinking:
             raise UsageError(f'{place}: think_s goes with a request of think_s = "{EACH_THINK}"'
                              " in its schedule")

@@ -115,11 +115,16 @@ class Schedule:
         return [think_s or 0.0 if request.think_s is None else request.think_s
                 for request in self.requests] or [0.0]
 
+    def size_bytes(self, mss: int) -> int:
+        """All that it sends."""
+        return (sum(write.bytes_each(mss) * write.count for write in self.writes)
+                + sum(request.size_bytes for request in self.requests))
+
     def paths(self, mss: int) -> tuple[str, ...]:
         """What is fetched, without the trace's own parameters."""
         if self.writes:
-            size = sum(write.bytes_each(mss) * write.count for write in self.writes)
-            return (f"/{size}?at={';'.join(write.text(mss) for write in self.writes)}",)
+            times = ";".join(write.text(mss) for write in self.writes)
+            return (f"/{self.size_bytes(mss)}?at={times}",)
         return tuple(f"/{request.size_bytes}?" for request in self.requests)
 
 

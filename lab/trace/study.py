@@ -11,7 +11,7 @@ from lab.core.findings import Report
 from lab.core.kinds import HOST_OVERHEAD_S, Overrides, RunData, Seen
 from lab.core.records import Record
 from lab.core.reporting import report_of
-from lab.core.scenario_file import Head, ScenarioFile
+from lab.core.scenario_file import Head, ScenarioFile, check_count
 from lab.trace import findings, verify
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import TraceScenario, overridden, read
@@ -34,6 +34,7 @@ class TraceStudy:
     record: ClassVar[type[Record]] = TraceRecord
     checks: ClassVar[Sequence[Check]] = verify.CHECKS
     all_captures: ClassVar[bool] = True
+    drawings: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     @property
     def head(self) -> Head:
@@ -63,4 +64,5 @@ def study(file: ScenarioFile, overrides: Overrides, seed: int) -> TraceStudy:
     """
     scenario = read(file)
     asked = overridden(scenario, overrides)
+    check_count(asked.count, "traces", overrides.many)
     return TraceStudy(asked, asked.trials(), asked == scenario)

@@ -29,6 +29,9 @@ class Trial:
     id: str
     scenario: str = "zhao2019"
 
+    def job(self) -> dict[str, Any]:
+        return {"id": self.id}
+
 
 @dataclass(frozen=True)
 class Measured(Record):

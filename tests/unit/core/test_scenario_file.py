@@ -77,9 +77,12 @@ def test_sysctls_of_one_word() -> None:
 
 
 def test_a_run_has_a_most_of_trials() -> None:
-    check_count(1_000_000)
+    check_count(1_000_000, many=True)
+    check_count(100_000)
+    with pytest.raises(UsageError, match="100001 trials are asked for, more than 100000; .*--yes"):
+        check_count(100_001)
     with pytest.raises(UsageError, match="1000001 runs are asked for, at most 1000000 fit"):
-        check_count(1_000_001, "runs")
+        check_count(1_000_001, "runs", many=True)
 
 
 def test_a_file_of_ones_own_by_its_path(tmp_path: Path) -> None:

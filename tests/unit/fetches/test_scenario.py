@@ -40,7 +40,7 @@ def test_marrama2012_is_what_they_measured() -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
-    ("rtt_ms = [20, 50]", "rtt_ms = [0, 50]", ["[[sweep]]", "rtt_ms", "0 ms", "600000"]),
+    ("rtt_ms = [20, 50]", "rtt_ms = [0, 50]", ["[[sweep]]", "rtt_ms", "0 ms", "100000"]),
     ("rtt_ms = [20, 50]", "rtt_ms = [-20, 50]", ["-20 ms"]),
     ("rtt_ms = [20, 50]", "rtt_ms = [nan, 50]", ["nan", "finite"]),
     ("rtt_ms = [20, 50]", "rtt_ms = [inf, 50]", ["inf", "finite"]),

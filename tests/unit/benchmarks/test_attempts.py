@@ -1,0 +1,71 @@
+"""Properties: whatever is in a file or on a command line, it is refused in one line or accepted."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks import mutations
+from benchmarks.attempts import ACCEPTED, INTERNAL, REFUSED, documents, outcome, tried
+from lab.core import scenario_file
+from lab.core.errors import FirstFlightError, UsageError
+
+seeds = st.integers(0, 2**32 - 1)
+# A few examples each, the same on every run; benchmarks/fuzz.py tries thousands.
+few = settings(derandomize=True, database=None, deadline=None,
+               suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("kind, examples", [("toml", 15), ("flags", 15), ("trials", 4),
+                                            ("runjson", 4), ("captures", 6)])
+def test_damaged_inputs_are_refused_in_one_line_or_accepted(kind: str, examples: int) -> None:
+    @settings(few, max_examples=examples)
+    @given(seeds)
+    def holds(seed: int) -> None:
+        found = outcome(kind, Random(seed))
+        assert found.word in (REFUSED, ACCEPTED), found.said
+    holds()
+
+
+def raising(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("error, word", [
+    (UsageError("here: wrong"), REFUSED), (FirstFlightError(""), INTERNAL),
+    (KeyError("x"), INTERNAL), (RecursionError(), INTERNAL), (SystemExit(1), INTERNAL),
+    (SystemExit(0), ACCEPTED)])
+def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: str) -> None:
+    assert tried(lambda: raising(error)).word == word
+    assert tried(lambda: None).word == ACCEPTED
+
+
+def test_the_undamaged_documents_are_whole() -> None:
+    for name, (content, raw) in documents().items():
+        assert scenario_file.parsed(name, content.decode()).raw == raw
+
+
+def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "own.toml")
+    (tmp_path / "endless.toml").symlink_to("/dev/zero")
+    (tmp_path / "folder.toml").mkdir()
+    before = time.monotonic()
+    for name, why in (("own", "not a regular file"), ("endless", "not a regular file"),
+                      ("folder", "Is a directory")):
+        with pytest.raises(UsageError, match=f"cannot be read: {why}"):
+            scenario_file.find(str(tmp_path / f"{name}.toml"))
+    assert time.monotonic() - before < 5
+
+
+@settings(few, max_examples=10)
+@given(seeds)
+def test_damage_is_drawn_from_the_seed_alone(seed: int) -> None:
+    content = b"a,b\n1,2\n3,4\n"
+    for damage in (mutations.data, mutations.cells):
+        assert damage(content, Random(seed)) == damage(content, Random(seed))
