@@ -84,11 +84,11 @@ def _damage(owner: Any, key: Any, random: Random) -> None:
         owner.insert(random.randrange(len(owner) + 1), copy.deepcopy(value))
     elif how < 0.2:
         owner[random.choice((*owner, *WORDS, str(key)[:-1], "kind"))] = owner.pop(key)
-    elif how < 0.6 and isinstance(value, (int, float)) and not isinstance(value, bool):
-        owner[key] = random.choice((-value, value + 1, value * 2, value * 1000, str(value),
-                                    [value], int(value) // 7 if abs(value) < 1e300 else 0,
-                                    random.choice(NUMBERS)))
-    elif how < 0.35 and isinstance(value, str) and value:
+    elif how < 0.85 and isinstance(value, (int, float)) and not isinstance(value, bool):
+        owner[key] = random.choice((-value, value + 1, value + 1, value * 2, value * 2, value * 1000,
+                                    value * 10, value * 10, value / 2 if abs(value) < 1e300 else 0,
+                                    value - 1, str(value), [value], random.choice(NUMBERS)))
+    elif how < 0.3 and isinstance(value, str) and value:
         place = random.randrange(len(value))
         owner[key] = value[:place] + random.choice((*WORDS, *string.printable)) + value[place + 1:]
     elif how < 0.7:

@@ -8,6 +8,7 @@ import pytest
 
 import experiment
 from lab.core import errors
+from lab.core.errors import UsageError
 from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL, PASS, Record
@@ -60,3 +61,67 @@ def test_the_list_opens_every_file_once(monkeypatch: pytest.MonkeyPatch,
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(opened) == len(set(opened))
     assert any(line.startswith("zhao2019 ") and "initial window" in line for line in lines)
+
+
+def broken_beside(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A folder of scenarios of which one can be read and three cannot."""
+    (folder / "good.toml").write_text('# A claim.\ntitle = "t"\nsource = "s"\n')
+    (folder / "headless.toml").write_text('# A claim.\nsource = "s"\n')
+    (folder / "torn.toml").write_text("# A claim.\ntitle = \n")
+    (folder / "folder.toml").mkdir()
+    names, find = experiment.scenario_file.names, experiment.scenario_file.find
+    monkeypatch.setattr(experiment.scenario_file, "names", lambda within=folder: names(within))
+    monkeypatch.setattr(experiment.scenario_file, "find", lambda name: find(name, folder))
+
+
+def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    broken_beside(monkeypatch, tmp_path)
+    assert experiment.main(["--list"]) == errors.USAGE
+    said = capsys.readouterr()
+    assert said.out == "good      A claim.\n"
+    for line, words in zip(said.err.splitlines(), (
+            "scenarios/folder.toml: cannot be read: Is a directory",
+            "scenarios/headless.toml: title is missing", "scenarios/torn.toml: line 2")):
+        assert line.startswith(f"run.sh: {words}")
+    assert said.err.count("\n") == 3
+
+
+def test_all_scenarios_are_read_before_the_first_is_measured(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[object] = []
+    monkeypatch.setattr(experiment, "run_study", lambda study, arguments: measured.append(study))
+    with pytest.raises(UsageError, match="unknown scenario 'zhao2091'"):
+        experiment.main(["--scenario", "tselentis2013", "zhao2091"])
+    assert not measured
+
+
+def test_a_drawing_that_there_is_not_is_told_before_measuring(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    text = experiment.scenario_file.find("zhao2019").text
+    for also, words in (("ccfd", "no drawing/ccfd.py .did you mean 'ccdf'"),
+                        ("bars", "drawing/bars.py draws a chart of its own")):
+        own.write_text(text.replace('metric = "total_ms"', f'metric = "total_ms"\nalso = ["{also}"]',
+                                    1))
+        with pytest.raises(UsageError, match=f"also of figure 'fig5_rtt': .*{words}"):
+            experiment.main([str(own), "--dry-run"])
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", str(10**30)])
+def test_a_seed_has_32_bits(seed: str) -> None:
+    with pytest.raises(UsageError, match="^--seed: "):
+        experiment.main(["--scenario", "tselentis2013", "--dry-run", "--seed", seed])
+
+
+def test_very_many_trials_want_a_yes() -> None:
+    asked = ["--scenario", "tselentis2013", "--repeat", "10000"]
+    with pytest.raises(UsageError, match="say --yes"):
+        experiment.study_of("tselentis2013", experiment.parse(asked))
+    assert experiment.overrides_of(experiment.parse([*asked, "--yes"])).many
+
+
+@pytest.mark.parametrize("flags", [["--rtt", "100001"], ["--size", "50000001"]])
+def test_what_no_guest_can_do_is_refused(flags: list[str]) -> None:
+    with pytest.raises(UsageError, match="out of range.*measured"):
+        experiment.study_of("zhao2019", experiment.parse(flags))

@@ -147,3 +147,17 @@ def test_only_what_passed_counts_and_others_say_why() -> None:
 def test_a_trial_started_when_its_kernel_says() -> None:
     assert records.started_at({"started_at": 0.0625}) == "1970-01-01T00:00:00.062+00:00"
     assert records.started_at({}) == ""
+
+
+@pytest.mark.parametrize("old, new, words", [
+    (",20,", ",1e308,", "an RTT of 1e308 is out of range"), (",20,", ",nan,", "of nan is out of"),
+    (",20,", ",-1,", "an RTT of -1 is"), (",5,", ",inf,", "a number of inf is"),
+    (",5,", f",{'9' * 30},", "is out of range"), (",5,", ",1\r2,", "is damaged")])
+def test_numbers_that_nobody_measured_are_refused(path: Path, old: str, new: str,
+                                                  words: str) -> None:
+    write(path, Record(Trial("small", 20.0, 1), True, total_ms=5.0, verdict=PASS))
+    text = path.read_text()
+    assert old in text
+    path.write_bytes(text.replace(old, new).encode())
+    with pytest.raises(RecordsError, match=words):
+        read_records(path, Record)

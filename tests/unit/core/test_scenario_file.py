@@ -76,6 +76,20 @@ def test_sysctls_of_one_word() -> None:
         sysctls_of(table, "here", one_word=True)
 
 
+@pytest.mark.parametrize("text", ["x = " + "[" * 50_000, f"x = {'[' * 40}{']' * 40}",
+                                  f"x = {'{a=' * 3000}1{'}' * 3000}"])
+def test_deep_nesting_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="^scenarios/x.toml: has tables or lists more than 20"):
+        scenario_file.parsed("x", f"# A claim.\n{text}\n")
+
+
+@pytest.mark.parametrize("content", [b"# caf\xe9", "# a".encode("utf-16")])
+def test_other_encodings_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "own.toml").write_bytes(content)
+    with pytest.raises(UsageError, match="own.toml: cannot be read: is no UTF-8 text"):
+        scenario_file.find(str(tmp_path / "own.toml"))
+
+
 def test_a_run_has_a_most_of_trials() -> None:
     check_count(1_000_000, many=True)
     check_count(100_000)

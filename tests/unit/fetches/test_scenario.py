@@ -115,6 +115,26 @@ def test_marrama2012_is_what_they_measured() -> None:
      ["[raw]: sweep", "did you mean 'grid'?"]),
     ("[defaults]", "[raw]\nfile = 'f'\nsweep = 'grid'\nmetrics = 'total_ms'\n[defaults]",
      ["[raw]", "did you mean 'metric'?"]),
+    # What is published is looked for before anything is measured.
+    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'none.csv'\n",
+     ['"by_rtt": published', "paper/none.csv", "cannot be read"]),
+    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure5.csv'\npanel = 'X'\n",
+     ["has no panel 'X'"]),
+    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure3_cdf.csv'\n",
+     ["has no column responses_percent, absolute_ms"]),
+    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure5.csv'\npanel = 'BW'\n",
+     ["of none of its bars, 20, 50; the file has"]),
+    ("[defaults]", "[raw]\nfile = 'none.csv'\nsweep = 'grid'\nmetric = 'total_ms'\n[defaults]",
+     ["[raw]: file", "paper/none.csv"]),
+    ("[defaults]", "[raw]\nfile = 'paper_figure5.csv'\nsweep = 'grid'\nmetric = 'total_ms'\n"
+     "[defaults]", ["has no column initcwnd"]),
+    ("[defaults]", "[raw]\nfile = 'zhao2019_raw.csv'\nsweep = 'grid'\nmetric = 'total_ms'\n"
+     "[[raw.defect]]\nby = 'loss_percent'\nvalues = [1]\nmark = 'f'\nwhy = 'w'\n[defaults]",
+     ["[[defect]]: by"]),
+    ("[[figure]]", "[[figure]]\nname = 'by'\nalso = ['rtt']\ntitle = 't'\nkind = 'improvement'\n"
+     "sweep = 'grid'\nby = 'rtt_ms'\nweights = 'bandwidth_kbps'\nbaseline_initcwnd = 3\n"
+     "experiment_initcwnd = 10\nmetric = 'total_ms'\n[[figure]]",
+     ["two would be drawn as 'by_rtt'"]),
 ])
 def test_faults_are_told_in_one_line(tmp_path: Path, old: str, new: str,
                                      words: list[str]) -> None:

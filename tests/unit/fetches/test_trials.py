@@ -11,7 +11,7 @@ import pytest
 
 from lab.core import scenario_file
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
+from lab.core.kinds import NOTHING, Overrides
 from lab.fetches.scenario import Scenario
 from lab.fetches.sweep import SWEPT, cell_of, seed_of
 from lab.fetches.trial import NETWORK, Trial
@@ -170,6 +170,17 @@ def test_seeds_start_netem_at_unlike_places() -> None:
     numbers = [first(seed_of(1, repeat)) for repeat in range(1, 1001)]
     quarters = [sum(number >> 30 == quarter for number in numbers) for quarter in range(4)]
     assert all(200 < count < 300 for count in quarters), quarters
+
+
+def test_trials_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    many = Overrides({"rtt_ms": [1 + each / 100 for each in range(500)]}, repeat=100)
+    with pytest.raises(UsageError, match="200000 trials are asked for, .*say --yes"):
+        expand(small(tmp_path), many)
+    population = scenario_of("dukkipati2010").populations[0]
+    asked = replace(scenario_of("dukkipati2010"), populations=(
+        replace(population, clients=10**6, responses=10**6),))
+    with pytest.raises(UsageError, match="at most 1000000 fit in one run"):
+        expand(asked, NOTHING)
 
 
 def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> None:

@@ -191,3 +191,21 @@ def test_a_study_knows_whether_its_figures_will_have_all_they_need(overrides: Ov
     file = ScenarioFile("made", "# c\n", {"kind": "load", "title": "t", "source": "s",
                                           "defaults": DEFAULTS, "sweep": [{"name": "only"}]})
     assert study(file, overrides).whole == whole
+
+
+def test_a_published_table_is_looked_for_before_measuring() -> None:
+    for name, words in (("Africa, al", "did you mean 'Africa, all'"), ("x", "unknown 'x'; known: ")):
+        with pytest.raises(UsageError, match=f'^scenarios/made.toml.*"f": published: .*{words}'):
+            made(figure(published=name))
+
+
+def test_runs_are_counted_before_they_are_made() -> None:
+    many = made(load=[each / 1000 for each in range(1, 1000)], repeat=10_000)
+    with pytest.raises(UsageError, match="19980000 runs are asked for, at most"):
+        expand(many, Overrides({}, many=True), 1)
+    assert made(repeat=3).sweeps[0].count == len(expand(made(repeat=3), Overrides({}), 1))
+
+
+def test_a_fast_link_of_a_client_can_be_read_back() -> None:
+    link = Clients(3, 0.5, 100_000.0, 10_000_000.0, 1.0)
+    assert Clients.of(str(link)) == link and "+" not in str(link)

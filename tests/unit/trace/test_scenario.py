@@ -179,3 +179,19 @@ def test_another_flag_is_refused_by_its_name(tmp_path: Path, asked: dict[str, An
     with pytest.raises(UsageError, match=said) as error:
         overridden(load(tmp_path, GOOD), Overrides(**asked))
     assert "\n" not in str(error.value)
+
+
+def test_a_schedule_fits_in_a_guest(tmp_path: Path) -> None:
+    large = GOOD.replace("bytes = 500", "bytes = 49999999")
+    with pytest.raises(UsageError, match='"first": schedule: all its bytes together: a response of'
+                       " 50014479 bytes is out of range"):
+        load(tmp_path, large)
+
+
+def test_traces_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    windows = ", ".join(map(str, range(1, 60_000)))
+    text = GOOD.replace('tcp = ["linux"]', f'tcp = ["linux"]\ninitcwnd = [{windows}]')
+    assert load(tmp_path, GOOD).count == len(load(tmp_path, GOOD).trials())
+    with pytest.raises(UsageError, match="119998 traces are asked for"):
+        registry.study_of(scenario_file.parsed("mine", text + text[text.index("[[trace]]"):text.index(
+            "[[figure]]")].replace("first", "second")), Overrides({}))

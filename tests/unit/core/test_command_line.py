@@ -1,0 +1,68 @@
+"""How programs end: one line, a status, and no traceback, whatever becomes of their streams."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab.core.errors import INTERRUPTED, UNREAD, FirstFlightError, one_line
+
+PROJECT = Path(__file__).resolve().parent.parent.parent.parent
+LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
+
+
+def test_a_reader_that_has_left_ends_a_program_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(LIST, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (UNREAD, b"")
+
+
+def test_what_cannot_be_written_is_told_once() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=60)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
+    """No file that is opened later takes the number of a stream, and is written to as one."""
+    program = ("import sys; from lab.core.command_line import run_main, say\n"
+               "def main(argv):\n"
+               "    file = open(argv[0], 'w'); print('out'); say('err')\n"
+               "    return 0 if file.fileno() > 2 else 1\n"
+               "run_main('x', main)")
+    kept = tmp_path / "kept"
+    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", program,
+                           str(kept)], cwd=PROJECT, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0 and kept.read_text() == ""
+    assert done.stdout == (b"" if ">&-" in closed.replace("2>", "") else b"out\n")
+
+
+@pytest.mark.parametrize("program", ["experiment.py", "plot.py", "report.py", "results.py"])
+def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
+    started = subprocess.Popen([sys.executable, "-X", "importtime", str(PROJECT / program),
+                                "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True)
+    assert started.stderr is not None
+    next(line for line in started.stderr if line.rstrip().endswith("| argparse"))
+    started.send_signal(signal.SIGINT)
+    said = started.stderr.read()
+    assert started.wait(60) in (-signal.SIGINT, INTERRUPTED)
+    assert "Traceback" not in said and "KeyboardInterrupt" not in said
+
+
+def test_a_message_is_one_line_that_moves_no_cursor() -> None:
+    assert one_line("a\tb\nc") == "a b c" and one_line("ünï “–”") == "ünï “–”"
+    assert one_line("\x1b[31m\u202e\x00\udcff") == "\\x1b[31m\\u202e\\x00\\udcff"
+    long = one_line("begin" + "x\n" * 10**5 + "end")
+    assert len(long) <= 500 and long.startswith("begin") and long.endswith("end")
+    assert str(FirstFlightError("a\nb")) == "a b"
