@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -29,7 +29,7 @@ from lab import registry
 from lab.core import measuring, scenario_file
 from lab.core.errors import USAGE, FirstFlightError
 from lab.core.kinds import Overrides
-from lab.core.quantities import FLAGS
+from lab.core.quantities import FLAGS, QUANTITIES
 from lab.fetches.trial import Trial
 from lab.fetches.verify import judge
 from lab.tell import markdown, page, text
@@ -48,7 +48,7 @@ FACTS: dict[str, Any] = {
     "project": {"commit": "0" * 40, "changed": False},
     "sysctls": {"client": {"net.ipv4.tcp_sack": "1"}, "server": {"net.ipv4.tcp_sack": "1"}}}
 # As they stand these draw or expand for seconds: what makes them small, by key.
-SMALLER: dict[str, dict[str, Any]] = {"dukkipati2010": {"clients": 60, "responses": 1},
+SMALLER: dict[str, dict[str, Any]] = {"dukkipati2010": {"clients": 200, "responses": 1},
                                       "marrama2012_loss": {"repeat_with_loss": 2},
                                       "marrama2012": {"repeat": 1}}
 
@@ -108,9 +108,10 @@ def documents() -> dict[str, tuple[bytes, dict[str, Any]]]:
 
 def of_scenario(random: Random, folder: Path) -> Attempt:
     """A scenario file of one's own."""
-    path = folder / "own.toml"
-    content, raw = documents()[random.choice(list(documents()))]
-    how = random.random()
+    path, name, how = folder / "own.toml", random.choice(list(documents())), random.random()
+    content, raw = documents()[name]
+    if name not in SMALLER:
+        content = scenario_file.find(name).text.encode()
     if how < 0.75:
         content = mutations.toml(mutations.tree(raw, random)).encode(errors="surrogatepass")
     elif how < 0.97:
@@ -126,9 +127,19 @@ def expanded(name: str, overrides: Overrides = Overrides({}), seed: int = 1) -> 
     study = registry.study_of(scenario_file.find(name), overrides, seed)
     for trial in study.trials[:MOST_SHOWN]:
         json.dumps([trial.id, trial.job()])
+        for each in fields(trial):
+            # What runs.load would refuse must not be measured.
+            assert in_range(each.name, getattr(trial, each.name)), f"{each.name} of {trial.id}"
     commands_of(study.trials[0].job())
     for engine in ("uml", "host"):
         measuring.expected_s(study, engine, 2)
+
+
+def in_range(name: str, value: Any) -> bool:
+    """Whether a field of a trial is a number that may be asked, or no number at all."""
+    of = QUANTITIES.get(name)
+    return (of is None or not isinstance(value, (int, float))
+            or of.lowest <= value <= of.highest)
 
 
 # Command lines ------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _damage(owner: Any, key: Any, random: Random) -> None:
     elif how < 0.2:
         owner[random.choice((*owner, *WORDS, str(key)[:-1], "kind"))] = owner.pop(key)
     elif how < 0.85 and isinstance(value, (int, float)) and not isinstance(value, bool):
-        owner[key] = random.choice((-value, value + 1, value + 1, value * 2, value * 2, value * 1000,
+        owner[key] = random.choice((-value, value + 1, value + 1, value * 2, value * 2,
                                     value * 10, value * 10, value / 2 if abs(value) < 1e300 else 0,
                                     value - 1, str(value), [value], random.choice(NUMBERS)))
     elif how < 0.3 and isinstance(value, str) and value:
@@ -139,7 +139,7 @@ def _cut(content: bytes, random: Random) -> bytes:
 def _flipped(content: bytes, random: Random) -> bytes:
     changed = bytearray(content)
     for _ in range(random.choice((1, 3, 20)) if changed else 0):
-        changed[random.randrange(len(changed))] = random.randrange(256)
+        changed[random.randrange(len(changed))] = random.randrange(random.choice((128, 128, 256)))
     return bytes(changed)
 
 

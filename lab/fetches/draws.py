@@ -28,6 +28,7 @@ import numpy
 
 from lab.core.curves import Numbers, size_curve
 from lab.core.errors import UsageError
+from lab.core.quantities import QUANTITIES
 from lab.fetches.joint import DATACENTERS, Joint, scaled_to
 from lab.fetches.population import Mechanism, Population
 from lab.fetches.trial import Trial
@@ -37,6 +38,7 @@ from lab.fetches.trial import Trial
 HEADER_BYTES = 56
 SEGMENT_BYTES = 1448
 MIN_RTT_MS = 1.0
+_DRAWN = ("rtt_ms", "bandwidth_kbps", "gap_ms", "loss_percent")  # what may leave its range
 # What the responses of one client differ in, in the order of their columns.
 _SIZE, _EARLIER, _GAP, _QUEUEING, _BURST, _FIRST, _LOSSY = range(7)
 
@@ -54,7 +56,8 @@ def trials(made: Population, like: Trial, seed: int) -> list[Trial]:
     """The trials of a population; what it does not decide comes from `like`.
 
     A seed always gives the same trials. The windows of one response follow
-    each other, on the same network with the same losses.
+    each other, on the same network with the same losses. Raises UsageError
+    where the mechanism draws what no network is.
     """
     generator = numpy.random.default_rng(seed)
     joint = DATACENTERS[made.datacenter]()
@@ -79,6 +82,9 @@ def trials(made: Population, like: Trial, seed: int) -> list[Trial]:
             key_rtt_ms=round(client.rtt_ms, 3), key_bandwidth_kbps=round(client.bandwidth_kbps, 3),
             weight=client.weight / made.responses)
         met = _met(response, made.mechanism, client, draws[:, number])
+        for name in _DRAWN:
+            QUANTITIES[name].check(getattr(met, name),
+                                   f"population {made.name!r}: response {number}")
         drawn += [replace(met, initcwnd=initcwnd) for initcwnd in made.initcwnd]
     return drawn
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lab.core.stats import Estimate, estimate
 from lab.load.connections import OK, Connections
 from lab.load.record import PERCENTILES, LoadRecord
-from lab.load.runs import MissingRuns, Runs
+from lab.load.runs import MissingRuns, Runs, describe
 
 BySeed = Mapping[int, "float | None"]
 
@@ -257,8 +257,12 @@ def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
     own: tuple[dict[int, float | None], ...] = ({}, {})
     same: tuple[dict[int, float | None], ...] = ({}, {})
     shares: tuple[list[float], ...] = ([], [])
-    count = 0
-    for repeat in sorted(set(base) & set(experiment)):
+    count, common = 0, sorted(set(base) & set(experiment))
+    if not common:
+        raise MissingRuns(f"{runs.figure.name}: no seed was measured with both windows at"
+                          f" {describe(runs.figure.by, x)}; measure the whole scenario again with"
+                          " --fresh")
+    for repeat in common:
         both = [runs.connections(record[repeat]) for record in (base, experiment)]
         if len(both[0]) != len(both[1]):
             raise MissingRuns(f"{runs.figure.name}: {base[repeat].trial.id} and"

@@ -160,4 +160,5 @@ class Sweep:
     def queue_packets(self, queue_bdp: float) -> int:
         """A part of the bandwidth-delay product in full packets, one at least."""
         bdp_bytes = self.bandwidth_kbps * self.rtt_ms / 8
-        return max(1, round(queue_bdp * bdp_bytes / FULL_PACKET_BYTES))
+        packets = max(1, round(queue_bdp * bdp_bytes / FULL_PACKET_BYTES))
+        return int(QUANTITIES["queue_packets"].check(packets, f"sweep {self.name!r}: queue_bdp"))

@@ -128,6 +128,16 @@ def test_what_a_population_draws_is_not_overridden() -> None:
             expand(drawn, overrides)
 
 
+def test_a_population_draws_no_network_that_cannot_be() -> None:
+    asked = scenario_of("dukkipati2010")
+    drawn = replace(asked.populations[0], clients=200, responses=1)
+    for change, words in (({"gap_mean_ms": 60_000.0, "two_stages": True}, "a pause of .* out of range"),
+                          ({"link_factor": 1e-3}, "a bandwidth of .* out of range")):
+        other = replace(drawn, mechanism=replace(drawn.mechanism, **change))
+        with pytest.raises(UsageError, match=f"^population .*: response .*: {words}"):
+            expand(replace(asked, sweeps=(), populations=(other,)))
+
+
 def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
         scenario: Scenario) -> None:
     assert {"rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes"} <= {*SWEPT}

@@ -86,3 +86,15 @@ def test_a_missing_file_is_told_by_its_name(records: list[LoadRecord]) -> None:
     for read in (runs.connections, runs.queue):
         with pytest.raises(FirstFlightError, match="nowhere.*cannot be read"):
             read(records[0])
+
+
+def test_windows_without_a_seed_or_arrivals_in_common_are_told(records: list[LoadRecord]) -> None:
+    hit = next(figure for figure in FIGURES.values() if figure.kind == "hit")
+    apart = [replace(record, verdict=FAIL) if (record.trial.window, record.trial.repeat) in
+             ((hit.windows[0], 1), (hit.windows[1], 2)) else record for record in records]
+    with pytest.raises(MissingRuns, match="no seed was measured with both windows at"):
+        analysis.hits(runs_of(hit, apart))
+    shorter = [replace(record, trial=replace(record.trial, duration_s=4.0))
+               if record.trial.window == hit.windows[1] else record for record in records]
+    with pytest.raises(MissingRuns, match="had other arrivals"):
+        analysis.hits(runs_of(hit, shorter))

@@ -209,3 +209,8 @@ def test_runs_are_counted_before_they_are_made() -> None:
 def test_a_fast_link_of_a_client_can_be_read_back() -> None:
     link = Clients(3, 0.5, 100_000.0, 10_000_000.0, 1.0)
     assert Clients.of(str(link)) == link and "+" not in str(link)
+
+
+def test_a_queue_of_millions_is_refused() -> None:
+    with pytest.raises(UsageError, match="sweep 'only': queue_bdp: a queue of .* out of range"):
+        expand(made(queue_bdp=[100.0], bandwidth_kbps=10_000_000, rtt_ms=100_000), Overrides({}), 1)

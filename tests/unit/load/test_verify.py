@@ -172,7 +172,7 @@ def test_a_record_says_which_checks_it_was_for() -> None:
 
 def test_damaged_files_are_told() -> None:
     content = joined(RAW.files)
-    for damaged in (content[:-20], b"not gzip", b"", gzip.compress(b"host,arrival_s\n1,2\n")):
+    for damaged in (content[:-20], b"not gzip", b"", content[:40] + b"\xff" * 9 + content[49:], gzip.compress(b"host,arrival_s\n1,2\n")):
         with pytest.raises(ConnectionsError, match="measure again"):
             read(damaged)
     with pytest.raises(ConnectionsError, match="measure again"):
