@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 import plot
+import report
+import results as results_command
+from lab.core import scenario_file
 from lab.core.errors import FirstFlightError
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -133,3 +136,28 @@ def test_figures_that_cannot_be_written_are_named(
     assert plot.main(["--results", str(results), "--figures", str(in_the_way)]) == 1
     said = capsys.readouterr()
     assert "zhao2019_fig5_rtt.png: cannot be written" in said.err and said.out == ""
+
+
+def test_a_broken_scenario_file_silences_no_other(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    """report.py and results.py without names; plot.py draws on after any that fails (above)."""
+    scenarios, results = tmp_path / "scenarios", tmp_path / "results"
+    scenarios.mkdir()
+    shutil.copy(PROJECT / "scenarios" / "zhao2019.toml", scenarios)
+    (scenarios / "broken.toml").write_text("# A claim.\ntitle = \n")
+    names, find = scenario_file.names, scenario_file.find
+    monkeypatch.setattr(scenario_file, "names", lambda within=scenarios: names(within))
+    monkeypatch.setattr(scenario_file, "find", lambda name: find(name, scenarios))
+    folder = store(results, "20250101T000000.000Z")
+    shutil.copytree(results / "zhao2019", results / "broken")
+    for home in ("zhao2019", "broken"):
+        (results / home / "latest").symlink_to(folder.name)
+    facts = results / "broken" / folder.name / "run.json"
+    facts.write_text(facts.read_text().replace("zhao2019", "broken"))
+    page, said = tmp_path / "RESULTS.md", "scenarios/broken.toml: line 2"
+    assert report.main(["--results", str(results), "--figures", str(tmp_path / "none")]) == 2
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == 1 and "zhao2019" in told.out and said in told.err
+    assert results_command.main(["--results", str(results), "--output", str(page)]) == 0
+    assert "zhao2019" in page.read_text() and said in capsys.readouterr().err
