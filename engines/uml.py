@@ -54,6 +54,7 @@ class UmlEngine:
 
     def __init__(self, kernel: Path, jobs: int) -> None:
         self.kernel = kernel
+        self.build = kernel.parent.name  # a digest of its source and configuration (build.sh)
         self.jobs = jobs
         self.facts: dict[str, Any] = {}
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest

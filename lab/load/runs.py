@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import FILES
+from lab.core.measuring import file_of
 from lab.load import axes
 from lab.load.connections import (FILE, QUEUE_FILE, Connections, read_bottleneck_file,
                                   read_file)
@@ -78,7 +78,7 @@ class Runs:
         """The connections of a run that count. Raises ConnectionsError."""
         trial = record.trial
         if trial.id not in self._read:
-            path = self.folder / FILES / f"{trial.id}-{FILE}"
+            path = file_of(self.folder, trial.id, FILE)
             self._read[trial.id] = read_file(path).counted(trial.counted_s)
         return self._read[trial.id]
 
@@ -87,7 +87,7 @@ class Runs:
 
         Raises ConnectionsError.
         """
-        seen = read_bottleneck_file(self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}")
+        seen = read_bottleneck_file(file_of(self.folder, record.trial.id, QUEUE_FILE))
         bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
         means = numpy.bincount(bins, weights=seen.queue_packets) / counts

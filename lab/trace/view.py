@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import CAPTURES, FILES
+from lab.core.measuring import capture_of, file_of
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import Segment
 from lab.trace.replay import Group, Replay, groups_of, replay
@@ -171,10 +171,10 @@ def stored(trial: TraceTrial, folder: Path) -> View:
     """The view of a trial from the files of its run. Raises FirstFlightError."""
     pcaps = []
     for side in ("client", "server"):
-        path = folder / CAPTURES / f"{trial.id}-{side}.pcap"
+        path = capture_of(folder, trial.id, side)
         try:
             pcaps.append(path.read_bytes())
         except OSError as error:
             raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
     return view_of(trial, read_exchange(pcaps[0], pcaps[1]),
-                   read(folder / FILES / f"{trial.id}-{WINDOW_FILE}"))
+                   read(file_of(folder, trial.id, WINDOW_FILE)))

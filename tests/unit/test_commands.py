@@ -18,7 +18,8 @@ from lab import registry
 from lab.core import errors, runs
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
-from lab.core.records import PASS, Record, RecordFile
+from lab.core.record_file import RecordFile
+from lab.core.records import PASS, Record
 from tests.unit.tell.reports import report
 
 PIXEL = b"\x89PNG not looked into"
@@ -80,11 +81,19 @@ def test_the_page_is_written_beside_the_records(tmp_path: Path,
     asked = ["--results", str(tmp_path), "--figures", str(figures)]
     assert report_command.main([*asked, "--scenario", "zhao2019"]) == errors.OK
     said = capsys.readouterr()
-    assert (said.out, said.err) == (f"{folder.parent}/latest/report.html\n", "")
+    assert (said.out, said.err) == (f"{folder}/report.html\n", "")
     first = (folder / "report.html").read_text()
     assert first.count("<img ") == 1
     assert report_command.main(asked) == errors.OK  # whatever has results
-    assert report_command.main(["--run", str(folder), "--figures", str(figures)]) == errors.OK
+    latest = folder.parent / "latest"
+    assert report_command.main(["--run", str(latest), "--figures", str(figures)]) == errors.OK
+    for stamp, facts in (("20260102-uml", {"partial": True}),  # newer, but no whole runs
+                         ("20260103-uml", {"state": runs.RUNNING})):
+        save(folder.parent / stamp, **facts)
+        latest.unlink()
+        latest.symlink_to(stamp)
+        assert report_command.main(asked) == errors.OK
+    assert capsys.readouterr().out == f"{folder}/report.html\n" * 4
     assert (folder / "report.html").read_text() == first
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json",
                                                               "trials.csv"]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from lab.core import records
 from lab.core.records import PASS, measured
 from lab.core.scenario_file import Head
+from lab.core.words import exact
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Trial:
 
     @property
     def id(self) -> str:
-        return f"rtt{self.rtt_ms:g}-{self.repeat}"
+        part = f"{self.part}-" if self.part else ""
+        return f"{part}rtt{exact(self.rtt_ms)}-{self.repeat}"
 
     def job(self) -> dict[str, Any]:
         return {"id": self.id}
@@ -50,4 +52,4 @@ def study(*rtts_ms: float, text: str = "# A claim.", name: str = "small") -> Any
 
 def record(rtt_ms: float = 20.0, **values: Any) -> Record:
     said: dict[str, Any] = {"ok": True, "verdict": PASS, "total_ms": 1.5, **values}
-    return Record(Trial("small", rtt_ms, 1), **said)
+    return Record(Trial("small", rtt_ms, 1, said.pop("part", "")), **said)
