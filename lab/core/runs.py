@@ -20,6 +20,7 @@ from typing import Any
 from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError
+from lab.core.files import WriteError
 from lab.core.kinds import RunData, Study
 from lab.core.record_file import RecordFile, changes
 from lab.core.records import Record, RecordsError, read_records, to_text, whole_lines
@@ -250,8 +251,13 @@ def _create(home: Path, asked: Mapping[str, str], kind: type[Record]) -> Run:
     facts = {"state": RUNNING, "engine": asked["engine"], "asked": dict(asked),
              "started_at": now_text()}
     run = Run(folder, facts, kind, [], False, lock)
-    run.save()
-    files.empty_folder(run.work_folder)
+    try:
+        run.save()
+        files.empty_folder(run.work_folder)
+    except WriteError:
+        os.close(lock)
+        files.remove(folder)
+        raise
     return run
 
 
