@@ -220,12 +220,13 @@ def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run |
         begun = not why and path.exists() and whole_lines(path)
         records = read_records(path, kind) if begun else []
         why = why or _doubled(folder, records)
-    except RecordsError as error:
+        if not why:
+            files.empty_folder(folder / "work")  # a guest that was killed may have left one
+    except (RecordsError, WriteError) as error:
         why = str(error)
     if why:
         os.close(lock)
         return why
-    files.empty_folder(folder / "work")
     return Run(folder, facts, kind, records, True, lock)
 
 
