@@ -123,4 +123,4 @@ def changes(path: Path, seal: Any, complete: bool) -> str:
         return ""
     how = (f"it has {rows} rows, {sealed} were measured" if rows < sealed or complete and
            rows > sealed else "rows were edited, doubled or put in another order")
-    return f"{path} was changed since it was measured: {how}; --fresh measures it again"
+    return f"{path.name} was changed since it was measured: {how}; --fresh measures it again"

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
@@ -19,12 +20,11 @@ from typing import Any
 
 from lab.core import files
 from lab.core.command_line import say
-from lab.core.errors import FirstFlightError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.files import WriteError
 from lab.core.kinds import RunData, Study
 from lab.core.record_file import RecordFile, changes
-from lab.core.records import Record, RecordsError, read_records, to_text, whole_lines
-from lab.core.words import exact
+from lab.core.records import Record, RecordsError, read_records, trial_class, whole_lines
 
 RUN_JSON = "run.json"
 TRIALS_CSV = "trials.csv"
@@ -111,16 +111,24 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
     Of the trials every value that is not its default, with all digits: a
     column that a later version adds does not change what was asked. Neither
     the version of the project nor that of the tools splits a run: run.json
-    says with which it was begun and resumed.
+    says with which it was begun and resumed. Raises UsageError where two
+    trials have one name, which is that of their files.
     """
+    names = Counter(trial.id for trial in study.trials)
+    name, count = names.most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise UsageError(f"{count} trials would be called {name}: they differ in what a name"
+                         " does not tell; ask for one of them")
     return {"engine": engine, "kernel": kernel, "seed": str(seed),
             "scenario file": _digest([study.head.text]),
-            "trials": _digest(sorted(map(_asked_of, study.trials)))}
+            "trials": _digest(_asked_of(study.trials, trial_class(study.record)))}
 
 
-def _asked_of(trial: Any) -> str:
-    return ",".join(f"{each.name}={to_text(getattr(trial, each.name), exact)}"
-                    for each in fields(trial) if getattr(trial, each.name) != each.default)
+def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
+    """Every value of every trial; repr() of a float has all digits that it has."""
+    defaults = {each.name: each.default for each in fields(kind)}
+    return sorted(repr([each for each in vars(trial).items() if each[1] != defaults[each[0]]])
+                  for trial in trials)
 
 
 def _digest(lines: Sequence[str]) -> str:
@@ -167,9 +175,9 @@ def load(folder: Path, study: Study) -> RunData:
         files.inside(folder, record.trial.id)  # which names files of the run
     facts = read_facts(folder)
     changed = changes(folder / TRIALS_CSV, facts.get("trials"), facts.get("state") == COMPLETE)
-    changed = changed or _doubled(folder, records)
+    changed = changed or _doubled(records)
     if changed:
-        say(changed)
+        say(f"{folder}: {changed}")
     return RunData(folder, facts, records, changed)
 
 
@@ -219,7 +227,7 @@ def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run |
         why = why or changes(path, facts.get("trials"), complete=False)
         begun = not why and path.exists() and whole_lines(path)
         records = read_records(path, kind) if begun else []
-        why = why or _doubled(folder, records)
+        why = why or _doubled(records)
         if not why:
             files.empty_folder(folder / "work")  # a guest that was killed may have left one
     except (RecordsError, WriteError) as error:
@@ -230,10 +238,10 @@ def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run |
     return Run(folder, facts, kind, records, True, lock)
 
 
-def _doubled(folder: Path, records: Sequence[Any]) -> str:
+def _doubled(records: Sequence[Any]) -> str:
     """Says how many trials stand there twice, which no run measures; "" for none."""
     count = len(records) - len({record.trial for record in records})
-    return f"{folder / TRIALS_CSV} was changed: {count} of its rows are doubled" if count else ""
+    return f"{TRIALS_CSV} was changed: {count} of its rows are doubled" if count else ""
 
 
 def _difference(before: Any, now: Mapping[str, str]) -> str:

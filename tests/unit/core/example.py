@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
-from lab.core import records
+from lab import registry
+from lab.core import records, scenario_file
 from lab.core.records import PASS, measured
 from lab.core.scenario_file import Head
 from lab.core.words import exact
@@ -43,6 +45,12 @@ class Study:
     record: ClassVar[type[records.Record]] = Record
     head: Head
     trials: Sequence[Trial]
+
+
+@cache
+def whole(name: str) -> Any:
+    """One of the scenarios that there are, made ready: drawing a population takes a second."""
+    return registry.study_of(scenario_file.find(name))
 
 
 def study(*rtts_ms: float, text: str = "# A claim.", name: str = "small") -> Any:

@@ -46,7 +46,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]
     (1200, 10, "trials.csv"), (2000, 5000, ".pcap"), (100, 10, "run.json")])
 def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str, str]],
                                       limit: int, capture_bytes: int, file: str) -> None:
-    for _ in range(2):  # again, as long as there is no more room
+    for _ in range(2 if file == "run.json" else 1):  # again, as long as there is no more room
         stopped = measured(tmp_path, "prlimit", f"--fsize={limit}", capture_bytes=capture_bytes)
         assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
         last = stopped.stderr.splitlines(keepends=True)[-1]
@@ -79,9 +79,10 @@ def test_a_full_disk(tmp_path: Path, undisturbed: list[dict[str, str]], options:
             f": cannot be written: No space left on device: make room{KEPT}"), stopped.stderr
         (folder,) = runs.newest_first(disk / "small")
         assert 0 < len(rows(folder)) < TRIALS
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        stopped = measured(disk)
-        assert stopped.returncode == 1 and "Read-only file system" in stopped.stderr
+        if options.startswith("size"):
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+            stopped = measured(disk)
+            assert stopped.returncode == 1 and "Read-only file system" in stopped.stderr
         subprocess.run(["mount", "-o", "remount,rw,size=9m,nr_inodes=900", str(disk)], check=True)
         done = measured(disk, capture_bytes=3000)
         assert done.returncode == 0 and "resuming" in done.stderr, done.stderr

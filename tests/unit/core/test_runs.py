@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
-from lab.core import runs
-from lab.core.errors import FirstFlightError
+from lab import registry
+from lab.core import runs, scenario_file
+from lab.core.errors import FirstFlightError, UsageError
+from lab.core.kinds import Overrides
+from lab.core.record_file import RecordFile
 from lab.core.records import RecordsError, read_records
 from lab.core.runs import Run, request
-from tests.unit.core.example import Trial, record, study
+from tests.unit.core.example import Trial, record, study, whole
 
 
 def open_run(results: Path, asked: Any, engine: str = "uml", kernel: str = "7.2-a", seed: int = 1,
@@ -87,7 +90,39 @@ def test_a_request_is_what_is_asked_and_not_what_is_recorded() -> None:
     """Neither the order of the trials nor a column at its default is in it."""
     asked = request(study(10, 20), "uml", "7.2", 1)
     assert asked == request(study(20, 10), "uml", "7.2", 1)
-    assert asked["trials"] == "c7558720213232df"  # of every version: runs are resumed
+    assert asked["trials"] == "ddce3f4750220aa1"  # of every version: runs are resumed
+
+
+@pytest.mark.parametrize(("name", "lists"), [
+    ("zhao2019", {"rtt_ms": (100.00001,)}), ("zhao2019", {"response_bytes": (9001,)}),
+    ("zhao2019", {"jitter_ms": (0.5,)}), ("ietf78_losses", {"rtt_ms": (41.5,)}),
+    ("ietf78_losses", {"response_bytes": (15001,)}), ("ietf78_losses", {"initcwnd": (11,)}),
+    ("handley1999_warm", {"rtt_ms": (41.5,)}), ("handley1999_warm", {"initcwnd": (11,)})])
+def test_whatever_is_asked_of_every_kind_is_in_its_request(name: str, lists: Any) -> None:
+    """Also what its trials' names do not tell, as a trace's RTT."""
+    asked = registry.study_of(scenario_file.find(name), Overrides(lists))
+    first, second = (request(each, "uml", "7.2", 1) for each in (whole(name), asked))
+    assert first["trials"] != second["trials"]
+    assert first == request(registry.study_of(scenario_file.find(name)), "uml", "7.2", 1)
+
+
+@pytest.mark.parametrize("name", scenario_file.names())
+def test_trials_of_every_scenario_are_told_apart_and_read_back(tmp_path: Path, name: str) -> None:
+    """Every value of every trial, by its text."""
+    study_now = whole(name)
+    trials = study_now.trials[::-(-len(study_now.trials) // 300)]
+    file = RecordFile(tmp_path / runs.TRIALS_CSV, study_now.record)
+    for trial in trials:
+        file.append(study_now.record(trial=trial, ok=True))
+    file.close()
+    back = [each.trial for each in read_records(file.path, study_now.record)]
+    assert back == list(trials) and [each.id for each in back] == [each.id for each in trials]
+
+
+def test_two_trials_of_one_name_are_refused() -> None:
+    twins = [Trial("small", 10, 1), Trial("other", 10, 1)]
+    with pytest.raises(UsageError, match="^2 trials would be called rtt10-1: "):
+        request(replace(study(10), trials=twins), "uml", "7.2", 1)
 
 
 def test_a_run_of_an_earlier_version_says_why_it_is_not_resumed(
@@ -238,7 +273,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
         words = "was changed: 1 of its rows are doubled"
     loaded = runs.load(run.folder, asked)
     said = capsys.readouterr().err
-    assert said == (f"{loaded.changed}\n" if loaded.changed else "")
+    assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")
     assert words in loaded.changed and bool(loaded.changed) == bool(words), loaded.changed
     again = open_run(tmp_path, asked)
     assert again.resumed == (not complete and not words)

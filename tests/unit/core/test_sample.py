@@ -10,11 +10,12 @@ from lab import registry
 from lab.core import scenario_file
 from lab.core.kinds import Overrides
 from lab.core.sample import CAPTURES_KEPT, sample_of
+from tests.unit.core.example import whole
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "marrama2012", "ietf78_completion", "ietf78_load"])
 def test_the_ends_of_every_quantity_are_in_it(name: str) -> None:
-    trials = registry.study_of(scenario_file.find(name)).trials
+    trials = whole(name).trials
     ids = sample_of(trials)
     kept = [trial for trial in trials if trial.id in ids]
     assert CAPTURES_KEPT <= len(kept) == len(ids) <= CAPTURES_KEPT + 1
@@ -47,7 +48,7 @@ def test_few_trials_are_all_kept_and_single_windows_fill_it() -> None:
 
 
 def test_a_population_of_thousands_is_chosen_from_in_no_time() -> None:
-    trials = registry.study_of(scenario_file.find("dukkipati2010")).trials
+    trials = whole("dukkipati2010").trials
     ids = sample_of(trials)
     kept = [trial for trial in trials if trial.id in ids]
     assert CAPTURES_KEPT <= len(kept) <= CAPTURES_KEPT + 1
