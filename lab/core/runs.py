@@ -91,9 +91,10 @@ def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool)
     """The newest unfinished run of exactly what is asked (request), or a new one.
 
     A run that another process is still measuring is left alone. Where the
-    newest unfinished one is not resumed, a line says why. Raises WriteError.
+    newest unfinished one is not resumed, a line says why. Raises FirstFlightError
+    where the scenario's name is none of a folder, or where nothing can be written.
     """
-    home = files.make_folder(results / study.head.name)
+    home = files.make_folder(files.inside(results, study.head.name))
     refused = ""
     for folder in [] if fresh else newest_first(home):
         run = _resume(folder, asked, study.record)

@@ -119,6 +119,13 @@ def test_trials_of_every_scenario_are_told_apart_and_read_back(tmp_path: Path, n
     assert back == list(trials) and [each.id for each in back] == [each.id for each in trials]
 
 
+@pytest.mark.parametrize("name", ["..", "../other", "/tmp/x", "a\nb", ""])
+def test_a_scenarios_results_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
+        open_run(tmp_path / "results", study(10, name=name))
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_trials_of_one_name_are_refused() -> None:
     twins = [Trial("small", 10, 1), Trial("other", 10, 1)]
     with pytest.raises(UsageError, match="^2 trials would be called rtt10-1: "):
