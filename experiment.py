@@ -19,9 +19,10 @@ from lab.core.command_line import Parser, run_main
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
-from lab.core.measuring import CAPTURES_KEPT, Asked, measure
+from lab.core.measuring import Asked, measure
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL
+from lab.core.sample import CAPTURES_KEPT
 from lab.tell import text
 
 PROJECT = Path(__file__).resolve().parent

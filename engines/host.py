@@ -35,6 +35,7 @@ class HostEngine:
     jobs = 1
 
     def __init__(self) -> None:
+        self.build = platform.release()
         self.facts: dict[str, Any] = {}
 
     def run(self, trials: list[Job], sysctls: dict[str, str],

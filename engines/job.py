@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from engines import storage
+
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
 
@@ -25,6 +27,10 @@ class EngineError(Exception):
 
 class EngineCannot(EngineError):
     """This machine cannot run the engine; its text says what to do."""
+
+
+class StorageError(EngineError):
+    """What a worker records cannot be written any more; its text says why."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class JobFolder:
         path.mkdir(parents=True)
         (path / "job.json").write_text(json.dumps(
             {"sysctls": sysctls, "align_s": align_s, "trials": trials}))
+        storage.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
         self.lines: BinaryIO = self.lines_path.open("rb")
@@ -75,6 +82,16 @@ class JobFolder:
         files = {name: (self.path / place).read_bytes()
                  for name, place in line.get("files", {}).items()}
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
+
+    def check_storage(self) -> None:
+        """Raises StorageError where the folder is full, or the worker found it so."""
+        why = storage.told(self.path)
+        try:
+            storage.probe(self.path)
+        except OSError as error:
+            why = why or os.strerror(error.errno or 0)
+        if why:
+            raise StorageError(f"{self.path}: cannot be written: {why}")
 
     def remove(self) -> None:
         for file in (self.lines, *self.captures.values()):
@@ -114,6 +131,7 @@ class WorkerProcess:
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
         self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
+        self.ending: EngineError | None = None  # to be raised once all observations are given
         self.heard = time.monotonic()
         self.console_path = job.path / "console.log"
         with self.console_path.open("wb") as console:
@@ -129,8 +147,8 @@ class WorkerProcess:
     def poll(self) -> list[Observation]:
         """What has been observed since the last call.
 
-        Raises EngineCannot where the worker's kernel cannot do it, EngineError
-        where the worker gave up, stopped or hangs.
+        Raises EngineCannot where the worker's kernel cannot do it, StorageError
+        where it cannot record, EngineError where it gave up, stopped or hangs.
         """
         ended = self.process.poll() is not None  # before reading, so that nothing is missed
         observations = []
@@ -139,14 +157,12 @@ class WorkerProcess:
             if "trial" in line:
                 observations.append(self.job.observation(line))
                 del self.waiting[line["trial"]]
-            elif line["stage"] == "ready":
-                self.ready = line["facts"]
-            elif line["stage"] == "alive":
+            elif line["stage"] in ("ready", "alive"):
                 self.ready.update(line.get("facts", {}))
             elif line["stage"] == "cannot":
-                raise EngineCannot(line["reason"])
+                self.ending = EngineCannot(line["reason"])
             elif line["stage"] == "failed":
-                raise EngineError(line["reason"])
+                self.ending = EngineError(line["reason"])
         if self.waiting and not observations:
             self._judge_silence(ended)
         return observations
@@ -154,10 +170,15 @@ class WorkerProcess:
     def _judge_silence(self, ended: bool) -> None:
         silent_s = time.monotonic() - self.heard
         awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
+        hangs = silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s)
+        if ended or hangs or self.ending:
+            self.job.check_storage()
+        if self.ending:
+            raise self.ending
         if ended:
             raise EngineError(f"the worker stopped (status {self.process.returncode}) while"
                               f" {awaited} was awaited: {self.last_words()}")
-        if silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s):
+        if hangs:
             raise EngineError(f"the worker said nothing for {silent_s:.0f} s while {awaited} was"
                               f" awaited: {self.last_words()}")
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engines import storage
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from engines.shaping import DumbbellShape
 from engines.tap import Tap, open_capture, save_all
@@ -116,6 +117,7 @@ class LoadBench:
             except WorkerError:
                 if server.process.poll() is None:
                     raise
+                storage.probe(self.folder)  # where it had no room it ended, too
                 dead.append(number)
         return dead
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engines.job import (PROJECT, EngineError, Job, JobFolder, Observation, WorkerProcess,
-                         shared_out)
+from engines.job import (PROJECT, EngineError, Job, JobFolder, Observation, StorageError,
+                         WorkerProcess, shared_out)
 
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
@@ -54,6 +54,7 @@ class UmlEngine:
 
     def __init__(self, kernel: Path, jobs: int) -> None:
         self.kernel = kernel
+        self.build = kernel.parent.name  # a digest of its source and configuration (build.sh)
         self.jobs = jobs
         self.facts: dict[str, Any] = {}
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
@@ -78,6 +79,8 @@ class UmlEngine:
                     try:
                         yield from guest.poll()
                         self.facts = self.facts or guest.ready
+                    except StorageError:
+                        raise
                     except EngineError as error:
                         restarts += 1
                         if not guest.ready or restarts > MAX_RESTARTS:

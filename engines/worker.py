@@ -22,8 +22,9 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from engines import storage
 from engines.bench import Bench, BenchMaker, WorkerError
 from engines.kernel import KernelLacks, NetworkError
 
@@ -49,7 +50,7 @@ class Worker:
         self.folder = folder
         self.project = project
         self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
-        self.out: BinaryIO = (folder / "observations.jsonl").open("ab", buffering=0)
+        self.out = (folder / "observations.jsonl").open("ab", buffering=0)
 
     def run(self) -> None:
         make = bench_of(self.job["trials"][0]["kind"])
@@ -79,6 +80,7 @@ class Worker:
         except KernelLacks:
             raise
         except (NetworkError, WorkerError) as error:
+            storage.probe(self.folder)  # a full one fails tools of ours: not the transfer
             observation["error"] = str(error)
         observation.update(bench.kept(trial))
         return observation
@@ -96,7 +98,14 @@ class Worker:
             time.sleep(math.ceil(now / grid_s) * grid_s - now)
 
     def write(self, line: dict[str, Any]) -> None:
-        self.out.write(json.dumps(line).encode() + b"\n")
+        """Append a line. Raises OSError, also where only a part of it could be written."""
+        before, rest = self.out.tell(), memoryview(json.dumps(line).encode() + b"\n")
+        try:
+            while rest:
+                rest = rest[self.out.write(rest):]
+        except OSError:
+            self.out.truncate(before)
+            raise
 
 
 def main(folder: Path, project: Path) -> int:
@@ -110,6 +119,9 @@ def main(folder: Path, project: Path) -> int:
         worker.write({"stage": "cannot", "reason": str(error)})
         return 4
     except (NetworkError, WorkerError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in storage.FULL:
+            storage.tell(folder, error)
+            return 1
         worker.write({"stage": "failed", "reason": str(error)})
         return 1
     return 0

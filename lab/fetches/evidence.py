@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from lab.core.checks import Compared
+from lab.core.words import exact
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, clock_phase_ns, seen_rtt_ms
 from lab.tcp.packets import HEADER_BYTES, SYN_BYTES, Segment
@@ -135,7 +136,8 @@ class Evidence:
         if trial.earlier_bytes:
             # The same request and headers, but for the sizes that they name.
             digits = len(str(trial.earlier_bytes)) - len(str(trial.response_bytes))
-            path = f"?burst={trial.burst_bytes}&gap_ms={trial.gap_ms:g}" if trial.gap_ms else ""
+            path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
+                    else "")
             earlier = {"earlier_bytes": trial.earlier_bytes + header_bytes + digits,
                        "earlier_request_bytes": request_bytes + digits - len(path)}
         return Transfer(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 import dpkt
 
@@ -155,9 +154,9 @@ def client_ports(pcap: bytes) -> list[int]:
     return list(dict.fromkeys(packet.client_port for packet in _packets(pcap, "the")))
 
 
-def write_capture(path: Path, packets: bytes) -> None:
-    """Write the packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
-    path.write_bytes(packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets)
+def capture_file(packets: bytes) -> bytes:
+    """The packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
+    return packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets
 
 
 def _packets(pcap: bytes, side: str) -> list[_Packet]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engines.uml import find_kernel
+from lab.core import runs
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 Driver = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -44,8 +45,8 @@ def command(results: Path, *flags: str) -> list[str]:
 
 
 def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
-    """The rows of the newest run, as text."""
-    with (results / scenario / "latest" / "trials.csv").open(newline="") as file:
+    """The rows of the newest run, whole or not, as text."""
+    with (runs.newest_first(results / scenario)[0] / runs.TRIALS_CSV).open(newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -128,7 +128,7 @@ def test_the_driver_measures_a_single_cell_and_says_what_came_of_it(
     (row,) = rows(results, "ietf78_losses")
     assert (row["window"], row["load"], row["verdict"]) == ("10", "0.5", "pass")
     assert row["arrivals"] in done.stdout and "pass" in done.stdout
-    kept = list((results / "ietf78_losses" / "latest" / "files").glob("*connections.csv.gz"))
+    kept = list((results / "ietf78_losses" / "latest-partial" / "files").glob("*connections.csv.gz"))
     assert len(kept) == 1
 
 
