@@ -16,13 +16,14 @@ class Engine(Protocol):
 
     exact: its clock is virtual, so times are to be exact. jobs: how many
     workers it runs side by side. facts: what its kernel says of itself, once
-    trials run.
+    trials run. warning: what the user should know before, or "".
     """
 
     name: str
     exact: bool
     jobs: int
     facts: dict[str, Any]
+    warning: str
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:

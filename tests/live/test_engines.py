@@ -97,9 +97,9 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
     """Run a command as root in a guest that may write to `folder` (its RESULTS)."""
     JobFolder(folder, [], {})
     (folder / "command.json").write_text(json.dumps(command))
-    booting = [word for word in guest_command(kernel, folder)
+    booting = [word for word in guest_command(kernel)
                if not (real_time and word == VIRTUAL_TIME)]
     with (folder / "console.log").open("wb") as console:
-        subprocess.run(booting, stdin=subprocess.DEVNULL,
-                       stdout=console, stderr=subprocess.STDOUT, timeout=300, check=False)
+        subprocess.run(booting, cwd=folder, stdin=subprocess.DEVNULL,
+                       stdout=console, stderr=subprocess.STDOUT, timeout=60, check=False)
     return int((folder / "status").read_text())
