@@ -99,7 +99,7 @@ def confine(kernel: str, folder: str) -> str:
         raise _error("no_new_privs")
     _drop_capabilities()
     _call(_LANDLOCK_RESTRICT, rules, 0)
-    _filter([*REFUSED.values(), *([_TRUNCATE_CALL] if version < 3 else [])])
+    refuse([*REFUSED.values(), *([_TRUNCATE_CALL] if version < 3 else [])])
     return memory
 
 
@@ -161,8 +161,11 @@ def _drop_capabilities() -> None:
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
-def _filter(refused: list[int]) -> None:
-    """seccomp(2) with a classic BPF program over struct seccomp_data: the number, the machine."""
+def refuse(refused: list[int]) -> None:
+    """Refuse system calls by their numbers, for good; no_new_privs has to be set. Raises OSError.
+
+    seccomp(2) with a classic BPF program over struct seccomp_data: the number, the machine.
+    """
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     last = len(refused)
     steps = [(load, 0, 0, 4), (equal, 0, last + 3, _X86_64), (load, 0, 0, 0),

@@ -206,14 +206,17 @@ class WorkerProcess:
             raise EngineError(f"the worker said nothing for {silent_s:.0f} s while {awaited} was"
                               f" awaited: {self.last_words()}")
 
-    def last_words(self) -> str:
-        """The end of what it printed, on one line."""
+    def printed(self) -> str:
+        """All that it printed; nothing where that is lost."""
         try:
             with open_within(self.job.path, CONSOLE) as console:
-                lines = console.read().decode(errors="replace").strip().splitlines()
+                return console.read().decode(errors="replace")
         except (OSError, ValueError):
-            return "what it printed is lost"
-        return " | ".join(lines[-3:]) or "it printed nothing"
+            return ""
+
+    def last_words(self) -> str:
+        """The end of what it printed, on one line."""
+        return " | ".join(self.printed().strip().splitlines()[-3:]) or "it printed nothing"
 
     def stop(self) -> None:
         """Kill whatever still runs of it and remove its folder."""

@@ -39,6 +39,16 @@ POLL_S = 0.005
 ALIGN_S = 4.096
 # On the kernel's command line: computing costs no guest time, waiting no wall time.
 VIRTUAL_TIME = "time-travel=inf-cpu"
+# What a kernel prints where a machine cannot run it, why that is and what to do about it.
+CANNOT = {
+    "check_ptrace": "ptrace and seccomp are both forbidden, of which a guest needs one (by a"
+                    " container's security profile?): allow them, or use --engine host",
+    "must be not mounted noexec": "a guest's memory is a file in /dev/shm, which is mounted"
+                                  " noexec: mount it without",
+    "mount likely just ran out of space": f"/dev/shm is full; each guest needs {MEMORY_MB} MB"
+                                          " there: enlarge it (docker run --shm-size), or ask"
+                                          " for fewer with --jobs",
+}
 # How often the trials that a dead guest leaves behind go to a new one.
 MAX_RESTARTS = 3
 
@@ -86,6 +96,8 @@ class UmlEngine:
                         self.facts.update(guest.ready)
                     except EngineError as error:
                         restarts += 1
+                        if why := why_not(guest.printed()):
+                            raise EngineCannot(why) from error
                         if (isinstance(error, EngineCannot) or not guest.ready
                                 or restarts > MAX_RESTARTS):
                             raise
@@ -116,6 +128,11 @@ class UmlEngine:
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest] = processor
         return guest
+
+
+def why_not(printed: str) -> str:
+    """Why this machine cannot run a guest that printed this, and what to do; "" if it can."""
+    return next((why for words, why in CANNOT.items() if words in printed), "")
 
 
 def processors() -> list[int]:

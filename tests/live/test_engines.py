@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,22 @@ def test_a_kernel_that_does_not_boot_is_named(tmp_path: Path) -> None:
     broken.chmod(0o755)
     with pytest.raises(EngineError, match="no kernel here"):
         list(UmlEngine(broken, 1).run([TRIAL.job()], {}, tmp_path / "work"))
+
+
+def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
+        kernel: Path, tmp_path: Path) -> None:
+    """As the security profile of a container may: both are refused to the whole run."""
+    forbidding = ("import ctypes, os, sys; from engines import confine;"
+                  " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0); confine.refuse([101, 317]);"
+                  " os.execvp(sys.argv[1], sys.argv[1:])")
+    done = subprocess.run(
+        [sys.executable, "-c", forbidding, sys.executable, "experiment.py", "--engine", "uml",
+         "--scenario", "zhao2019", "--rtt", "50", "--bw", "1000", "--results", str(tmp_path)],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 4, done.stderr
+    unconfined, *_, cannot = done.stderr.splitlines()
+    assert "lacks seccomp filters" in unconfined and "that you trust" in unconfined
+    assert "ptrace and seccomp are both forbidden" in cannot and "--engine host" in cannot
 
 
 def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> None:
