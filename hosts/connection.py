@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
+from socket import socket as Socket
 from typing import Any
 
 from hosts.response import Response
@@ -14,7 +14,7 @@ from hosts.tcp_info import TcpInfo, Trace
 class Connection:
     """heard: when something last happened on it, monotonic, s."""
 
-    socket: socket.socket
+    socket: Socket
     peer: tuple[str, int]
     at_accept: TcpInfo
     number: int

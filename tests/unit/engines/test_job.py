@@ -110,5 +110,6 @@ def test_a_relative_folder_is_one_for_its_worker_too(
     monkeypatch.chdir(tmp_path)
     worker = saying(Path("a b,ü\nc"), {"trial": "t1"}, {"trial": "t2"})
     assert len(list(worker.poll())) == 2
+    assert worker.job.path == tmp_path / "a b,ü\nc"  # as the host engine names it to its worker
     worker.stop()
     assert not list(tmp_path.iterdir())

@@ -105,7 +105,9 @@ def test_silent_connections_make_room(start: Start) -> None:
 
 def test_the_load_server_outlives_more_connections_than_it_may_have(start: Start) -> None:
     process, said = start("hosts.load_server", "/dev/null")
-    for connection in [connect(said) for _ in range(FILES)]:
+    connections = [connect(said) for _ in range(FILES)]
+    assert answer(connections[-1]) == b""  # closed at once
+    for connection in connections:
         connection.close()
     assert any(asked(said) for _ in range(50)), "it takes none after those that have ended"
     assert process.poll() is None
