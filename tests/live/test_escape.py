@@ -80,10 +80,11 @@ for way, root in (("remounted", ""), ("second hostfs", again),
     attempt(f"{way}: secret", lambda: read(f"{there}/victim"))
     attempt(f"{way}: shadow", lambda: read(f"{root}/etc/shadow"))
     attempt(f"{way}: home", lambda: os.listdir(f"{root}/root"))
-    attempt(f"{way}: memory files", lambda: create(f"{root}/dev/shm/new") if root else 1 / 0)
+    attempt(f"{way}: memory files", lambda: os.listdir(f"{again}/dev/shm"))
 attempt("host's init", lambda: read(f"{again}/proc/1/environ"))
 attempt("host's own environment", lambda: read(f"{again}/proc/self/environ"))
-attempt("host's kernel settings", lambda: write(f"{again}/proc/sys/kernel/hostname"))
+# Opened only: should it succeed, the machine is to stay as it is.
+attempt("host's kernel settings", lambda: open(f"{again}/proc/sys/kernel/hostname", "ab").close())
 attempt("host's descriptors", lambda: os.listdir(f"{again}/proc/self/fd"))
 attempt("link", lambda: os.symlink(f"{outside}/victim", f"{results}/link"))
 attempt("hard link", lambda: os.link(f"{again}{outside}/victim", f"{again}{outside}/hard"))
