@@ -82,6 +82,7 @@ for way, root in (("remounted", ""), ("second hostfs", again),
     attempt(f"{way}: home", lambda: os.listdir(f"{root}/root"))
     attempt(f"{way}: memory files", lambda: os.listdir(f"{again}/dev/shm"))
 attempt("host's init", lambda: read(f"{again}/proc/1/environ"))
+attempt("another process of the host's", lambda: read(f"{again}/proc/{sys.argv[4]}/environ"))
 attempt("host's own environment", lambda: read(f"{again}/proc/self/environ"))
 # Opened only: should it succeed, the machine is to stay as it is.
 attempt("host's kernel settings", lambda: open(f"{again}/proc/sys/kernel/hostname", "ab").close())
@@ -146,7 +147,8 @@ def escape(kernel: Path, place: Path, port: int, user: str) -> dict[str, list[st
     (folder / "planted").symlink_to(outside / "victim")
     (folder / "probe.py").write_text(PROBE)
     (folder / "command.json").write_text(json.dumps(
-        ["/usr/bin/python3", f"{RESULTS}/probe.py", str(outside), RESULTS, str(port)]))
+        ["/usr/bin/python3", f"{RESULTS}/probe.py", str(outside), RESULTS, str(port),
+         str(os.getpid())]))
     owner = NOBODY if user == "nobody" else 0
     for path in (outside, outside / "victim", folder):
         os.chown(path, owner, owner)
