@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from engines.commands import commands_of
@@ -15,7 +16,7 @@ from engines.engine import Engine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, measuring, provenance, runs, scenario_file
-from lab.core.command_line import Parser, run_main
+from lab.core.command_line import Parser, run_main, say
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
@@ -152,6 +153,7 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
         if arguments.dry_run:
             dry_run(study, engine)
             return errors.OK
+        say_once(engine.warning)
         run = measure(study, engine, asked_of(arguments))
     except EngineCannot as error:
         raise CannotError(str(error)) from error
@@ -166,6 +168,12 @@ def run_scenario(name: str, arguments: argparse.Namespace) -> int:
     if study.whole and not arguments.no_figures:
         draw(report, run.folder, arguments.figures)
     return status_of(run)
+
+
+@cache
+def say_once(warning: str) -> None:
+    if warning:
+        say(f"run.sh: {warning}")
 
 
 def asked_of(arguments: argparse.Namespace) -> Asked:

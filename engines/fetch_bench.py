@@ -23,7 +23,8 @@ class FetchBench:
                  alive: Callable[[], None]) -> None:
         self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
-        self.server = LineProcess.python(self.star.server, project, "server")
+        self.server = LineProcess.python(self.star.server, project, "server",
+                                         "--address", SERVER_IP)
         self.client = LineProcess.python(self.star.client, project, "client")
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}

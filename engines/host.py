@@ -33,6 +33,7 @@ class HostEngine:
     name = "host"
     exact = False
     jobs = 1
+    warning = ""
 
     def __init__(self) -> None:
         self.build = platform.release()
@@ -48,7 +49,7 @@ class HostEngine:
                    "--mount-proc", "sh", "-c", _SETUP, "sh",
                    sys.executable, "-m", "engines.worker", str(job.path), str(PROJECT)]
         longest_s = max((trial["deadline_s"] for trial in trials), default=0.0)
-        worker = WorkerProcess(job, trials, command, START_DEADLINE_S,
+        worker = WorkerProcess(job, trials, command, PROJECT, START_DEADLINE_S,
                                2 * longest_s + SILENCE_DEADLINE_S)
         try:
             while worker.waiting:

@@ -64,7 +64,8 @@ class LoadBench:
             net.set_pacing()
         for number, host in enumerate(net.servers, start=1):
             self.servers.append(LineProcess.python(
-                host, self.project, "hosts.load_server", str(self.folder / f"server{number}.csv")))
+                host, self.project, "hosts.load_server", str(self.folder / f"server{number}.csv"),
+                "--address", host.IP()))
         for server in self.servers:
             server.receive(TOOL_DEADLINE_S, "listening socket")
         self.clients = [LineProcess.python(host, self.project, "hosts.load_client")

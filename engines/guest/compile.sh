@@ -64,7 +64,8 @@ compile() {
         KBUILD_BUILD_USER=first-flight KBUILD_BUILD_HOST=guest \
         KBUILD_BUILD_TIMESTAMP='1970-01-01 00:00 UTC' \
         linux || fail "Linux $version could not be compiled ($(failure_line))"
-    cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/"
+    cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/" 2>>"$log" ||
+        fail "Linux $version could not be kept"
     mv "$work/kernel/.config" "$work/kernel/config"
     echo "$version" >"$work/kernel/version"
     echo "$origin" >"$work/kernel/source"
@@ -134,9 +135,9 @@ boot_failure() {
 
 publish() {
     local folder=$root/$key
-    cp "$log" "$work/kernel/build.log"
+    cp "$log" "$work/kernel/build.log" || return
     if [[ -e $folder ]]; then
-        mv -T "$folder" "$work/replaced"
+        mv -T "$folder" "$work/replaced" || return
     fi
     mv -T "$work/kernel" "$folder"
 }

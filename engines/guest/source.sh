@@ -36,7 +36,7 @@ download_package() {    # APT-OPTION...
         step "downloading $package:" downloaded \
             env --chdir="$work/source" \
             apt-get "$@" -o APT::Sandbox::User=root download "$package" || {
-            tried+=("the download of $package failed")
+            tried+=("the download of $package failed: $(step_reason)")
             continue
         }
         source=$(find "$work/source" -name '*.deb')
@@ -102,7 +102,7 @@ from_newer_suites() {
         step "reading the package list of $suite" nothing \
             apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
             update || {
-            tried+=("Debian's $suite could not be read")
+            tried+=("Debian's $suite could not be read: $(step_reason)")
             continue
         }
         download_package --config-file "$work/apt/apt.conf" && return 0
@@ -117,7 +117,7 @@ from_kernel_org() {
     step "downloading ${KERNEL_ORG_URL##*/}:" downloaded \
         curl --fail --location --silent --show-error --connect-timeout 15 --retry 2 \
         --output "$source" "$KERNEL_ORG_URL" || {
-        tried+=("the download from kernel.org failed")
+        tried+=("the download from kernel.org failed: $(step_reason)")
         return 1
     }
     sha256sum --check --status <<<"$KERNEL_ORG_SHA256  $source" ||
@@ -132,8 +132,8 @@ find_source() {
     fi
     from_own_lists || from_newer_suites || from_kernel_org || {
         printf 'tried: %s\n' "${tried[@]}" >>"$log"
-        fail "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
-            "name a tree or tarball of Linux $MIN_VERSION or newer with --source"
+        die 4 "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
+            "name a tree or tarball of Linux $MIN_VERSION or newer with --source; the log is $log"
     }
 }
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lab.core import schema
 from lab.core.errors import UsageError
+from lab.core.sysctls import sysctls_of
 from lab.core.words import nearest
 
 if sys.version_info >= (3, 11):
@@ -127,17 +127,6 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
     except ValueError as error:  # also for a number of thousands of digits
         raise UsageError(f"{named or f'scenarios/{name}.toml'}: {toml_fault(error, text)}"
                          ) from error
-
-
-def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
-    """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
-    sysctls = schema.table(raw, "sysctls", where)
-    for key, value in sysctls.items():
-        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key) \
-                or one_word and not re.fullmatch(r"\S+", value):
-            raise UsageError(f'{where}: [sysctls]: {key} = {value!r} is not of the form'
-                             ' "net.ipv4.tcp_sack" = "0"')
-    return sysctls
 
 
 def check_count(count: int, what: str = "trials") -> None:

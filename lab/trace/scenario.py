@@ -14,7 +14,8 @@ from typing import Any, Literal
 from lab.core import schema
 from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
-from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, sysctls_of
+from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile
+from lab.core.sysctls import sysctls_of
 from lab.core.schema import key
 from lab.core.words import exact, nearest
 from lab.tcp.packets import MSS

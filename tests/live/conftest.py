@@ -51,13 +51,14 @@ def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
 
 
 def processes_with(word: str) -> list[int]:
-    """The processes, not zombies, whose command line contains a word."""
+    """The processes, not zombies, whose command line or working folder contains a word."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         try:
-            if word.encode() in (entry / "cmdline").read_bytes():
+            if (word.encode() in (entry / "cmdline").read_bytes()
+                    or word in os.readlink(entry / "cwd")):
                 found.append(int(entry.name))
         except OSError:
             continue  # it has ended meanwhile

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engines import confine
 from tests.live.conftest import Driver, command, processes_with, rows
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
@@ -34,6 +35,7 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     assert 70 < total["3"] - total["10"] < 100
     facts = json.loads((results / "zhao2019" / "latest-partial" / "run.json").read_text())
     assert facts["state"] == "complete" and facts["virtual_time"] is True
+    assert facts["confined"] is (confine.lacking() == "")
     assert facts["emulated_s"] > 3 * 0.1
 
 

@@ -82,7 +82,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
     (tmp_path / "trial.json").write_text(json.dumps(short.job()))
     (tmp_path / "command.json").write_text(json.dumps(
         ["/usr/bin/python3", "-c", KILLING, RESULTS]))
-    done = subprocess.run(guest_command(kernel, tmp_path), check=False,
+    done = subprocess.run(guest_command(kernel), cwd=tmp_path, check=False,
                           capture_output=True, text=True, timeout=120)
     assert (tmp_path / "status").read_text() == "0\n", done.stdout[-800:]
     observation = json.loads((tmp_path / "observation.json").read_text())

@@ -57,12 +57,13 @@ def worked(tmp_path: Path, most_bytes: int | None, *trials: tuple[str, int]) -> 
 
 
 def said(job: JobFolder) -> list[str]:
-    return [str(line.get("trial", line.get("stage"))) for line in job.new_lines()]
+    lines = map(json.loads, job.new_lines())
+    return [str(line.get("trial", line.get("stage"))) for line in lines]
 
 
 def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     job = worked(tmp_path, None, ("one", 10), ("tool", 10))
-    lines = list(job.new_lines())
+    lines = [json.loads(line) for line in job.new_lines()]
     assert [line.get("error") for line in lines if "trial" in line] == [
         None, "hosts.load_client ended"] and lines[-1]["stage"] == "done"
     job.check_storage()
@@ -89,7 +90,7 @@ def test_an_engine_stops_where_its_worker_could_not_write(tmp_path: Path) -> Non
                                        for name in "ab"], {})
     process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], [
         "prlimit", "--fsize=1500", sys.executable, "-c", WORKER, str(job.path), str(PROJECT)],
-        60.0, 60.0)
+        PROJECT, 60.0, 60.0)
     seen = []
     with pytest.raises(StorageError, match="File too large"):
         while True:
@@ -103,10 +104,10 @@ def test_what_was_observed_before_the_end_is_given_first(tmp_path: Path) -> None
     job = JobFolder(tmp_path / "job", [], {})
     job.lines_path.write_text("".join(json.dumps(line) + "\n" for line in (
         {"stage": "ready", "facts": {}}, {"trial": "a"}, {"stage": "failed", "reason": "why"})))
-    process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], ["true"], 60.0, 60.0)
+    process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], ["true"], PROJECT, 60.0, 60.0)
     assert [each.trial_id for each in process.poll()] == ["a"]
     with pytest.raises(Exception, match="^why$"):
-        process.poll()
+        list(process.poll())
     process.stop()
 
 
