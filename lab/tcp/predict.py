@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
-from lab.tcp.path import Link, Sent
+from lab.tcp.path import Clock, Link, Sent
 from lab.tcp.receiver import Receiver, receive_window
 from lab.tcp.sender import Sender
 
@@ -64,7 +64,7 @@ class Transfer:
     earlier_request_bytes: int = 0
     mss: int = MSS
     congestion_control: str = "cubic"
-    clock_phase_ns: int = 500_000
+    clock_phase_ns: int = 12_000
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,14 @@ class _Course:
 
     def __init__(self, transfer: Transfer, down: Link, up: Link, connected: int,
                  handshake_ns: int) -> None:
+        clock = Clock(transfer.clock_phase_ns)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
-            phase_ns=transfer.clock_phase_ns, hystart=transfer.congestion_control == "cubic",
+            clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected,
-                                 transfer.clock_phase_ns)
+                                 clock)
         self.transfer = transfer
         self.down, self.up = down, up
         self.connected = connected

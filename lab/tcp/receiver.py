@@ -8,7 +8,7 @@ nanoseconds since the first SYN left.
 from __future__ import annotations
 
 from lab.tcp.packets import MS
-from lab.tcp.path import LEAST_TIMEOUT_US, Sent
+from lab.tcp.path import LEAST_TIMEOUT_US, Clock, Sent
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
 WINDOW_SCALE = 128  # with the default tcp_rmem[2] of 6 MB
@@ -27,10 +27,10 @@ class Receiver:
     It reads whatever arrives at once.
     """
 
-    def __init__(self, initrwnd: int, mss: int, connected: int, phase_ns: int) -> None:
+    def __init__(self, initrwnd: int, mss: int, connected: int, clock: Clock) -> None:
         """connected: when its handshake was done, which took one round trip."""
         self.mss = mss
-        self.phase_ns = phase_ns
+        self.clock = clock
         self.smoothed_ms = connected // MS
         self.received = self.acknowledged = 0
         self.window = receive_window(initrwnd)
@@ -42,6 +42,7 @@ class Receiver:
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
         self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
         self.last_ms = 0
+        self.timer_due = 0  # jiffies
         self.timer_at: int | None = None
         # What was read in the last round trip, and how long that is (tcp_rcv_space_adjust).
         self.space = min(self.threshold, self.window, 10 * mss)
@@ -49,7 +50,7 @@ class Receiver:
         self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
         self.window_round: tuple[int, int] | None = None
         # The server's acknowledgement of the request has said it first.
-        self.last_echo_ms = self._ms(connected)
+        self.last_echo_ms = self.clock.jiffies(connected)
 
     def receive(self, now: int, segment: Sent, echo: int) -> bool:
         """Take a segment and read it; whether to acknowledge at once.
@@ -75,13 +76,13 @@ class Receiver:
 
     def ask(self, now: int) -> tuple[int, int]:
         """Send a request, which acknowledges as well (tcp_event_data_sent)."""
-        if self.quick is not None and self._ms(now) - self.last_ms < self.patience_ms:
+        if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.patience_ms:
             self.interactive = True
         return self.acknowledge()
 
     def acknowledge(self) -> tuple[int, int]:
         """Send an acknowledgement: what it acknowledges, and the end of the window."""
-        if self.quick:
+        if self.quick and self.received > self.acknowledged:  # tcp_dec_quickack_mode
             self.quick -= 1
             if not self.quick:
                 self.patience_ms = DELAYED_ACK_MS
@@ -101,13 +102,15 @@ class Receiver:
         if patience_ms > DELAYED_ACK_MS:
             patience_ms = min(patience_ms, max(self.smoothed_ms, DELAYED_ACK_MS))
         patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS)
-        due = (self._ms(now) + patience_ms) * MS - self.phase_ns
+        due = self.clock.jiffies(now) + patience_ms
         if self.timer_at is not None:
-            if self._ms(self.timer_at) <= self._ms(now) + patience_ms // 4:
+            if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:
                 return None
-            due = min(due, self.timer_at)
-        self.timer_at = due
-        return due
+            if self.timer_due <= due:
+                return self.timer_at
+        self.timer_due = due
+        self.timer_at = self.clock.expiry(now, due)
+        return self.timer_at
 
     def lose_patience(self) -> None:
         """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
@@ -116,13 +119,9 @@ class Receiver:
         else:
             self.patience_ms = min(2 * self.patience_ms, self._timeout_ms, MAX_DELAYED_ACK_MS)
 
-    def _ms(self, now: int) -> int:
-        """The kernel's clock in whole milliseconds."""
-        return (now + self.phase_ns) // MS
-
     def _adapt(self, now: int, payload: int) -> None:
         """How many acknowledgements are quick, and how late the others may be."""
-        gap_ms = self._ms(now) - self.last_ms
+        gap_ms = self.clock.jiffies(now) - self.last_ms
         self.last_ms += gap_ms
         if self.quick is None:
             self.quick = self._quick_acks(payload)
@@ -151,10 +150,10 @@ class Receiver:
 
     def _measure_echo(self, now: int, payload: int, echo: int) -> None:
         """RTT by the time stamps, whole milliseconds (tcp_rcv_rtt_measure_ts)."""
-        if self._ms(echo) == self.last_echo_ms:
+        if self.clock.jiffies(echo) == self.last_echo_ms:
             return
-        self.last_echo_ms = self._ms(echo)
-        sample_us = (self._ms(now) - self.last_echo_ms) * 1000
+        self.last_echo_ms = self.clock.jiffies(echo)
+        sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
         if payload < self.mss or sample_us <= 0:
             return
         if not self.round_trip_8 or sample_us * 8 < self.round_trip_8:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from lab.tcp.cubic import MAX_BATCH_BYTES, Cubic
 from lab.tcp.packets import MS
-from lab.tcp.path import RoundTrip, Sent
+from lab.tcp.path import Clock, RoundTrip, Sent
 
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
 BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
@@ -40,16 +40,15 @@ class Sender:
     """The server: which segments leave when (tcp_write_xmit).
 
     window: initcwnd at first, segments; window_end: what the receiver offers;
-    handshake_us: SYN-ACK to its acknowledgement; phase_ns: into a millisecond
-    of the kernel's clock at 0; hystart: whether CUBIC has it;
-    restart_after_idle: tcp_slow_start_after_idle.
+    handshake_us: SYN-ACK to its acknowledgement; hystart: whether CUBIC has
+    it; restart_after_idle: tcp_slow_start_after_idle.
     """
 
     mss: int
     window: int
     window_end: int
     handshake_us: int
-    phase_ns: int
+    clock: Clock
     hystart: bool
     restart_after_idle: bool = True
     written: int = 0  # bytes, as all that follow
@@ -70,6 +69,8 @@ class Sender:
     largest_offer: int = 0
     pushed_at: int = 0
     unwritten: int = 0
+    starved: bool = False  # SOCK_NOSPACE
+    call_ends: deque[int] = field(default_factory=deque)
     last_write: bool = False
 
     def __post_init__(self) -> None:
@@ -85,19 +86,23 @@ class Sender:
         last: whether it shuts the connection down after them.
         """
         self._restart_after_idle(now)
-        self.unwritten = size
+        self.unwritten += size
         self.last_write = last
         return self._copy(now)
 
     def _copy(self, now: int) -> list[Sent]:
         """Copy what is to be written, as far as the send buffer goes (tcp_sendmsg_locked)."""
         half = self.largest_offer // 2
-        goal = max(half // self.mss, 1) * self.mss
+        goal = max(min(half, MAX_BATCH_BYTES) // self.mss, 1) * self.mss  # tcp_xmit_size_goal
         out: list[Sent] = []
         while self.unwritten:
             if not self.waiting or self.waiting[-1].size >= goal:
                 if self._memory() >= self.buffer:
-                    return out + self._push(now)
+                    self.starved = True
+                    out += self._push(now)
+                    self._note_call()
+                    if self._memory() >= self.buffer:  # else the server's next call succeeds
+                        return out
                 self.waiting.append(_Waiting())
             tail = self.waiting[-1]
             taken = min(goal - tail.size, self.unwritten)
@@ -110,7 +115,19 @@ class Sender:
             elif len(self.waiting) == 1:
                 out += self.transmit(now, only_one=True)
         self.closed = self.last_write
+        self._note_call()
+        self._is_writable()  # the server's next wait asks (tcp_poll)
         return out
+
+    def _note_call(self) -> None:
+        """A call's last byte asks for a time stamp when acknowledged (tcp_tx_timestamp).
+
+        An skb has room for the last one only.
+        """
+        begins = self.written - (self.waiting[-1].size if self.waiting else 0)
+        if self.call_ends and self.call_ends[-1] > begins:
+            self.call_ends.pop()
+        self.call_ends.append(self.written)
 
     def _push(self, now: int) -> list[Sent]:
         if self.waiting:
@@ -119,14 +136,23 @@ class Sender:
 
     def write_on(self, now: int) -> list[Sent]:
         """After an acknowledgement: write more if there is room again (tcp_check_space)."""
-        if not self.unwritten:
-            return []
-        if self.in_flight < self.window:
+        self._make_room()
+        wakes = self._is_writable()
+        while self.call_ends and self.call_ends[0] <= self.acknowledged:
+            self.call_ends.popleft()
+            wakes = True  # a time stamp makes a socket writable, as selectors tells it
+        return self._copy(now) if wakes and self.unwritten else []
+
+    def _make_room(self) -> None:
+        """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""
+        if self.starved and self.in_flight < self.window:
             self.buffer = max(self.buffer, max(self.window, 10) * BUFFER_PER_SEGMENT)
+
+    def _is_writable(self) -> bool:
+        """Whether the server hears that there is room again (sk_stream_is_writeable)."""
         memory = self._memory()
-        if self.buffer - memory < memory // 2:  # sk_stream_is_writeable
-            return []
-        return self._copy(now)
+        self.starved = self.buffer - memory < memory // 2
+        return not self.starved
 
     def _memory(self) -> int:
         """What is written and not acknowledged takes (sk_wmem_queued)."""
@@ -138,7 +164,7 @@ class Sender:
         if self.in_flight or not self.sent:
             return
         timeout_ms = -(-self.round_trip.timeout_us // 1000)
-        idle_ms = (now + self.phase_ns) // MS - (self.last_sent_at + self.phase_ns) // MS
+        idle_ms = self.clock.jiffies(now) - self.clock.jiffies(self.last_sent_at)
         self.cubic.shift(idle_ms)
         if idle_ms <= timeout_ms or not self.restart_after_idle:
             return
@@ -195,7 +221,7 @@ class Sender:
         if new_round:
             self.round_end = self.sent
         self.round_trip.sample((now - first_sent) // 1000, new_round)
-        now_us = (now + self.phase_ns) // 1000
+        now_us = (now + self.clock.phase_ns) // 1000
         self.cubic.sample(now_us, (now - last_sent) // 1000, self.window, self.acknowledged,
                           self.sent, self._pacing())
         in_slow_start = self.window < self.cubic.threshold
@@ -243,6 +269,7 @@ class Sender:
             batch.ends.append(self.sent)
         self.batches.append(batch)
         self.in_flight += len(payloads)
+        self._make_room()
         self.last_sent_at = now
         # Every skb of several segments ends with PSH (__tcp_transmit_skb).
         pushed = len(payloads) > 1 or (not skb.size and skb.pushed)
