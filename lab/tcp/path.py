@@ -49,10 +49,11 @@ class Clock:
 
 @dataclass(frozen=True)
 class Sent:
-    """A segment of data on its way; pushed: with PSH."""
+    """A segment of data on its way; pushed: with PSH; again: sent before."""
 
     payload: int
     pushed: bool
+    again: bool = False
 
 
 class Link:

@@ -74,6 +74,11 @@ class Receiver:
         return (self.received - self.acknowledged > self.mss or self.short_or_pushed > 1
                 or (not self.interactive and (bool(self.quick) or self.short_or_pushed > 0)))
 
+    def receive_again(self) -> None:
+        """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once."""
+        self.quick = max(self.quick or 0, self._quick_acks(self.mss)) - 1
+        self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+
     def ask(self, now: int) -> tuple[int, int]:
         """Send a request, which acknowledges as well (tcp_event_data_sent)."""
         if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.patience_ms:
