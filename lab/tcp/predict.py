@@ -29,6 +29,7 @@ from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 from lab.tcp.path import Clock, Link, Sent
 from lab.tcp.receiver import Receiver, receive_window
 from lab.tcp.sender import Sender
+from lab.tcp.timers import LossTimer
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that `predict` follows
@@ -129,13 +130,14 @@ class _Course:
 
     def __init__(self, transfer: Transfer, down: Link, up: Link, connected: int,
                  handshake_ns: int) -> None:
-        clock = Clock(transfer.clock_phase_ns)
+        self.clock = clock = Clock(transfer.clock_phase_ns)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected, clock)
+        self.request_timer = LossTimer(clock, self.receiver.sent_round_trip, transfer.loss_probes)
         self.transfer = transfer
         self.down, self.up = down, up
         self.connected = connected
@@ -166,7 +168,9 @@ class _Course:
 
     def _first_request(self, now: int) -> None:
         # The server's kernel acknowledges the first request before it is answered.
-        self.down.send(now, HEADER_BYTES)
+        acknowledged = self.down.send(now, HEADER_BYTES)
+        self.receiver.sent_round_trip.sample((acknowledged - self.connected) // 1000,
+                                             new_round=True)
         if self.transfer.earlier_bytes:
             self._send(now, self.sender.write(now, self.transfer.earlier_bytes, last=False))
         else:
@@ -180,6 +184,35 @@ class _Course:
         arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
         self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
         self._at(arrival, self._answer)
+        self.request_timer.sampled()
+        self.request_timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
+        self._at(self.request_timer.at or now, self._ask_again)
+
+    def _ask_again(self, now: int) -> None:
+        """The client's timer is due, and the answer is not there."""
+        timer = self.request_timer
+        if timer.at != now:
+            return
+        self._at(self.up.send(now, HEADER_BYTES + self.transfer.request_bytes),
+                 self._refuse)
+        timer.at, timer.repeated = None, True
+        if timer.probe:
+            timer.restart(now)
+        else:
+            timer.back_off(now)
+        self._at(timer.at or now, self._ask_again)
+
+    def _refuse(self, now: int) -> None:
+        """The server has the request already, and says so (DSACK)."""
+        self.down.send(now, HEADER_BYTES + DSACK_BYTES)
+
+    def _take_answer(self, now: int) -> None:
+        """The answer acknowledges the request; of one that was repeated only stamps tell the RTT."""
+        us = (now - self.started) // 1000
+        if self.request_timer.repeated:
+            us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))
+        self.receiver.sent_round_trip.sample(us, new_round=True)
+        self.request_timer.at = None
 
     def _answer(self, now: int) -> None:
         self.first_sent = now
@@ -221,6 +254,8 @@ class _Course:
         self._acknowledge(now, DSACK_BYTES)
 
     def _receive(self, segment: Sent, echo: int, now: int) -> None:
+        if self.started and not self.first_arrival:
+            self._take_answer(now)
         self.first_arrival = self.first_arrival or now
         self.last_arrival = now
         at_once = self.receiver.receive(now, segment, echo)

@@ -7,8 +7,7 @@ nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
-from lab.tcp.packets import MS
-from lab.tcp.path import LEAST_TIMEOUT_US, Clock, Sent
+from lab.tcp.path import Clock, RoundTrip, Sent
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
 WINDOW_SCALE = 128  # with the default tcp_rmem[2] of 6 MB
@@ -31,7 +30,8 @@ class Receiver:
         """connected: when its handshake was done, which took one round trip."""
         self.mss = mss
         self.clock = clock
-        self.smoothed_ms = connected // MS
+        self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
+        self.sent_round_trip.sample(connected // 1000, new_round=False)
         self.received = self.acknowledged = 0
         self.window = receive_window(initrwnd)
         self.threshold = min(initrwnd * SYN_MSS, DEFAULT_THRESHOLD)  # rcv_ssthresh
@@ -105,7 +105,7 @@ class Receiver:
         """
         patience_ms = self.patience_ms
         if patience_ms > DELAYED_ACK_MS:
-            patience_ms = min(patience_ms, max(self.smoothed_ms, DELAYED_ACK_MS))
+            patience_ms = min(patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS))
         patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS)
         due = self.clock.jiffies(now) + patience_ms
         if self.timer_at is not None:
@@ -139,7 +139,11 @@ class Receiver:
 
     @property
     def _timeout_ms(self) -> int:
-        return self.smoothed_ms + max(2 * self.smoothed_ms, LEAST_TIMEOUT_US // 1000)
+        return -(-self.sent_round_trip.timeout_us // 1000)
+
+    @property
+    def _smoothed_ms(self) -> int:
+        return -(-(self.sent_round_trip.smoothed_8 >> 3) // 1000)
 
     def _quick_acks(self, payload: int) -> int:
         """tcp_incr_quickack"""

@@ -27,7 +27,7 @@ class LossTimer:
     clock: Clock
     round_trip: RoundTrip
     probes: bool
-    timeout: int
+    timeout: int = 0
     at: int | None = None
     probe: bool = False
     due: int = 0

@@ -48,7 +48,7 @@ class Windowed(Writer):
         self.initial_window = self.window
         self.cubic = Cubic(self.hystart)
         self.round_trip.sample(self.handshake_us, new_round=False)
-        self.timer = LossTimer(self.clock, self.round_trip, self.probes, timeout=0)
+        self.timer = LossTimer(self.clock, self.round_trip, self.probes)
         self.timer.sampled()
 
     def restart_idle(self, now: int) -> None:
