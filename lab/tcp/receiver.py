@@ -36,7 +36,10 @@ class Receiver:
         self.window = receive_window(initrwnd)
         self.threshold = min(initrwnd * SYN_MSS, DEFAULT_THRESHOLD)  # rcv_ssthresh
         self.buffer = RECEIVE_BUFFER
-        self.payload_share = mss * 256 // (mss + SEGMENT_OVERHEAD)  # scaling_ratio
+        self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
+        self.clamp = DEFAULT_THRESHOLD  # window_clamp
+        # What counts as a full segment (tcp_initialize_rcv_mss).
+        self.full = max(min(mss, self.window // 2, 536), 88)
         self.quick: int | None = None
         self.interactive = False  # pingpong mode: acknowledgements wait for a ride
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
@@ -56,27 +59,32 @@ class Receiver:
         """Take a segment and read it; whether to acknowledge at once.
 
         echo: when the client sent what the segment's time stamp echoes. A
-        short segment or one with PSH is acknowledged when it has been read
+        short segment or one with PSH is acknowledged when it has been read,
+        and one that leaves less than half of the window that could be offered
         (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
         """
         payload = segment.payload
         self._measure_echo(now, payload, echo)
         self.received += payload
+        self._measure_full(payload)
         self._measure_window(now)
         self._adapt(now, payload)
         if payload >= 128:
             self._grow(payload)
         self._read(now)
-        if payload < self.mss:
+        if payload < self.full:
             self.short_or_pushed += 1
         elif segment.pushed:
             self.short_or_pushed = max(self.short_or_pushed, 1)
-        return (self.received - self.acknowledged > self.mss or self.short_or_pushed > 1
+        left = self.window - (self.received - self.acknowledged)
+        doubles = 2 * left <= self.clamp and _scaled(self.threshold) >= 2 * left
+        return (self.received - self.acknowledged > self.full or self.short_or_pushed > 1
+                or doubles
                 or (not self.interactive and (bool(self.quick) or self.short_or_pushed > 0)))
 
     def receive_again(self) -> None:
         """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once."""
-        self.quick = max(self.quick or 0, self._quick_acks(self.mss)) - 1
+        self.quick = max(self.quick or 0, self._quick_acks()) - 1
         self.interactive, self.patience_ms = False, DELAYED_ACK_MS
 
     def ask(self, now: int) -> tuple[int, int]:
@@ -129,13 +137,13 @@ class Receiver:
         gap_ms = self.clock.jiffies(now) - self.last_ms
         self.last_ms += gap_ms
         if self.quick is None:
-            self.quick = self._quick_acks(payload)
+            self.quick = self._quick_acks()
         elif gap_ms <= DELAYED_ACK_MS // 2:
             self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
         elif gap_ms < self.patience_ms:
             self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
         elif gap_ms > self._timeout_ms:
-            self.quick = max(self.quick, self._quick_acks(self.mss))
+            self.quick = max(self.quick, self._quick_acks())
 
     @property
     def _timeout_ms(self) -> int:
@@ -145,14 +153,22 @@ class Receiver:
     def _smoothed_ms(self) -> int:
         return -(-(self.sent_round_trip.smoothed_8 >> 3) // 1000)
 
-    def _quick_acks(self, payload: int) -> int:
+    def _quick_acks(self) -> int:
         """tcp_incr_quickack"""
-        return min(self.window // (2 * payload) or 2, MAX_QUICK_ACKS)
+        return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
+
+    def _measure_full(self, payload: int) -> None:
+        """The largest segment so far tells how much of the memory is payload (tcp_measure_rcv_mss)."""
+        if payload > self.full:
+            self.full = payload
+            self.payload_share = payload * 256 // (payload + SEGMENT_OVERHEAD)
+            self.clamp = self.buffer * self.payload_share >> 8
+            self.space = min(self.space, self.clamp)
 
     def _grow(self, payload: int) -> None:
         """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
         free = self.buffer - payload - SEGMENT_OVERHEAD
-        room = (free * self.payload_share >> 8) - self.threshold
+        room = min(self.clamp, free * self.payload_share >> 8) - self.threshold
         if room > 0:
             self.threshold += min(room, 2 * self.mss)
             self.quick = (self.quick or 0) | 1
@@ -163,7 +179,7 @@ class Receiver:
             return
         self.last_echo_ms = self.clock.jiffies(echo)
         sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
-        if payload < self.mss or sample_us <= 0:
+        if payload < self.full or sample_us <= 0:
             return
         if not self.round_trip_8 or sample_us * 8 < self.round_trip_8:
             self.round_trip_8 = sample_us * 8
@@ -201,7 +217,8 @@ class Receiver:
         else:
             window += 2 * window * (copied - before) // before
         buffer = min((window << 8) // self.payload_share, MAX_RECEIVE_BUFFER)
-        self.buffer = max(self.buffer, buffer)
+        if buffer > self.buffer:
+            self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
 
 
 def receive_window(initrwnd: int) -> int:
