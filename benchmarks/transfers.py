@@ -20,7 +20,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -94,7 +94,7 @@ def sample(seed: int, number: int) -> Trial:
         part="random", sample=number)
     if draw.random() >= SHARE_TIGHT or uplink_kbps != bandwidth_kbps:
         return trial
-    return Trial(**{**vars(trial), "queue_packets": _needed_packets(trial)})
+    return replace(trial, queue_packets=_needed_packets(trial))
 
 
 def _between(draw: random.Random, least: float, most: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0
+# A FIN that is lost again and again, and FIN_WAIT_2 (tcp_fin_timeout).
+SETTLE_DEADLINE_S = 120.0
+SETTLE_S = 0.05  # how often to look
 
 
 class FetchBench:
@@ -39,6 +43,7 @@ class FetchBench:
             tap.discard()
         observation["fetch"] = self._fetch(trial)
         observation["server"] = self._server_lines(trial, observation["fetch"])
+        self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
@@ -60,6 +65,17 @@ class FetchBench:
         fetch: dict[str, Any] = answer["fetches"][-1]
         return fetch
 
+    def _settle(self) -> None:
+        """Wait until no connection is open at either end, but not for ever.
+
+        Where its FIN was lost a connection lives on: it would send in the
+        middle of the next trial, and take random numbers that are that one's.
+        """
+        deadline = time.monotonic() + SETTLE_DEADLINE_S
+        while time.monotonic() < deadline and any(
+                open_connections(host.pid) for host in (self.star.client, self.star.server)):
+            time.sleep(SETTLE_S)
+
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """The server's report on the response, once it saw the connection's end."""
         said: dict[str, Any] = {}
@@ -74,3 +90,9 @@ class FetchBench:
                 if line["error"]:
                     said["error"] = line["error"]
                 return said
+
+
+def open_connections(pid: int) -> int:
+    """TCP sockets in a process's network that may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    rows = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    return sum(row.split()[3] not in ("06", "07", "0A") for row in rows)

@@ -68,7 +68,7 @@ class Transfer:
     earlier_request_bytes: int = 0
     mss: int = MSS
     congestion_control: str = "cubic"
-    clock_phase_ns: int = 12_000
+    clock_phase_ns: int = 2_000
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _Course:
         self.down.send(now, HEADER_BYTES + DSACK_BYTES)
 
     def _take_answer(self, now: int) -> None:
-        """The answer acknowledges the request; of one that was repeated only stamps tell the RTT."""
+        """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
         us = (now - self.started) // 1000
         if self.request_timer.repeated:
             us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))

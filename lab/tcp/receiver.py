@@ -158,7 +158,7 @@ class Receiver:
         return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
 
     def _measure_full(self, payload: int) -> None:
-        """The largest segment so far tells how much of the memory is payload (tcp_measure_rcv_mss)."""
+        """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss)."""
         if payload > self.full:
             self.full = payload
             self.payload_share = payload * 256 // (payload + SEGMENT_OVERHEAD)

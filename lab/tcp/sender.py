@@ -21,7 +21,6 @@ from lab.tcp.writer import Batch
 class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
-    fin_sent: bool = False  # alone, after the last byte
     beyond: int = 0  # segments that a probe sent beyond the window
     retransmitted: int = 0  # segments
     certain: bool = True  # as long as nothing happened that these rules do not cover

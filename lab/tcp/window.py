@@ -90,6 +90,7 @@ class Windowed(Writer):
         self.timer.acknowledged(now, self.in_flight + self.fin_sent)
         if self._is_limited():
             self.window = self.cubic.grow(now_us // 1000, self.window, count)
+        self.used_at = self.clock.jiffies(now)  # tcp_cong_avoid
 
     def _pacing(self) -> float:
         """Bytes a second; nothing paces, but sizes follow it (tcp_update_pacing_rate)."""

@@ -56,6 +56,7 @@ class Writer:
     waiting: deque[Waiting] = field(default_factory=deque)
     batches: deque[Batch] = field(default_factory=deque)
     closed: bool = False  # the FIN waits behind the last byte
+    fin_sent: bool = False  # alone, after the last byte
     largest_offer: int = 0
     pushed_at: int = 0
     unwritten: int = 0
