@@ -40,6 +40,7 @@ class Receiver:
         self.clamp = DEFAULT_THRESHOLD  # window_clamp
         # What counts as a full segment (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
+        self.offer: int | None = None  # with what is acknowledged before it is read
         self.quick: int | None = None
         self.interactive = False  # pingpong mode: acknowledgements wait for a ride
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
@@ -71,16 +72,30 @@ class Receiver:
         self._adapt(now, payload)
         if payload >= 128:
             self._grow(payload)
+        # What is acknowledged before it is read still takes its memory (__tcp_select_window).
+        self.offer = self._offer(payload + SEGMENT_OVERHEAD)
+        beyond = self.received - self.acknowledged > self.full
+        if (bool(self.quick) and not self.interactive) or (beyond and self.offer >= self.window):
+            self._read(now)
+            self._note_short(segment)
+            return True
         self._read(now)
-        if payload < self.full:
+        self.offer = None
+        self._note_short(segment)
+        left = self.window - (self.received - self.acknowledged)
+        doubles = 2 * left <= self.clamp and self._offer(0) >= 2 * left
+        return (beyond or doubles or self.short_or_pushed > 1
+                or (not self.interactive and self.short_or_pushed > 0))
+
+    def _note_short(self, segment: Sent) -> None:
+        if segment.payload < self.full:
             self.short_or_pushed += 1
         elif segment.pushed:
             self.short_or_pushed = max(self.short_or_pushed, 1)
-        left = self.window - (self.received - self.acknowledged)
-        doubles = 2 * left <= self.clamp and _scaled(self.threshold) >= 2 * left
-        return (self.received - self.acknowledged > self.full or self.short_or_pushed > 1
-                or doubles
-                or (not self.interactive and (bool(self.quick) or self.short_or_pushed > 0)))
+
+    def _offer(self, unread: int) -> int:
+        """The window to offer while so much memory holds what is not read (__tcp_select_window)."""
+        return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8))
 
     def receive_again(self) -> None:
         """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once."""
@@ -99,8 +114,9 @@ class Receiver:
             self.quick -= 1
             if not self.quick:
                 self.patience_ms = DELAYED_ACK_MS
+        offer, self.offer = self.offer, None
         self.window = max(self.window - (self.received - self.acknowledged),
-                          _scaled(self.threshold))
+                          self._offer(0) if offer is None else offer)
         self.acknowledged = self.received
         self.short_or_pushed = 0
         self.timer_at = None
@@ -114,7 +130,7 @@ class Receiver:
         patience_ms = self.patience_ms
         if patience_ms > DELAYED_ACK_MS:
             patience_ms = min(patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS))
-        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS)
+        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
         due = self.clock.jiffies(now) + patience_ms
         if self.timer_at is not None:
             if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:

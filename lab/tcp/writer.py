@@ -141,7 +141,8 @@ class Writer:
 
         An skb has room for the last one only.
         """
-        begins = self.written - (self.waiting[-1].size if self.waiting else 0)
+        begins = self.written - self.waiting[-1].size if self.waiting else (
+            self.batches[-2].ends[-1] if len(self.batches) > 1 else self.acknowledged)
         if self.call_ends and self.call_ends[-1] > begins:
             self.call_ends.pop()
         self.call_ends.append(self.written)
