@@ -192,7 +192,7 @@ class Evidence:
         again = len(self.wire.retransmissions)
         if (self.tolerances.model_ms is None or not self._is_modelled
                 or self.wire.lost_to_client or self.wire.lost_to_server
-                or (again and (again != prediction.retransmissions or not prediction.certain))):
+                or (again and again != prediction.retransmissions)):
             return []
         slack_ms = self._handshake_slack_ms + (_PAUSE_MS if self.trial.gap_ms else 0.0)
         found = []

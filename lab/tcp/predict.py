@@ -11,11 +11,13 @@ quick and delayed acknowledgements, its window from initrwnd on, and its
 buffer, which grows with the transfer; a response in two writes, and one that
 follows another on the same connection.
 
-What it does not know: loss, and the sender's timers, which some networks
-outlast; other congestion controls than cubic and reno; computing time at the
-hosts. Some timers of the receiver count in milliseconds of its clock: where
-that matters, in responses of more than 30 segments, `clock_phase_ns` says how
-they fall.
+It knows the timers as well, which some networks outlast: tail loss probes,
+timeouts and their undoing at the server, a request that the client repeats.
+
+What it does not know: loss; SYNs that are sent again, where the RTT exceeds a
+second; other congestion controls than cubic and reno; computing time at the
+hosts. Timers count in milliseconds of the kernel's clock: `clock_phase_ns`
+says how they fall.
 """
 
 from __future__ import annotations
@@ -84,7 +86,6 @@ class Prediction:
     peak_queue: packets at the bottleneck at most, the one being sent included.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
     retransmissions: segments that the server's timers send again, all of them in vain.
-    certain: whether the rules cover all that happened.
     """
 
     started_ms: float
@@ -96,7 +97,6 @@ class Prediction:
     peak_queue: int
     slow_start_end: int
     retransmissions: int = 0
-    certain: bool = True
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +117,7 @@ def predict(transfer: Transfer) -> Prediction:
         latency_ms=(course.last_acknowledged - course.first_sent) / 1e6,
         first_flight=course.first_flight, peak_queue=down.peak_queue,
         slow_start_end=course.sender.cubic.ended_at,
-        retransmissions=course.sender.retransmitted, certain=course.sender.certain)
+        retransmissions=course.sender.retransmitted)
 
 
 class _Course:

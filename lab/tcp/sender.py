@@ -23,7 +23,6 @@ class Sender(Windowed):
 
     beyond: int = 0  # segments that a probe sent beyond the window
     retransmitted: int = 0  # segments
-    certain: bool = True  # as long as nothing happened that these rules do not cover
 
     def write(self, now: int, size: int, last: bool) -> list[Sent]:
         """The server writes `size` bytes; what leaves meanwhile.
@@ -144,11 +143,7 @@ class Sender(Windowed):
             first_sent = last_sent if count else batch.sent_at
             last_sent = batch.sent_at
             stamped_at = stamped_at or batch.stamped_at
-            if batch.again:
-                again = True
-                # RACK takes the first copy for the second, and what follows it for lost.
-                self.certain &= (now - batch.sent_at) // 1000 < self.round_trip.least_us \
-                    or not self.before_timeout
+            again |= batch.again
             while batch.ends and batch.ends[0] <= upto:
                 batch.ends.popleft()
                 count += 1
