@@ -73,7 +73,8 @@ class FetchBench:
         """
         deadline = time.monotonic() + SETTLE_DEADLINE_S
         while time.monotonic() < deadline and any(
-                open_connections(host.pid) for host in (self.star.client, self.star.server)):
+                open_connections(Path(f"/proc/{host.pid}/net/tcp").read_text())
+                for host in (self.star.client, self.star.server)):
             time.sleep(SETTLE_S)
 
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +93,6 @@ class FetchBench:
                 return said
 
 
-def open_connections(pid: int) -> int:
-    """TCP sockets in a process's network that may still send: not TIME_WAIT, CLOSE, LISTEN."""
-    rows = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
-    return sum(row.split()[3] not in ("06", "07", "0A") for row in rows)
+def open_connections(table: str) -> int:
+    """Of /proc/net/tcp the sockets that may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    return sum(row.split()[3] not in ("06", "07", "0A") for row in table.splitlines()[1:])

@@ -35,6 +35,12 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
     "tcp_try_undo_loss: a timeout that was in vain": (96380.601, Transfer(
         rtt_ms=2.104, bandwidth_kbps=33.013, uplink_kbps=33.013, initcwnd=82, initrwnd=11,
         response_bytes=377870, request_bytes=97)),
+    "tcp_rearm_rto: a probe that is not sent leaves the timeout": (4380.741, Transfer(
+        rtt_ms=5.139, bandwidth_kbps=48.481, uplink_kbps=48.481, initcwnd=3, initrwnd=64,
+        response_bytes=23407, request_bytes=96, congestion_control="reno")),
+    "tcp_enter_quickack_mode: a segment that comes twice": (6970.948, Transfer(
+        rtt_ms=6.268, bandwidth_kbps=193.139, uplink_kbps=193.139, initcwnd=73, initrwnd=2,
+        response_bytes=158263, request_bytes=97)),
     "tcp_sendmsg_locked: a second write before the first is taken": (346.409, Transfer(
         rtt_ms=34.48, bandwidth_kbps=347262.646, uplink_kbps=347262.646, initcwnd=5, initrwnd=64,
         response_bytes=1893215, request_bytes=125, burst_bytes=770212, gap_ms=35.851)),

@@ -96,6 +96,15 @@ def test_the_send_buffer_ends_at_tcp_wmem(sender: Sender) -> None:
     assert sender.buffer == MAX_BUFFER
 
 
+def test_a_server_that_waits_hears_of_a_full_buffer(sender: Sender) -> None:
+    """tcp_poll sets SOCK_NOSPACE where less than a third is left."""
+    sender.in_flight = sender.window
+    sender.write(0, 25_000, last=False)
+    assert not sender.starved
+    sender.write(0, 10_000, last=True)
+    assert sender.starved
+
+
 def test_an_skb_remembers_the_last_call_only(sender: Sender) -> None:
     """tcp_tx_timestamp"""
     sender.in_flight = sender.window
