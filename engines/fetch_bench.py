@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0
+# A FIN that is lost again and again, and FIN_WAIT_2 (tcp_fin_timeout).
+SETTLE_DEADLINE_S = 120.0
+SETTLE_S = 0.05  # how often to look
 
 
 class FetchBench:
@@ -40,6 +44,7 @@ class FetchBench:
             tap.discard()
         observation["fetch"] = self._fetch(trial)
         observation["server"] = self._server_lines(trial, observation["fetch"])
+        self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +66,18 @@ class FetchBench:
         fetch: dict[str, Any] = answer["fetches"][-1]
         return fetch
 
+    def _settle(self) -> None:
+        """Wait until no connection is open at either end, but not for ever.
+
+        Where its FIN was lost a connection lives on: it would send in the
+        middle of the next trial, and take random numbers that are that one's.
+        """
+        deadline = time.monotonic() + SETTLE_DEADLINE_S
+        while time.monotonic() < deadline and any(
+                open_connections(Path(f"/proc/{host.pid}/net/tcp").read_text())
+                for host in (self.star.client, self.star.server)):
+            time.sleep(SETTLE_S)
+
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """The server's report on the response, once it saw the connection's end."""
         said: dict[str, Any] = {}
@@ -75,3 +92,8 @@ class FetchBench:
                 if line["error"]:
                     said["error"] = line["error"]
                 return said
+
+
+def open_connections(table: str) -> int:
+    """Of /proc/net/tcp the sockets that may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    return sum(row.split()[3] not in ("06", "07", "0A") for row in table.splitlines()[1:])

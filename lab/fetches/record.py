@@ -48,8 +48,9 @@ class Record(records.Record):
         lost_segments: data segments that the client never received.
     retransmission_cause: why it retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
-    model_ms, model_latency_ms: predicted total_ms and latency_ms of the
-        lossless transfer (lab.tcp.predict).
+    model_ms, model_latency_ms, model_retransmissions: predicted total_ms,
+        latency_ms and retransmissions of the lossless transfer
+        (lab.tcp.predict).
     """
 
     trial: Trial
@@ -72,6 +73,7 @@ class Record(records.Record):
     retransmission_cause: str = _wire(lambda evidence: evidence.retransmission_cause, "")
     model_ms: float | None = measured(lambda evidence: evidence.model_ms)
     model_latency_ms: float | None = measured(lambda evidence: evidence.model_latency_ms)
+    model_retransmissions: int = measured(lambda evidence: evidence.model_retransmissions, 0)
     goodput_kbps: float | None = measured(
         lambda evidence: evidence.trial.response_bytes * 8 / evidence.fetch["total_ms"]
         if evidence.fetch.get("total_ms") else None)

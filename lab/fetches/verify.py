@@ -3,8 +3,8 @@
 Nothing is believed because it was configured. The initial window, the RTT,
 the bandwidth, losses and retransmissions are looked up in the packets of that
 very trial; the transfer's size and digest are compared with the server's; and
-in virtual time every trial that retransmits nothing must take what
-lab.tcp.predict computes, to the millisecond.
+in virtual time every trial that loses nothing must take what lab.tcp.predict
+computes, to the millisecond, also where timers send again what was not lost.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ def _shows_window(record: Record) -> bool:
 
 def is_modelled(record: Record) -> bool:
     """Whether the model knows all that happened to a stored record's transfer."""
-    return (_shows_window(record) and not record.retransmissions and not record.lost_segments
-            and record.model_ms is not None)
+    return (_shows_window(record) and record.retransmissions == record.model_retransmissions
+            and not record.lost_segments and record.model_ms is not None)
 
 
 # Of the transfer itself: where one of these fails there is no measurement.

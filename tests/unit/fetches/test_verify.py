@@ -224,9 +224,14 @@ def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> Non
     assert slow.judge(exact=False).verdict == PASS  # real time
     other = slow.asked(congestion_control="bbr").judge()
     assert other.verdict == PASS and other.model_ms is None
-    retransmitted = stored.load("queue_timer").judge()
-    assert retransmitted.total_ms and retransmitted.model_ms
-    assert retransmitted.total_ms - retransmitted.model_ms > 200
+
+
+def test_the_model_is_asked_about_what_timers_send_again() -> None:
+    repeated = stored.load("queue_timer")
+    record = repeated.judge()
+    assert record.retransmissions == record.model_retransmissions == 1
+    assert record.total_ms == pytest.approx(record.model_ms, abs=0.01)
+    fails(later(repeated, "fetch", "total_ms", 2), "model")
 
 
 def test_a_repeated_handshake_may_delay_by_its_own_packets_only() -> None:
