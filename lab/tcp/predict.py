@@ -27,8 +27,8 @@ from functools import lru_cache, partial
 
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 from lab.tcp.path import Link, Sent
-from lab.tcp.receiver import Receiver, receive_window
-from lab.tcp.sender import Sender
+from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver, receive_window
+from lab.tcp.sender import SEND_BUFFERS, Sender
 
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that `predict` follows
 
@@ -48,6 +48,8 @@ class Transfer:
         same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
+    receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem at the
+        client, tcp_wmem at the server).
     """
 
     rtt_ms: float
@@ -65,6 +67,8 @@ class Transfer:
     mss: int = MSS
     congestion_control: str = "cubic"
     clock_phase_ns: int = 500_000
+    receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
+    send_buffers: tuple[int, int] = SEND_BUFFERS
 
 
 @dataclass(frozen=True)
@@ -123,11 +127,12 @@ class _Course:
                  handshake_ns: int) -> None:
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
-            window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers),
+            handshake_us=handshake_ns // 1000, buffers=transfer.send_buffers,
             phase_ns=transfer.clock_phase_ns, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected,
-                                 transfer.clock_phase_ns)
+                                 transfer.clock_phase_ns, transfer.receive_buffers)
         self.transfer = transfer
         self.down, self.up = down, up
         self.connected = connected

@@ -17,6 +17,7 @@ from lab.tcp.path import RoundTrip, Sent
 
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
 BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
+SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
 
 
 @dataclass
@@ -42,7 +43,8 @@ class Sender:
     window: initcwnd at first, segments; window_end: what the receiver offers;
     handshake_us: SYN-ACK to its acknowledgement; phase_ns: into a millisecond
     of the kernel's clock at 0; hystart: whether CUBIC has it;
-    restart_after_idle: tcp_slow_start_after_idle.
+    restart_after_idle: tcp_slow_start_after_idle; buffers: bytes that the send
+    buffer has at first and at most (tcp_wmem).
     """
 
     mss: int
@@ -52,6 +54,7 @@ class Sender:
     phase_ns: int
     hystart: bool
     restart_after_idle: bool = True
+    buffers: tuple[int, int] = SEND_BUFFERS
     written: int = 0  # bytes, as all that follow
     sent: int = 0
     acknowledged: int = 0
@@ -74,7 +77,8 @@ class Sender:
 
     def __post_init__(self) -> None:
         self.initial_window = self.window
-        self.buffer = max(self.window, 10) * BUFFER_PER_SEGMENT
+        self.buffer = self.buffers[0]
+        self._expand_buffer()
         self.largest_offer = self.window_end
         self.cubic = Cubic(self.hystart)
         self.round_trip.sample(self.handshake_us, new_round=False)
@@ -122,11 +126,16 @@ class Sender:
         if not self.unwritten:
             return []
         if self.in_flight < self.window:
-            self.buffer = max(self.buffer, max(self.window, 10) * BUFFER_PER_SEGMENT)
+            self._expand_buffer()
         memory = self._memory()
         if self.buffer - memory < memory // 2:  # sk_stream_is_writeable
             return []
         return self._copy(now)
+
+    def _expand_buffer(self) -> None:
+        """tcp_sndbuf_expand"""
+        wanted = max(self.window, 10) * BUFFER_PER_SEGMENT
+        self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:
         """What is written and not acknowledged takes (sk_wmem_queued)."""
