@@ -156,6 +156,18 @@ class Port:
         return found
 
 
+def dropped(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Packets that a port of the star dropped: by its queue, and at random before it.
+
+    rows: as tc tells a port's qdiscs. The outer netem counts what it takes at
+    random and also what the inner one refuses (netem_dequeue); that counts
+    what finds its queue full.
+    """
+    counted = {row["handle"]: int(row["drops"]) for row in rows}
+    queue = counted.get("2:", 0)
+    return {"queue": queue, "random": counted["1:"] - queue}
+
+
 @dataclass(frozen=True)
 class Shape:
     """One setting of the star's links.

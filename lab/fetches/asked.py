@@ -32,6 +32,19 @@ def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[
             and (each.name in _ALWAYS or _tells(each, trials))]
 
 
+def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
+    """The columns of a trial in words, but for its window: what tells it from the others."""
+    return [f"{column.name} {_in_words(value)} {column.unit}".rstrip()
+            for column, show in asked_columns(others, without=("initcwnd",))
+            if (value := show(trial)) != ""]
+
+
+def _in_words(value: Cell) -> str:
+    if isinstance(value, Rounded) and isinstance(value.value, float):
+        return plain(value.value)
+    return str(value)
+
+
 def order(trial: Trial) -> tuple[Any, ...]:
     """As a reader looks for it; windows side by side. Guests finish in any order."""
     return tuple(getattr(trial, name) for name in _ORDER)
