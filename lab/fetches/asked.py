@@ -60,7 +60,7 @@ def shown(value: str | float) -> Cell:
 
 def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
     values = {_value(each, trial) for trial in trials}
-    return len(values) > 1 or values not in (set(), {""}) and _default(each) is not MISSING
+    return len(values) > 1 or not values <= {"", 0.0} and _default(each) is not MISSING
 
 
 def _column(each: Field[Any]) -> Asked:
@@ -72,10 +72,10 @@ def _column(each: Field[Any]) -> Asked:
 
 
 def _value(each: Field[Any], trial: Trial) -> Any:
-    """The field, "" where it is the default."""
+    """The field, "" where it is the default; where chance decides nothing, its 0."""
     value = getattr(trial, each.name)
     default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
-    return "" if value == default else value
+    return "" if value == default and not each.metadata.get("random") else value
 
 
 def _default(each: Field[Any]) -> Any:
