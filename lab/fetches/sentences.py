@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from lab.core import claims
 from lab.core.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.kinds import RunData
-from lab.core.words import between, plain, short, span
+from lab.core.words import between, short, span
 from lab.fetches import remarks
 from lab.fetches.asked import told
 from lab.fetches.buckets import Bucket, Excluded, Panel

@@ -8,8 +8,8 @@ import pytest
 
 from lab.core import scenario_file
 from lab.core.kinds import Overrides
-from lab.fetches import buffers
-from lab.fetches.study import expand, study
+from lab.fetches import buffers, reading
+from lab.fetches.study import apply, expand, study
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
@@ -32,11 +32,16 @@ def test_the_receive_window_follows(tmp_path: Path, file_windows: str, line: str
     assert {trial.initrwnd for trial in trials} == {initrwnd}
 
 
-def test_a_population_follows_too() -> None:
-    file = scenario_file.find("dukkipati2010")
-    made = study(file, Overrides({"initcwnd": (10, 100)}))
-    assert {trial.initrwnd for trial in made.trials} == {100}
-    assert buffers.of(made.head.sysctls, buffers.RECEIVE)[0] == 2 * 1460 * 101
+@pytest.mark.parametrize(("line", "asked", "initrwnd"), [
+    ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 100),
+    ("", None, 42), ("", (10, 100), 100), ("initrwnd = 20", (10, 100), 20)])
+def test_a_population_follows_too(line: str, asked: tuple[int, ...] | None,
+                                  initrwnd: int) -> None:
+    """Its own largest window is 42."""
+    text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
+    scenario = apply(reading.read(scenario_file.parsed("dukkipati2010", text)),
+                     Overrides({"initcwnd": asked} if asked else {}))
+    assert scenario.like is not None and scenario.like.initrwnd == initrwnd
 
 
 def study_of(iw: int, initrwnd: str = "", sysctls: str = "") -> dict[str, str]:
