@@ -8,7 +8,7 @@ from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
 from engines.routes import SERVER_IP
-from engines.shaping import CLIENT_PORT, SERVER_PORT, Shape
+from engines.shaping import Shape, dropped_between
 from engines.tap import Tap, open_capture, save_all
 from topo import Star
 
@@ -41,10 +41,7 @@ class FetchBench:
         observation["fetch"] = self._fetch(trial)
         observation["server"] = self._server_lines(trial, observation["fetch"])
         self.star.drain(DRAIN_DEADLINE_S)
-        observation["drops"] = {
-            side: {why: count - before[port][why] for why, count
-                   in self.star.dropped[port].items()}
-            for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
+        observation["drops"] = dropped_between(before, self.star.dropped)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {"captures": {side: save_all([tap], self.captures[side])

@@ -168,6 +168,13 @@ def dropped(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {"queue": queue, "random": counted["1:"] - queue}
 
 
+def dropped_between(before: dict[str, dict[str, int]],
+                    after: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """What each side's port dropped from one look at its counters to the next, which go on."""
+    return {side: {why: count - before[port][why] for why, count in after[port].items()}
+            for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
+
+
 @dataclass(frozen=True)
 class Shape:
     """One setting of the star's links.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engines import worker
-from engines.job import JobFolder
+from engines import host, worker
+from engines.job import EngineError, JobFolder
 
 
 class Noting:
@@ -58,3 +59,14 @@ def test_what_is_fetched_before_the_first_trial_is_not_recorded(
     assert [(line["trial"], line["number"]) for line in told] == [
         (name, number) for number, name in enumerate(names, start=len(before) + 1)]
     assert ("error" in told[0]) == (not before)  # what was cold is forgotten
+
+
+def test_in_real_time_the_first_fetch_is_asked_not_to_count(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(job: JobFolder, *_: Any) -> None:
+        raise EngineError((job.path / "job.json").read_text())
+    monkeypatch.setattr(host, "WorkerProcess", started)
+    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    with pytest.raises(EngineError) as asked:
+        list(host.HostEngine().run(TRIALS, {}, tmp_path))
+    assert json.loads(str(asked.value))["warm_up"] is True

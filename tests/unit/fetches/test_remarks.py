@@ -96,3 +96,20 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
     assert any("(1 after the queue dropped packets)" in each for each in report.sentences)
     plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[0]
     assert "dropped by queue" not in [column.name for column in plain.columns]
+
+
+def test_a_window_sweep_and_a_single_cell_tell_it_too() -> None:
+    run = [replace(record, limited_by="receive window", seen_first_flight=27)
+           if record.trial.initcwnd == 42 else record
+           for record in stored_fetches.stored("tselentis2013")]
+    sweeps = [found.sentence for found in stored_fetches.report("tselentis2013", run).findings
+              if "42" in found.sentence and "took the least time" in found.sentence]
+    assert sweeps and all("the receive window in " in sentence for sentence in sweeps)
+    large = next(record for record in run if record.trial.initcwnd == 42)
+    small = next(record for record in run
+                 if record.trial == replace(large.trial, initcwnd=3))
+    cell = [replace(record, trial=replace(record.trial, rtt_ms=77)) for record in (small, large)]
+    sentences = stored_fetches.report("tselentis2013", cell, whole=False).sentences
+    assert any("42 instead of 3 segments" in sentence and sentence.endswith(
+        "(42 asked, first flight 27: limited by the receive window (set a larger"
+        " net.ipv4.tcp_rmem)).") for sentence in sentences)

@@ -13,7 +13,7 @@ from lab.core import checks
 from lab.core.records import FAIL, PASS, SKIPPED, columns_of, to_text, value_of
 from lab.fetches.evidence import EXACT, Evidence
 from lab.fetches.record import Record
-from lab.fetches.verify import CHECKS, ON_THE_WIRE
+from lab.fetches.verify import CHECKS, ON_THE_WIRE, judge
 from lab.tcp.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
@@ -67,6 +67,15 @@ def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() 
     trial = with_drops(stored.load("full_queue"), 9, 0)
     assert trial.judge().counts
     fails(without(trial, 0), "lost packets")
+
+
+@pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
+                                     {"net.ipv4.tcp_wmem": "4096 4608 4608"}])
+def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
+    trial = stored.load("receive_window")
+    record = judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+                   sysctls=sysctls)
+    assert "first flight: seen 12 segments" in record.verdict_reason
 
 
 def without(trial: Stored, number: int) -> Stored:
