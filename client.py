@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -246,7 +247,7 @@ def load_libcurl() -> None:
     import site
     site.main()  # started with -S, for speed: only this needs Debian's packages
     with contextlib.suppress(ImportError):
-        import pycurl  # noqa: F401
+        importlib.import_module("pycurl")
 
 
 def main() -> int:

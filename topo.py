@@ -39,7 +39,7 @@ from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkErro
 from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Route, RouteOptions,
                             dumbbell_routes, star_routes)
 from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
-                             Netem, Port, Shape)
+                             Netem, Port, Shape, dropped)
 
 
 class Switch(LinuxBridge):
@@ -124,6 +124,8 @@ class Star:
         self.client_ip = BatchTool(self.client, "ip")
         self.server_ip = BatchTool(self.server, "ip")
         self.shaped: Shape | None = None
+        # By port, what its qdiscs have dropped so far, as last read.
+        self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
 
     def shape(self, shape: Shape) -> None:
@@ -139,7 +141,7 @@ class Star:
             return
         self.shaped = None
         for port in ports:
-            self.tc.install_port(port)
+            self.dropped[port.name] = dropped(self.tc.install_port(port))
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -173,9 +175,10 @@ class Star:
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
-        return sum(int(row["qlen"]) for port in (CLIENT_PORT, SERVER_PORT)
-                   for row in self.tc.ask([], f"qdisc show dev {port}")
-                   if row.get("root"))
+        told = {port: self.tc.ask([], f"qdisc show dev {port}")
+                for port in (CLIENT_PORT, SERVER_PORT)}
+        self.dropped = {port: dropped(rows) for port, rows in told.items()}
+        return sum(int(row["qlen"]) for rows in told.values() for row in rows if row.get("root"))
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.

@@ -9,7 +9,7 @@ from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
 from engines.routes import SERVER_IP
-from engines.shaping import Shape
+from engines.shaping import Shape, dropped_between
 from engines.tap import Tap, open_capture, save_all
 from topo import Star
 
@@ -42,10 +42,12 @@ class FetchBench:
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         for tap in self.taps.values():
             tap.discard()
+        before = dict(self.star.dropped)
         observation["fetch"] = self._fetch(trial)
         observation["server"] = self._server_lines(trial, observation["fetch"])
         self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
+        observation["drops"] = dropped_between(before, self.star.dropped)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {"captures": {side: save_all([tap], self.captures[side])

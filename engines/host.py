@@ -44,7 +44,7 @@ class HostEngine:
         """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
         if os.geteuid() != 0:
             raise EngineCannot("the host engine needs root: sudo ./run.sh --engine host …")
-        job = JobFolder(folder / "host", trials, sysctls)
+        job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", _SETUP, "sh",
                    sys.executable, "-m", "engines.worker", str(job.path), str(PROJECT)]

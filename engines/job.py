@@ -56,12 +56,15 @@ class JobFolder:
     """The folder of one worker, from the engine's side. See engines/worker.py."""
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
-                 align_s: float = 0.0) -> None:
-        """align_s: start trials on multiples of this on the worker's clock; 0 for at once."""
+                 align_s: float = 0.0, warm_up: bool = False) -> None:
+        """align_s: start trials on multiples of this on the worker's clock; 0 for at once.
+
+        warm_up: fetch once before the first trial, unrecorded.
+        """
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
         (path / "job.json").write_text(json.dumps(
-            {"sysctls": sysctls, "align_s": align_s, "trials": trials}))
+            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "trials": trials}))
         storage.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()

@@ -104,8 +104,8 @@ class BatchTool:
         rows: list[dict[str, Any]] = json.loads(line)
         return rows
 
-    def install_port(self, port: Port) -> None:
-        """Install what a port carries. Raises NetworkError where tc tells otherwise."""
+    def install_port(self, port: Port) -> list[dict[str, Any]]:
+        """Install what a port carries; what tc tells of it. Raises NetworkError if that differs."""
         rows = self.ask(port.commands, port.question)
         for number, qdisc in enumerate(port.qdiscs, start=1):
             if isinstance(qdisc, Netem) and qdisc.random:
@@ -114,6 +114,7 @@ class BatchTool:
         wrong = port.differences(rows)
         if wrong:
             raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
+        return rows
 
     def install_route(self, route: Route) -> None:
         """Install a route. Raises NetworkError where ip tells otherwise."""

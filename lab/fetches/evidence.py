@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from lab.core.checks import Compared
 from lab.core.words import exact
+from lab.fetches import buffers
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, clock_phases_ns, seen_rtt_ms
 from lab.tcp.packets import HEADER_BYTES, SYN_BYTES, Segment
@@ -60,7 +61,8 @@ class Evidence:
     fetch, said: what the client and the server reported (client.py,
     server.py), nothing where the transfer failed. exchange: what the packets
     say, None where they cannot be read. sysctls: what the scenario set
-    otherwise than engines.kernel.TCP_SYSCTLS.
+    otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
+    counted (engines.fetch_bench), {} in runs before it did.
     """
 
     trial: Trial
@@ -69,6 +71,7 @@ class Evidence:
     exchange: Exchange | None
     tolerances: Tolerances
     sysctls: Mapping[str, str]
+    drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     # What the packets say ------------------------------------------------------------
 
@@ -125,6 +128,19 @@ class Evidence:
         return tuple(segment for segment in self.wire.probes
                      if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
 
+    # What was dropped ----------------------------------------------------------------
+
+    @property
+    def queue_drops(self) -> int | None:
+        """Packets towards the client; without counters, all losses where chance takes none."""
+        if self.drops:
+            return self.drops["to_client"]["queue"]
+        return None if self.trial.loss_percent else len(self.wire.lost_to_client)
+
+    @property
+    def random_drops(self) -> int | None:
+        return self.drops["to_client"]["random"] if self.drops else None
+
     # What the model says -------------------------------------------------------------
 
     @property
@@ -146,6 +162,8 @@ class Evidence:
             congestion_control=trial.congestion_control,
             response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
             gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
+            receive_buffers=buffers.of(self.sysctls, buffers.RECEIVE),
+            send_buffers=buffers.of(self.sysctls, buffers.SEND),
             restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
             loss_probes=self.sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
             **earlier)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
                              read_connection, read_connections)
 
-_SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
+SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
     for segment, following in zip(at_server, (*at_server[1:], None)):
         if segment.to_client and segment.end_with_fin > highest:
             alone = (following is None or not following.to_client
-                     or following.time_ns - segment.time_ns > _SAME_WRITE_NS)
+                     or following.time_ns - segment.time_ns > SAME_WRITE_NS)
             if pause_ns and alone and highest > 1 \
                     and segment.time_ns - last_event_ns >= pause_ns:
                 probes.append(segment)

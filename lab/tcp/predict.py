@@ -29,9 +29,10 @@ from functools import lru_cache, partial
 
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 from lab.tcp.path import Clock, Link, Sent
-from lab.tcp.receiver import Receiver, receive_window
+from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver, receive_window
 from lab.tcp.sender import Sender
 from lab.tcp.timers import LossTimer
+from lab.tcp.writer import SEND_BUFFERS
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that `predict` follows
@@ -53,6 +54,7 @@ class Transfer:
         same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
+    receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
     """
 
     rtt_ms: float
@@ -71,6 +73,8 @@ class Transfer:
     mss: int = MSS
     congestion_control: str = "cubic"
     clock_phase_ns: int = 2_000
+    receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
+    send_buffers: tuple[int, int] = SEND_BUFFERS
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,12 @@ class _Course:
         self.clock = clock = Clock(transfer.clock_phase_ns)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
-            window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers),
+            buffers=transfer.send_buffers, handshake_us=handshake_ns // 1000,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
-        self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected, clock)
+        self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected, clock,
+                                 transfer.receive_buffers)
         self.request_timer = LossTimer(clock, self.receiver.sent_round_trip, transfer.loss_probes)
         self.transfer = transfer
         self.down, self.up = down, up

@@ -10,10 +10,9 @@ from __future__ import annotations
 from lab.tcp.path import Clock, RoundTrip, Sent
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
-WINDOW_SCALE = 128  # with the default tcp_rmem[2] of 6 MB
-DEFAULT_WINDOW = 44 * SYN_MSS  # half of tcp_rmem[1], in whole segments
-DEFAULT_THRESHOLD = 65536 - 1448  # and one segment reserved (tcp_init_buffer_space)
-RECEIVE_BUFFER, MAX_RECEIVE_BUFFER = 131072, 6291456  # tcp_rmem[1], tcp_rmem[2]
+MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
+LEAST_SCALED_FOR = 212992  # net.core.rmem_max
+RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
@@ -26,18 +25,24 @@ class Receiver:
     It reads whatever arrives at once.
     """
 
-    def __init__(self, initrwnd: int, mss: int, connected: int, clock: Clock) -> None:
-        """connected: when its handshake was done, which took one round trip."""
+    def __init__(self, initrwnd: int, mss: int, connected: int, clock: Clock,
+                 buffers: tuple[int, int]) -> None:
+        """connected: when its handshake was done, which took one round trip.
+
+        buffers: bytes, at first and at most (tcp_rmem).
+        """
         self.mss = mss
         self.clock = clock
         self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
         self.sent_round_trip.sample(connected // 1000, new_round=False)
         self.received = self.acknowledged = 0
-        self.window = receive_window(initrwnd)
-        self.threshold = min(initrwnd * SYN_MSS, DEFAULT_THRESHOLD)  # rcv_ssthresh
-        self.buffer = RECEIVE_BUFFER
+        self.unit = window_unit(buffers)
+        self.window = receive_window(initrwnd, buffers)
+        self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
-        self.clamp = DEFAULT_THRESHOLD  # window_clamp
+        # window_clamp, with one segment reserved (tcp_init_buffer_space)
+        self.clamp = self.buffer // 2 - mss
+        self.threshold = min(_first_window(initrwnd, buffers), self.clamp)  # rcv_ssthresh
         # What counts as a full segment (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
         self.offer: int | None = None  # with what is acknowledged before it is read
@@ -95,7 +100,8 @@ class Receiver:
 
     def _offer(self, unread: int) -> int:
         """The window to offer while so much memory holds what is not read (__tcp_select_window)."""
-        return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8))
+        return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
+                       self.unit)
 
     def receive_again(self) -> None:
         """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once."""
@@ -232,16 +238,27 @@ class Receiver:
             window += window * us // 1000
         else:
             window += 2 * window * (copied - before) // before
-        buffer = min((window << 8) // self.payload_share, MAX_RECEIVE_BUFFER)
+        buffer = min((window << 8) // self.payload_share, self.most_buffer)
         if buffer > self.buffer:
             self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
 
 
-def receive_window(initrwnd: int) -> int:
+def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS) -> int:
     """Bytes that the client's first acknowledgement offers, for a route's initrwnd."""
-    return _scaled(min(initrwnd * SYN_MSS, DEFAULT_WINDOW))
+    return _scaled(_first_window(initrwnd, buffers), window_unit(buffers))
 
 
-def _scaled(window: int) -> int:
+def window_unit(buffers: tuple[int, int]) -> int:
+    """Bytes that the header's window counts in (tcp_select_initial_window)."""
+    space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
+    return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
+
+
+def _first_window(initrwnd: int, buffers: tuple[int, int]) -> int:
+    """Half of the buffer in whole segments, or less by the route."""
+    return min(initrwnd, buffers[0] // 2 // SYN_MSS) * SYN_MSS
+
+
+def _scaled(window: int, unit: int) -> int:
     """A window as the header can say it, rounded up (__tcp_select_window)."""
-    return -(-window // WINDOW_SCALE) * WINDOW_SCALE
+    return -(-window // unit) * unit

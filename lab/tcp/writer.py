@@ -13,7 +13,7 @@ from lab.tcp.path import Sent
 MAX_BATCH_BYTES = 65536 - 320 - 1  # sk_gso_max_size
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
 BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
-MAX_BUFFER = 4_194_304  # tcp_wmem[2]
+SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
 
 
 @dataclass
@@ -42,13 +42,15 @@ class Batch:
 class Writer:
     """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
 
-    window: initcwnd at first, segments; window_end: what the receiver offers.
+    window: initcwnd at first, segments; window_end: what the receiver offers;
+    buffers: bytes that the send buffer has at first and at most (tcp_wmem).
     Counts of bytes unless it says otherwise.
     """
 
     mss: int
     window: int
     window_end: int
+    buffers: tuple[int, int] = SEND_BUFFERS
     written: int = 0
     sent: int = 0
     acknowledged: int = 0
@@ -66,7 +68,8 @@ class Writer:
     buffer: int = 0
 
     def __post_init__(self) -> None:
-        self.buffer = max(self.window, 10) * BUFFER_PER_SEGMENT
+        self.buffer = self.buffers[0]
+        self._expand_buffer()
         self.largest_offer = self.window_end
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
@@ -115,8 +118,7 @@ class Writer:
         """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""
         grows = self.starved and self.in_flight < self.window
         if grows:
-            wanted = max(self.window, 10) * BUFFER_PER_SEGMENT
-            self.buffer = max(self.buffer, min(wanted, MAX_BUFFER))
+            self._expand_buffer()
         return grows
 
     def fill(self, wanted: int) -> None:
@@ -152,6 +154,11 @@ class Writer:
         memory = self._memory()
         self.starved = self.buffer - memory < memory // 2
         return not self.starved
+
+    def _expand_buffer(self) -> None:
+        """tcp_sndbuf_expand"""
+        wanted = max(self.window, 10) * BUFFER_PER_SEGMENT
+        self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:
         """What is written and not acknowledged takes (sk_wmem_queued)."""

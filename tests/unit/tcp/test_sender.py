@@ -6,10 +6,10 @@ import pytest
 
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, RoundTrip
-from lab.tcp.receiver import Receiver
+from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver
 from lab.tcp.sender import Sender
 from lab.tcp.timers import LONGEST_TIMEOUT, LossTimer
-from lab.tcp.writer import BUFFER_PER_SEGMENT, MAX_BUFFER
+from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
 
 CLOCK = Clock(phase_ns=0)
 
@@ -31,7 +31,8 @@ def sender() -> Sender:
 
 @pytest.fixture
 def receiver() -> Receiver:
-    return Receiver(initrwnd=44, mss=MSS, connected=100 * MS, clock=CLOCK)
+    return Receiver(initrwnd=44, mss=MSS, connected=100 * MS, clock=CLOCK,
+                    buffers=RECEIVE_BUFFERS)
 
 
 def due_after(timer: LossTimer, now: int) -> int:
@@ -91,9 +92,9 @@ def test_an_skb_holds_64_kilobytes_at_most(sender: Sender) -> None:
 
 
 def test_the_send_buffer_ends_at_tcp_wmem(sender: Sender) -> None:
-    sender.window, sender.starved = 2 * MAX_BUFFER // BUFFER_PER_SEGMENT, True
+    sender.window, sender.starved = 2 * SEND_BUFFERS[1] // BUFFER_PER_SEGMENT, True
     sender.make_room(0)
-    assert sender.buffer == MAX_BUFFER
+    assert sender.buffer == SEND_BUFFERS[1]
 
 
 def test_a_server_that_waits_hears_of_a_full_buffer(sender: Sender) -> None:
