@@ -18,7 +18,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -152,14 +152,14 @@ def row(mine: Record, other: Record) -> str:
 def differ(mine: Record, other: Record) -> bool:
     return ((mine.seen_initcwnd, mine.seen_first_flight)
             != (other.seen_initcwnd, other.seen_first_flight)
-            or PASS not in (mine.verdict, ) or other.verdict != PASS)
+            or {mine.verdict, other.verdict} != {PASS})
 
 
 def numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
 
-def main(words: list[str]) -> int:
+def main(words: Sequence[str]) -> int:
     parser = Parser(prog="stock_kernel", description="A stock kernel beside the guest.")
     parser.add_argument("--rtt", type=numbers, default=[20, 100, 500, 3000], metavar="MS,…")
     parser.add_argument("--bw", type=numbers, default=[56, 1000, 10_000], metavar="KBPS,…")
@@ -199,4 +199,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    run_main("stock_kernel", main)  # type: ignore[arg-type]
+    run_main("stock_kernel", main)
