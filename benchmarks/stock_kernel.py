@@ -5,9 +5,9 @@
 stock_kernel.sh brings the kernel and what it boots with. QEMU has no KVM here:
 with -icount an instruction takes a nanosecond of its clock and idle time is
 skipped, so that the clock is honest however busy this machine is, and computing
-is about as fast as on a slow server. The first fetch warms the caches and does
-not count. Real time stands for what a server adds: both columns of the model's
-ratio say how much. Exit status: 0 if every trial passes its verdict on both
+takes about as long as on a slow server. The first fetch warms the caches and does
+not count. “again”: segments sent again; “to model”: curl's time over the
+model's, where nothing was sent again. Exit status: 0 if every trial passes its verdict on both
 kernels and both agree on windows and first flights, else 1.
 """
 
@@ -27,7 +27,7 @@ from engines.host import HostEngine
 from engines.job import PROJECT, EngineError, Job, Observation
 from engines.uml import UmlEngine, find_kernel
 from lab.core.command_line import Parser, run_main, say
-from lab.core.errors import FAILED, FirstFlightError
+from lab.core.errors import FAILED, CannotError, FirstFlightError
 from lab.core.records import PASS
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
@@ -38,7 +38,7 @@ MEMORY_MB = 1024
 # Of wall time, for the boot and all trials; a busy machine needs some minutes.
 DEADLINE_S = 3600.0
 HEAD = (f"{'':>15} │ {'window':^9} │ {'flight':^9} │ {'again':^9} │"
-        f" {'latency at the server, ms':^28} │ {'curl in all, ms':^28} │ {'measured/model':^16}\n"
+        f" {'latency at the server, ms':^28} │ {'curl in all, ms':^28} │ {'to model':^16}\n"
         f"{'RTT':>4} {'kbit/s':>6} {'IW':>3} │ {'uml stock':^9} │ {'uml stock':^9} │"
         f" {'uml stock':^9} │ {'uml':>9} {'stock':>9} {'more':>8} │"
         f" {'uml':>9} {'stock':>9} {'more':>8} │ {'uml':>8}{'stock':>8}")
@@ -140,6 +140,7 @@ def _ratio(record: Record) -> str:
 
 
 def row(mine: Record, other: Record) -> str:
+    """The line of a cell under HEAD."""
     def both(name: str) -> str:
         return " ".join(f"{str(getattr(record, name)):>4}" for record in (mine, other))
     trial = mine.trial
@@ -150,20 +151,21 @@ def row(mine: Record, other: Record) -> str:
 
 
 def differ(mine: Record, other: Record) -> bool:
+    """Whether windows or first flights differ, or a verdict did not pass."""
     return ((mine.seen_initcwnd, mine.seen_first_flight)
             != (other.seen_initcwnd, other.seen_first_flight)
             or {mine.verdict, other.verdict} != {PASS})
 
 
-def numbers(text: str) -> list[int]:
+def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
 
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="stock_kernel", description="A stock kernel beside the guest.")
-    parser.add_argument("--rtt", type=numbers, default=[20, 100, 500, 3000], metavar="MS,…")
-    parser.add_argument("--bw", type=numbers, default=[56, 1000, 10_000], metavar="KBPS,…")
-    parser.add_argument("--iw", type=numbers, default=[3, 10], metavar="N,…")
+    parser.add_argument("--rtt", type=_numbers, default=[20, 100, 500, 3000], metavar="MS,…")
+    parser.add_argument("--bw", type=_numbers, default=[56, 1000, 10_000], metavar="KBPS,…")
+    parser.add_argument("--iw", type=_numbers, default=[3, 10], metavar="N,…")
     parser.add_argument("--size", type=int, default=30_000, metavar="BYTES")
     parser.add_argument("--kernel", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--initrd", type=Path, help=argparse.SUPPRESS)
@@ -173,9 +175,18 @@ def main(words: Sequence[str]) -> int:
         inside()
         return 0
     kernel = find_kernel()
-    if kernel is None or arguments.kernel is None:
-        raise FirstFlightError("the guest kernel is not built: run ./install.sh" if not kernel
-                               else "start benchmarks/stock_kernel.sh instead")
+    if kernel is None:
+        raise CannotError("the guest kernel is not built: run ./install.sh")
+    if arguments.kernel is None or arguments.initrd is None:
+        parser.error("start benchmarks/stock_kernel.sh, which brings the stock kernel")
+    wrong, cells = compare(arguments, kernel)
+    print(f"{cells - wrong} of {cells} cells: the same window and first flight on both, every"
+          " verdict passed")
+    return FAILED if wrong else 0
+
+
+def compare(arguments: argparse.Namespace, kernel: Path) -> tuple[int, int]:
+    """Measure on both and print the table; return how many cells differ, and of how many."""
     trials = trials_of(arguments)
     jobs = [trial.job() for trial in trials]
     with tempfile.TemporaryDirectory() as name:
@@ -186,16 +197,12 @@ def main(words: Sequence[str]) -> int:
         other = records_of(trials, on_stock_kernel(arguments, jobs, folder / "exchange"),
                            exact=False)
     print(HEAD)
-    wrong = 0
     for pair in zip(mine, other):
         print(row(*pair))
         for side, record in zip(("uml", "stock"), pair):
             if record.verdict != PASS:
                 print(f"     {side}: {record.verdict} {record.error or record.verdict_reason}")
-        wrong += differ(*pair)
-    print(f"{len(mine) - wrong} of {len(mine)} cells with the same window and first flight on"
-          " both, every verdict passed")
-    return FAILED if wrong else 0
+    return sum(map(differ, mine, other)), len(mine)
 
 
 if __name__ == "__main__":
