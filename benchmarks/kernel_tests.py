@@ -31,7 +31,7 @@ from pathlib import Path
 from engines.guest.init import RESULTS, mount
 from engines.job import PROJECT
 from engines.uml import find_kernel, guest_command, processors
-from lab.core.command_line import Parser, run_main, say
+from lab.core.command_line import Parser, run_main
 from lab.core.errors import FAILED, CannotError, FirstFlightError
 
 # Of wall time without a script ended: virtual time would stand still for ever.
