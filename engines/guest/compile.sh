@@ -17,7 +17,7 @@ prepare_tree() {
     sed -i 's/^#define TIMER_MULTIPLIER 256$/#define TIMER_MULTIPLIER 1/' \
         "$tree/arch/um/include/linux/time-internal.h"
     sed -i -f "$here/clock.sed" "$tree/arch/um/kernel/time.c"
-    if ! grep -q 'reads = 0' "$tree/arch/um/kernel/time.c" ||
+    if ! grep -q 'in_a_row = 0' "$tree/arch/um/kernel/time.c" ||
         ! grep -q 'TIMER_MULTIPLIER 1$' "$tree/arch/um/include/linux/time-internal.h"; then
         say "Linux $version has another clock than clock.sed knows:" \
             "times will repeat to 0.5 us only"
@@ -67,6 +67,8 @@ compile() {
     cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/" 2>>"$log" ||
         fail "Linux $version could not be kept"
     mv "$work/kernel/.config" "$work/kernel/config"
+    # The kernel's own tests of TCP stay beside it; older sources have none.
+    cp -r "$work/tree/tools/testing/selftests/net/packetdrill" "$work/kernel/" 2>/dev/null || true
     echo "$version" >"$work/kernel/version"
     echo "$origin" >"$work/kernel/source"
 }

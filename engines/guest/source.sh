@@ -172,11 +172,12 @@ decompress() {      # NAME
 }
 
 # What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from
-# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off.
+# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off. And
+# the kernel's own tests of TCP, for benchmarks/kernel_tests.py.
 unpack() {      # SOURCE TREE
     tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 \
         --anchored --wildcards --no-wildcards-match-slash \
-        --exclude='*/Documentation/*/*' --exclude='*/tools/testing' --exclude='*/arch/x86/kvm' \
+        --exclude='*/Documentation/*/*' --exclude='*/arch/x86/kvm' \
         --exclude='*/.config' --exclude='*/include/config' --exclude='*/include/generated' \
         --exclude='*/arch/*/include/generated' \
         '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
@@ -185,6 +186,7 @@ unpack() {      # SOURCE TREE
         '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
         '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
         '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
+        '*/tools/testing/selftests/net/packetdrill' \
         --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
 }
 
