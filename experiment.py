@@ -11,6 +11,7 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from engines.commands import commands_of
@@ -22,9 +23,10 @@ from lab.core.command_line import Parser, run_main, say
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
-from lab.core.measuring import CAPTURES_KEPT, Asked, measure
+from lab.core.measuring import Asked, measure
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL
+from lab.core.sample import CAPTURES_KEPT
 from lab.tell import text
 
 PROJECT = Path(__file__).resolve().parent
@@ -175,6 +177,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
         if arguments.dry_run:
             dry_run(study, engine)
             return errors.OK
+        say_once(engine.warning)
         run = measure(study, engine, asked_of(arguments))
     except EngineCannot as error:
         raise CannotError(str(error)) from error
@@ -189,6 +192,12 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     if study.whole and not arguments.no_figures:
         draw(report, run.folder, arguments.figures)
     return status_of(run)
+
+
+@cache
+def say_once(warning: str) -> None:
+    if warning:
+        say(f"run.sh: {warning}")
 
 
 def asked_of(arguments: argparse.Namespace) -> Asked:

@@ -114,8 +114,15 @@ check_rights() {
 
 # noninteractive: no questions; needrestart (Ubuntu) would restart services that use a library just replaced.
 apt() {
+    began_at=$(wc -l <"$log")
     as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
         apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >>"$log" 2>&1
+}
+
+# Why the last apt-get failed, in its own words: its first error, else the last that was said (by sudo).
+apt_reason() {
+    tail -n +"$(( began_at + 1 ))" "$log" | grep -m 1 -E '^(E: |dpkg: error )' ||
+        tail -n +"$(( began_at + 1 ))" "$log" | tail -n 1
 }
 
 # Packages of `missing` that apt's lists do not offer.
@@ -132,7 +139,8 @@ read_lists() {
     else
         # Often one of several sources is out of reach and the others suffice.
         keep_log=yes
-        say "apt-get update failed (its log is $log), going on with the lists there are"
+        update_failed="; apt-get update failed: $(apt_reason)"
+        say "going on with the package lists there are$update_failed (its log is $log)"
     fi
 }
 
@@ -143,14 +151,14 @@ check_offered() {
     grep -qx 'ID=ubuntu' /etc/os-release && hint='; on Ubuntu they are in universe: sudo add-apt-repository universe'
     keep_log=yes
     # shellcheck disable=SC2086  # one line of it
-    die 4 "no package source offers" $absent"$hint (apt's log is $log)"
+    die 4 "no package source offers" $absent"$hint$update_failed (apt's log is $log)"
 }
 
 install_packages() {
     local began
     check_rights
-    log=$(mktemp -t first-flight-install.XXXXXX.log)
-    keep_log=''
+    log=$(mktemp -t first-flight-install.XXXXXX.log) || die 4 "no file can be made in ${TMPDIR:-/tmp}; see above"
+    keep_log='' update_failed=''
     trap '[[ -n $keep_log ]] || rm -f "$log"' EXIT
     if [[ -n $(not_offered) ]]; then
         read_lists
@@ -165,7 +173,7 @@ install_packages() {
         read_lists
         apt install --no-install-recommends "${missing[@]}" || {
             keep_log=yes
-            die 1 "apt-get install failed ($(grep -m 1 '^E: ' "$log" || echo 'no error message')); its log is $log"
+            die 4 "apt-get install failed: $(apt_reason); repair that and run ./install.sh again (its log is $log)"
         }
     fi
     say "installed packages: ${#missing[@]}, $(( SECONDS - began )) s"

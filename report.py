@@ -12,7 +12,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+<<<<<<< HEAD
 from lab.core import command_line, errors, scenario_file
+=======
+from lab.core import errors, runs, scenario_file
+>>>>>>> main
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
@@ -33,14 +37,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         description="Build report.html, one page that needs nothing else, from the records of a"
                     " run. Nothing is measured.")
     parser.add_argument("--scenario", nargs="+", metavar="NAME",
-                        help="whose latest run (default: every scenario that has results)")
+                        help="whose newest whole run (default: every scenario that has one)")
     parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
                         help="where results are (default results)")
     parser.add_argument("--figures", type=Path, metavar="DIR",
                         help="show the figures that plot.py left there (default: draw the"
                              " run's own)")
     parser.add_argument("--run", type=Path, metavar="FOLDER",
-                        help="this run folder, whatever its scenario (default: the latest)")
+                        help="this run folder, whole or not, whatever its scenario")
     arguments = parser.parse_args(argv)
     if arguments.run is not None and arguments.scenario is not None:
         parser.error("--run names one run, --scenario others: give one of them")
@@ -50,16 +54,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
     """The run folders asked for. Raises FirstFlightError where there is none."""
     if arguments.run is not None:
-        return [arguments.run]
+        return [arguments.run.resolve()]  # latest is a link, and nothing is written through one
     if arguments.scenario is not None:
         for name in arguments.scenario:
             scenario_file.find(name)  # an unknown name is a slip, not a lack of results
-        return [arguments.results / name / "latest" for name in arguments.scenario]
-    found = [arguments.results / name / "latest" for name in scenario_file.names()
-             if (arguments.results / name / "latest").is_dir()]
-    if not found:
-        raise FirstFlightError(f"{arguments.results}: no results; measure with ./run.sh")
-    return found
+        return [runs.newest_whole(name, arguments.results) for name in arguments.scenario]
+    found = [runs.whole(name, arguments.results) for name in scenario_file.names()]
+    if not any(found):
+        raise FirstFlightError(f"{arguments.results}: no results of a whole scenario; measure with"
+                               " ./run.sh")
+    return [folders[0] for folders in found if folders]
 
 
 def build(folder: Path, figures: Path | None) -> Path:

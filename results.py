@@ -12,12 +12,16 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+<<<<<<< HEAD
 from lab.core import command_line, errors, runs, scenario_file
+=======
+from lab.core import errors, files, runs, scenario_file
+>>>>>>> main
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
 from lab.registry import stored_report
-from lab.tell import files, markdown
+from lab.tell import markdown
 
 PROJECT = Path(__file__).resolve().parent
 OUTPUT = PROJECT / "docs" / "RESULTS.md"
@@ -40,16 +44,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def newest(name: str, results: Path) -> Report | None:
     """Of the newest whole run that can be read; a damaged one is told and passed over."""
-    try:
-        folders = runs.whole(name, results)
-    except FirstFlightError as error:
-        say(str(error))
-        return None
-    for folder in folders:
+    for folder in runs.whole(name, results):
         try:
             return stored_report(folder)
         except FirstFlightError as error:
             say(f"passed over: {error}")
+    say(f"{results / name}: there is no whole run; measure it with ./run.sh --scenario {name}")
     return None
 
 

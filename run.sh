@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # The driver: install what is missing, measure, draw. Flags go to experiment.py (--help).
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
+# Whoever calls it stays in their folder: paths among the flags begin there.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # These need nothing that would have to be installed first.
 for flag in "$@"; do
     case $flag in
-        -h | --help | --list) exec /usr/bin/python3 experiment.py "$@" ;;
+        -h | --help | --list) exec /usr/bin/python3 "$here/experiment.py" "$@" ;;
     esac
 done
 
-./install.sh
+"$here/install.sh"
 # After sudo, Python's cache would stay behind in the user's folder as root's.
 [[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
 # Mininet lives with the system's Python; another one may come first on the PATH.
-exec /usr/bin/python3 experiment.py "$@"
+exec /usr/bin/python3 "$here/experiment.py" "$@"

@@ -23,7 +23,11 @@ the paper's (section 2): from the first byte sent to the acknowledgement of
 the last one, the latter with the kernel's own time stamp
 (SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
 
-One process, one event loop, no thread: `server.py [--port 80]`.
+A request has to be here whole DEADLINE_S after its beginning. Where there are
+as many connections as the process may have files, one that was silent for that
+long makes room for a new one, or the new one is closed.
+
+One process, one event loop, no thread: `server.py [--address A] [--port 80]`.
 """
 
 from __future__ import annotations
@@ -37,16 +41,17 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 
 from hosts import time_stamps
+from hosts.connection import Connection
 from hosts.reports import report
 from hosts.request import BadRequest, Wanted, parse_path, parse_request
 from hosts.response import Response, respond
-from hosts.serving import listening
+from hosts.serving import add_flags, listening, most_connections, where
 from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo, Trace
 
-MAX_REQUEST_BYTES = 16384
+MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
 LONG_WAIT_S = 0.005
 # A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
@@ -54,28 +59,14 @@ TRACE_SEND_BUFFER_BYTES = 8 << 20
 _SO_SNDBUFFORCE = 32
 
 
-@dataclass
-class Connection:
-    """One client's connection and the state of its conversation."""
-
-    socket: socket.socket
-    peer: tuple[str, int]
-    at_accept: TcpInfo
-    number: int
-    received: bytes = b""
-    sent_bytes: int = 0
-    responses: int = 0
-    unacknowledged: list[Response] = field(default_factory=list)
-    sending: Response | None = None
-    trace: Trace | None = None
-
-
 class Server:
     """Accepts, answers, and reports; `serve` runs until the process is told to end."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, address: str, port: int, deadline_s: float = DEADLINE_S) -> None:
         self.selector = selectors.DefaultSelector()
-        self.listener = listening(port)
+        self.listener = listening(address, port)
+        self.deadline_s = deadline_s
+        self.most = most_connections()
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.accepted = 0
         # What is to be done when: (monotonic time in s, in which order, connection, what).
@@ -83,7 +74,7 @@ class Server:
         self.tasks = 0
 
     def serve(self) -> None:
-        report({"event": "listening"})
+        report(where(self.listener))
         while True:
             for key, events in self._wait():
                 if key.data is None:
@@ -120,14 +111,29 @@ class Server:
             accepted, peer = self.listener.accept()
         except BlockingIOError:
             return
+        if not self._has_room():
+            accepted.close()
+            return
         # Read before anything is sent: this is the initial window.
         at_accept = TcpInfo.of(accepted)
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         time_stamps.number_bytes(accepted)
         self.accepted += 1
-        connection = Connection(accepted, peer, at_accept, self.accepted)
+        connection = Connection(accepted, peer, at_accept, self.accepted, time.monotonic())
         self.selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _has_room(self) -> bool:
+        """Whether one more connection may be open, if need be in place of a silent one."""
+        open_ones: list[Connection] = [key.data for key in self.selector.get_map().values()
+                                       if key.data]
+        if len(open_ones) < self.most:
+            return True
+        longest = min(open_ones, key=lambda connection: connection.heard)
+        if time.monotonic() - longest.heard < self.deadline_s:
+            return False
+        self._close(longest, error="silent for too long")
+        return True
 
     def _continue(self, connection: Connection) -> None:
         """More of the response may leave."""
@@ -157,6 +163,7 @@ class Server:
         self._sample(connection)
 
     def _service(self, connection: Connection, events: int) -> None:
+        connection.heard = time.monotonic()
         try:
             # epoll reports a time stamp as an error, selectors passes that on
             # as readable and writable: look here first, whatever it is.
@@ -178,8 +185,19 @@ class Server:
             self._read_acknowledgements(connection)
             self._close(connection)
             return
+        began = not connection.received
         connection.received += data
+        if len(connection.received) > MAX_REQUEST_BYTES:
+            raise BadRequest("request too long")
         self._answer_next(connection)
+        if began and connection.received:
+            self._at(time.monotonic() + self.deadline_s, connection,
+                     partial(self._expect, connection.responses))
+
+    def _expect(self, responses: int, connection: Connection) -> None:
+        """Close a connection whose next request has begun and is still not here."""
+        if connection.responses == responses and connection.received and not connection.sending:
+            self._close(connection, error=f"no whole request in {self.deadline_s:g} s")
 
     def _answer_next(self, connection: Connection) -> None:
         """Start the next response if a whole request is here and none is being sent."""
@@ -187,8 +205,6 @@ class Server:
             return
         head, end, rest = connection.received.partition(b"\r\n\r\n")
         if not end:
-            if len(head) > MAX_REQUEST_BYTES:
-                raise BadRequest("request headers too long")
             return
         connection.received = rest
         started = time.monotonic()
@@ -245,21 +261,7 @@ class Server:
         for stamp_ns, offset in time_stamps.acknowledgements(connection.socket):
             while connection.unacknowledged \
                     and offset >= connection.unacknowledged[0].end_offset:
-                self._report_response(connection, connection.unacknowledged.pop(0), stamp_ns)
-
-    def _report_response(self, connection: Connection, response: Response, ack_ns: int) -> None:
-        now = TcpInfo.of(connection.socket)
-        report({
-            "event": "response", "connection": connection.number,
-            "client_port": connection.peer[1], "path": response.path,
-            "number_on_connection": connection.responses,
-            "initial_window": connection.at_accept.congestion_window,
-            "mss": connection.at_accept.mss,
-            "request_bytes": response.request_bytes, "header_bytes": response.header_bytes,
-            "body_bytes": response.body_bytes, "sha256": response.sha256,
-            "latency_ms": (ack_ns - response.start_ns) / 1e6,
-            "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
-            "final_window": now.congestion_window})
+                report(connection.told(connection.unacknowledged.pop(0), stamp_ns))
 
     def _close(self, connection: Connection, error: str = "") -> None:
         if connection.trace:
@@ -279,11 +281,13 @@ class Server:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--port", type=int, default=80, help="TCP port (default 80)")
+    add_flags(parser)
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S",
+                        help="in which a request has to come (default %(default)g)")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        Server(arguments.port).serve()
+        Server(arguments.address, arguments.port, arguments.deadline).serve()
     except KeyboardInterrupt:
         return 130
     except OSError as error:

@@ -39,7 +39,7 @@ from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkErro
 from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Route, RouteOptions,
                             dumbbell_routes, star_routes)
 from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
-                             Netem, Port, Shape)
+                             Netem, Port, Shape, dropped)
 
 
 class Switch(LinuxBridge):
@@ -74,7 +74,7 @@ class Router(Node):
     def config(self, **params: Any) -> dict[str, Any]:
         result: dict[str, Any] = super().config(**params)
         # Redirects would teach hosts routes behind our back.
-        self.cmd("sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.all.send_redirects=0")
+        pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
         return result
 
 
@@ -119,11 +119,13 @@ class Star:
         self.tc = BatchTool(self.switch, "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
         self.tc.install_port(Port(CLIENT_PORT, (Netem(),)))
-        self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
+        self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
         self.client_ip = BatchTool(self.client, "ip")
         self.server_ip = BatchTool(self.server, "ip")
         self.shaped: Shape | None = None
+        # By port, what its qdiscs have dropped so far, as last read.
+        self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
 
     def shape(self, shape: Shape) -> None:
@@ -139,7 +141,7 @@ class Star:
             return
         self.shaped = None
         for port in ports:
-            self.tc.install_port(port)
+            self.dropped[port.name] = dropped(self.tc.install_port(port))
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -168,17 +170,15 @@ class Star:
         self.tc.install_port(Port(CLIENT_PORT, (wanted,)))
 
     def set_server_sysctls(self, asked: dict[str, str]) -> None:
-        """Set sysctls at the server until they are set anew. Raises NetworkError."""
-        seen = pin_sysctls(self.server, {**self.sysctls["server"], **asked})
-        lacking = sorted(set(asked) - set(seen))
-        if lacking:
-            raise NetworkError(f"this kernel has no sysctl {', '.join(lacking)}")
+        """Set sysctls at the server until they are set anew. Raises NetworkError, KernelLacks."""
+        pin_sysctls(self.server, self.sysctls["server"], asked)
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
-        return sum(int(row["qlen"]) for port in (CLIENT_PORT, SERVER_PORT)
-                   for row in self.tc.ask([], f"qdisc show dev {port}")
-                   if row.get("root"))
+        told = {port: self.tc.ask([], f"qdisc show dev {port}")
+                for port in (CLIENT_PORT, SERVER_PORT)}
+        self.dropped = {port: dropped(rows) for port, rows in told.items()}
+        return sum(int(row["qlen"]) for rows in told.values() for row in rows if row.get("root"))
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.
@@ -231,7 +231,7 @@ class Dumbbell:
         self.router_tc.install_port(Port(WAY_BACK, (Netem(),)))
         self.server_ip = [BatchTool(server, "ip") for server in self.servers]
         self._know_each_other()
-        self.sysctls = {host.name: pin_sysctls(host, {**TCP_SYSCTLS, **(sysctls or {})})
+        self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (*self.clients, *self.servers)}
 
     def _know_each_other(self) -> None:

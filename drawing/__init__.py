@@ -15,9 +15,13 @@ from typing import Any
 
 from drawing import style
 from drawing.style import FORMATS
+<<<<<<< HEAD
 from lab.core.errors import FirstFlightError, UsageError
+=======
+from lab.core import files
+from lab.core.errors import FirstFlightError
+>>>>>>> main
 from lab.core.findings import Report
-from lab.core.runs import give_to_invoking_user
 from lab.core.words import nearest
 
 __all__ = ["FORMATS", "check", "draw", "figures", "images", "pngs", "save"]
@@ -61,7 +65,7 @@ def figures(report: Report) -> Iterator[tuple[str, Any]]:
 def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
          ) -> list[Path]:
     """Write the figures in these formats. Raises FirstFlightError."""
-    return [_write(folder, f"{scenario}_{name}.{form}", contents[form])
+    return [files.write(files.inside(folder, f"{scenario}_{name}.{form}"), contents[form])
             for name, contents in drawn.items() for form in formats]
 
 
@@ -91,16 +95,3 @@ def _file(name: str, what: str) -> ModuleType:
                                f" there are {', '.join(known)}")
     return importlib.import_module(f"drawing.{name}")
 
-
-def _write(folder: Path, name: str, content: bytes) -> Path:
-    """Aside, then renamed, so that a figure is whole at any moment."""
-    path, aside = folder / name, folder / f".{name}"
-    try:
-        made = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(content)
-        aside.replace(path)
-    except OSError as error:
-        raise FirstFlightError(f"{path}: cannot be written: {error.strerror or error}") from error
-    give_to_invoking_user(folder if made else path)
-    return path

@@ -15,15 +15,18 @@ from engines.uml import UmlEngine, find_kernel
 class Engine(Protocol):
     """What runs trials.
 
-    exact: its clock is virtual, so times are to be exact. jobs: how many
-    workers it runs side by side. facts: what its kernel says of itself, once
-    trials run.
+    build: what tells its kernel from another one, before it runs. exact: its
+    clock is virtual, so times are to be exact. jobs: how many workers it runs
+    side by side. facts: what its kernel says of itself, once trials run.
+    warning: what the user should know before, or "".
     """
 
     name: str
+    build: str
     exact: bool
     jobs: int
     facts: dict[str, Any]
+    warning: str
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:

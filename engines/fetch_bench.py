@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
 from engines.routes import SERVER_IP
-from engines.shaping import Shape
+from engines.shaping import Shape, dropped_between
 from engines.tap import Tap, open_capture, save_all
 from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0
+# A FIN that is lost again and again, and FIN_WAIT_2 (tcp_fin_timeout).
+SETTLE_DEADLINE_S = 120.0
+SETTLE_S = 0.05  # how often to look
 
 
 class FetchBench:
@@ -23,7 +27,8 @@ class FetchBench:
                  alive: Callable[[], None]) -> None:
         self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
-        self.server = LineProcess.python(self.star.server, project, "server")
+        self.server = LineProcess.python(self.star.server, project, "server",
+                                         "--address", SERVER_IP)
         self.client = LineProcess.python(self.star.client, project, "client")
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
@@ -37,9 +42,12 @@ class FetchBench:
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         for tap in self.taps.values():
             tap.discard()
+        before = dict(self.star.dropped)
         observation["fetch"] = self._fetch(trial)
         observation["server"] = self._server_lines(trial, observation["fetch"])
+        self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
+        observation["drops"] = dropped_between(before, self.star.dropped)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {"captures": {side: save_all([tap], self.captures[side])
@@ -60,6 +68,18 @@ class FetchBench:
         fetch: dict[str, Any] = answer["fetches"][-1]
         return fetch
 
+    def _settle(self) -> None:
+        """Wait until no connection is open at either end, but not for ever.
+
+        Where its FIN was lost a connection lives on: it would send in the
+        middle of the next trial, and take random numbers that are that one's.
+        """
+        deadline = time.monotonic() + SETTLE_DEADLINE_S
+        while time.monotonic() < deadline and any(
+                open_connections(Path(f"/proc/{host.pid}/net/tcp").read_text())
+                for host in (self.star.client, self.star.server)):
+            time.sleep(SETTLE_S)
+
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """The server's report on the response, once it saw the connection's end."""
         said: dict[str, Any] = {}
@@ -74,3 +94,8 @@ class FetchBench:
                 if line["error"]:
                     said["error"] = line["error"]
                 return said
+
+
+def open_connections(table: str) -> int:
+    """Of /proc/net/tcp the sockets that may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    return sum(row.split()[3] not in ("06", "07", "0A") for row in table.splitlines()[1:])

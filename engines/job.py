@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import stat
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from engines import storage
+
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
+CONSOLE = "console.log"
+FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 Job = dict[str, Any]  # one trial as the worker reads it: lab.trial.Trial.job()
 
@@ -25,6 +31,10 @@ class EngineError(Exception):
 
 class EngineCannot(EngineError):
     """This machine cannot run the engine; its text says what to do."""
+
+
+class StorageError(EngineError):
+    """What a worker records cannot be written any more; its text says why."""
 
 
 @dataclass(frozen=True)
@@ -46,40 +56,83 @@ class JobFolder:
     """The folder of one worker, from the engine's side. See engines/worker.py."""
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
-                 align_s: float = 0.0) -> None:
-        """align_s: start trials on multiples of this on the worker's clock; 0 for at once."""
-        self.path = path
+                 align_s: float = 0.0, warm_up: bool = False) -> None:
+        """align_s: start trials on multiples of this on the worker's clock; 0 for at once.
+
+        warm_up: fetch once before the first trial, unrecorded.
+        """
+        self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
         (path / "job.json").write_text(json.dumps(
-            {"sysctls": sysctls, "align_s": align_s, "trials": trials}))
+            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "trials": trials}))
+        storage.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
         self.lines: BinaryIO = self.lines_path.open("rb")
         self.torn = b""
         self.captures: dict[str, BinaryIO] = {}
 
-    def new_lines(self) -> Iterable[dict[str, Any]]:
-        """The lines that the worker has written since the last call."""
+    def new_lines(self) -> list[bytes]:
+        """The whole lines that the worker has written since the last call."""
         self.torn += self.lines.read()
         *whole, self.torn = self.torn.split(b"\n")
-        return [json.loads(line) for line in whole]
+        return whole
 
     def observation(self, line: dict[str, Any]) -> Observation:
-        """A trial's line together with its packets and files."""
+        """A trial's line together with its packets and files.
+
+        Raises ValueError, OSError where it names what is no file of this folder.
+        """
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
             if side not in self.captures:
-                self.captures[side] = (self.path / f"{side}.pcap").open("rb")
+                self.captures[side] = open_within(self.path, f"{side}.pcap")
             self.captures[side].seek(place["offset"])
             packets[side] = self.captures[side].read(place["bytes"])
-        files = {name: (self.path / place).read_bytes()
-                 for name, place in line.get("files", {}).items()}
+        files = {}
+        for name, place in line.get("files", {}).items():
+            if not FILE_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a file")
+            with open_within(self.path, place) as file:
+                files[name] = file.read()
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
+
+    def check_storage(self) -> None:
+        """Raises StorageError where the folder is full, or the worker found it so."""
+        why = storage.told(self.path)
+        try:
+            storage.probe(self.path)
+        except OSError as error:
+            why = why or os.strerror(error.errno or 0)
+        if why:
+            raise StorageError(f"{self.path}: cannot be written: {why}")
 
     def remove(self) -> None:
         for file in (self.lines, *self.captures.values()):
             file.close()
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def open_within(folder: Path, place: str) -> BinaryIO:
+    """Open a file of a folder that a guest writes to, where a link may lead anywhere.
+
+    place: the file's name, or its folder's and its own. Raises ValueError where
+    it is none or no regular file, OSError.
+    """
+    *above, name = place.split("/")
+    if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
+        raise ValueError(f"{place!r} is no file of the worker's")
+    within = os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        # Opening a pipe would wait for whoever writes to it.
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+    finally:
+        os.close(within)
+    file = os.fdopen(opened, "rb")
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        file.close()
+        raise ValueError(f"{place!r} is no regular file")
+    return file
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
@@ -103,8 +156,8 @@ class WorkerProcess:
     """A started worker, the trials it was given, and what it has said so far."""
 
     def __init__(self, job: JobFolder, trials: list[Job], command: list[str],
-                 start_deadline_s: float, trial_deadline_s: float) -> None:
-        """Start `command`; raises EngineCannot where its program is missing.
+                 cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
+        """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
 
         The deadlines are wall time without a word, before the network is up
         and after it.
@@ -114,57 +167,83 @@ class WorkerProcess:
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
         self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
+        self.ending: EngineError | None = None  # to be raised once all observations are given
         self.heard = time.monotonic()
-        self.console_path = job.path / "console.log"
-        with self.console_path.open("wb") as console:
+        with (job.path / CONSOLE).open("wb") as console:
             try:
                 self.process = subprocess.Popen(
                     # It dies with this process, whatever kills that.
-                    ["setpriv", "--pdeathsig", "KILL", "--", *command], cwd=PROJECT,
+                    ["setpriv", "--pdeathsig", "KILL", "--", *command], cwd=cwd,
                     stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
                     start_new_session=True)
             except FileNotFoundError as error:
                 raise EngineCannot(f"{error.filename} is missing: run ./install.sh") from error
 
-    def poll(self) -> list[Observation]:
-        """What has been observed since the last call.
+    def poll(self) -> Iterator[Observation]:
+        """What has been observed since the last call, until all trials are.
 
-        Raises EngineCannot where the worker's kernel cannot do it, EngineError
-        where the worker gave up, stopped or hangs.
+        Raises EngineCannot where the worker's kernel cannot do it, StorageError
+        where it cannot record, EngineError where it gave up, stopped or hangs.
         """
         ended = self.process.poll() is not None  # before reading, so that nothing is missed
-        observations = []
+        observed = False
         for line in self.job.new_lines():
-            self.heard = time.monotonic()
-            if "trial" in line:
-                observations.append(self.job.observation(line))
-                del self.waiting[line["trial"]]
-            elif line["stage"] == "ready":
-                self.ready = line["facts"]
-            elif line["stage"] == "alive":
-                self.ready.update(line.get("facts", {}))
-            elif line["stage"] == "cannot":
-                raise EngineCannot(line["reason"])
-            elif line["stage"] == "failed":
-                raise EngineError(line["reason"])
-        if self.waiting and not observations:
+            seen = self._hear(line)
+            if seen is not None:
+                observed = True
+                yield seen
+            if not self.waiting:
+                return
+        if not observed:
             self._judge_silence(ended)
-        return observations
+
+    def _hear(self, text: bytes) -> Observation | None:
+        """Take note of one line; the observation, where it is one."""
+        self.heard = time.monotonic()
+        try:
+            line = json.loads(text)
+            if "trial" in line:
+                observation = self.job.observation(line)
+                del self.waiting[observation.trial_id]
+                return observation
+            stage, facts, reason = line["stage"], line.get("facts", {}), line.get("reason")
+            self.ready.update(facts)
+        except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
+            # What a guest writes is a stranger's, if its scenario is.
+            self.job.check_storage()
+            raise EngineError(f"the worker wrote what is no observation: {error!r}") from error
+        if stage == "cannot":
+            self.ending = EngineCannot(reason)
+        elif stage == "failed":
+            self.ending = EngineError(reason)
+        return None
 
     def _judge_silence(self, ended: bool) -> None:
         silent_s = time.monotonic() - self.heard
         awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
+        hangs = silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s)
+        if ended or hangs or self.ending:
+            self.job.check_storage()
+        if self.ending:
+            raise self.ending
         if ended:
             raise EngineError(f"the worker stopped (status {self.process.returncode}) while"
                               f" {awaited} was awaited: {self.last_words()}")
-        if silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s):
+        if hangs:
             raise EngineError(f"the worker said nothing for {silent_s:.0f} s while {awaited} was"
                               f" awaited: {self.last_words()}")
 
+    def printed(self) -> str:
+        """All that it printed; nothing where that is lost."""
+        try:
+            with open_within(self.job.path, CONSOLE) as console:
+                return console.read().decode(errors="replace")
+        except (OSError, ValueError):
+            return ""
+
     def last_words(self) -> str:
         """The end of what it printed, on one line."""
-        lines = self.console_path.read_text(errors="replace").strip().splitlines()
-        return " | ".join(lines[-3:]) or "it printed nothing"
+        return " | ".join(self.printed().strip().splitlines()[-3:]) or "it printed nothing"
 
     def stop(self) -> None:
         """Kill whatever still runs of it and remove its folder."""

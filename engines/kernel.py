@@ -1,4 +1,4 @@
-"""What a network asks of its kernel through tc, ip and sysctl, and how it reads back what it got.
+"""What a network asks of its kernel (tc, ip, /proc/sys), and how it reads back what it got.
 
 Whatever is installed is compared with what was asked: a difference is an
 error, never a warning.
@@ -6,22 +6,29 @@ error, never a warning.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
 import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 from mininet.node import Node
 
 from engines.netem_seed import seed_random
+from engines.network import network_of
 from engines.routes import Route
 from engines.shaping import Netem, Port
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
 
+SYSCTLS = Path("/proc/sys")
+# IPv6 would send neighbour discovery through the bottleneck.
+NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1"}
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 # Every knob that changes what a short transfer does, pinned to the value a
 # current distribution has, but for the metrics cache: with it a connection
 # would inherit the RTT and ssthresh of the one before it.
@@ -97,8 +104,8 @@ class BatchTool:
         rows: list[dict[str, Any]] = json.loads(line)
         return rows
 
-    def install_port(self, port: Port) -> None:
-        """Install what a port carries. Raises NetworkError where tc tells otherwise."""
+    def install_port(self, port: Port) -> list[dict[str, Any]]:
+        """Install what a port carries; what tc tells of it. Raises NetworkError if that differs."""
         rows = self.ask(port.commands, port.question)
         for number, qdisc in enumerate(port.qdiscs, start=1):
             if isinstance(qdisc, Netem) and qdisc.random:
@@ -107,6 +114,7 @@ class BatchTool:
         wrong = port.differences(rows)
         if wrong:
             raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
+        return rows
 
     def install_route(self, route: Route) -> None:
         """Install a route. Raises NetworkError where ip tells otherwise."""
@@ -140,28 +148,49 @@ def _complaint(name: str, commands: list[str], complaints: list[str]) -> Network
     return NetworkError(f"{name} refused '{' · '.join(commands)}': {text}")
 
 
-def pin_sysctls(host: Node, asked: dict[str, str]) -> dict[str, str]:
-    """Set the sysctls in the host's network namespace and return what it has then.
+def pin_sysctls(host: Node, pinned: dict[str, str],
+                asked: dict[str, str] | None = None) -> dict[str, str]:
+    """Set sysctls in the host's network namespace and return what it has then.
 
-    A key that this kernel does not have is left out of the result. Raises
-    NetworkError where the kernel keeps another value.
+    Those that a scenario asked for come on top of the pinned ones. Of the
+    latter, one that this kernel does not have is left out. Raises KernelLacks
+    where it lacks one that was asked for, NetworkError where it refuses a value
+    or keeps another one.
     """
-    settings = " ".join(f"{key}='{value}'" for key, value in asked.items())
-    # IPv6 would send neighbour discovery through the bottleneck.
-    shown = host.cmd(f"sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null;"
-                     f" sysctl -e -q -w {settings}; sysctl -e {' '.join(asked)}")
+    with network_of(host.pid):
+        write_sysctls(NO_IPV6, host.name)
+        seen = write_sysctls({**pinned, **(asked or {})}, host.name)
+    lacking = sorted(set(asked or {}) - set(seen))
+    if lacking:
+        raise KernelLacks(f"this kernel has no sysctl {', '.join(lacking)}")
+    return seen
+
+
+def write_sysctls(asked: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[str, str]:
+    """Write sysctls to their files below root and read them back; of: whose they are.
+
+    No shell sees the values: they may come from a stranger's scenario. See pin_sysctls.
+    """
     seen = {}
-    for line in shown.splitlines():
-        key, equals, value = line.partition(" = ")
-        if equals and key in asked:
-            seen[key] = " ".join(value.split())
-    wrong = {key: value for key, value in seen.items() if value != asked[key]}
-    algorithm = "net.ipv4.tcp_congestion_control"
-    if algorithm in wrong:
-        raise KernelLacks(f"this kernel has no congestion control {asked[algorithm]}"
-                          f" (sudo modprobe tcp_{asked[algorithm]})")
-    if wrong or algorithm not in seen:
-        raise NetworkError(f"sysctls on {host.name} are not as asked: {wrong or shown.strip()}")
+    for key, value in asked.items():
+        path = root.joinpath(*key.split("."))
+        if not path.is_file():
+            continue
+        try:
+            file = os.open(path, os.O_WRONLY)
+            try:
+                os.write(file, value.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            if key == CONGESTION_CONTROL and error.errno == errno.ENOENT:
+                raise KernelLacks(f"this kernel has no congestion control {value}"
+                                  f" (sudo modprobe tcp_{value})") from error
+            raise NetworkError(f"{of} cannot have {key} = {value!r}: {error.strerror}") from error
+        seen[key] = " ".join(path.read_text(encoding="ascii").split())
+    wrong = {key: value for key, value in seen.items() if value != " ".join(asked[key].split())}
+    if wrong:
+        raise NetworkError(f"sysctls on {of} are not as asked: {wrong}")
     return seen
 
 

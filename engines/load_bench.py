@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engines import storage
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from engines.shaping import DumbbellShape
 from engines.tap import Tap, open_capture, save_all
@@ -63,7 +64,8 @@ class LoadBench:
             net.set_pacing()
         for number, host in enumerate(net.servers, start=1):
             self.servers.append(LineProcess.python(
-                host, self.project, "hosts.load_server", str(self.folder / f"server{number}.csv")))
+                host, self.project, "hosts.load_server", str(self.folder / f"server{number}.csv"),
+                "--address", host.IP()))
         for server in self.servers:
             server.receive(TOOL_DEADLINE_S, "listening socket")
         self.clients = [LineProcess.python(host, self.project, "hosts.load_client")
@@ -116,6 +118,7 @@ class LoadBench:
             except WorkerError:
                 if server.process.poll() is None:
                     raise
+                storage.probe(self.folder)  # where it had no room it ended, too
                 dead.append(number)
         return dead
 

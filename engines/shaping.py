@@ -156,6 +156,25 @@ class Port:
         return found
 
 
+def dropped(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Packets that a port of the star dropped: by its queue, and at random before it.
+
+    rows: as tc tells a port's qdiscs. The outer netem counts what it takes at
+    random and also what the inner one refuses (netem_dequeue); that counts
+    what finds its queue full.
+    """
+    counted = {row["handle"]: int(row["drops"]) for row in rows}
+    queue = counted.get("2:", 0)
+    return {"queue": queue, "random": counted["1:"] - queue}
+
+
+def dropped_between(before: dict[str, dict[str, int]],
+                    after: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """What each side's port dropped from one look at its counters to the next, which go on."""
+    return {side: {why: count - before[port][why] for why, count in after[port].items()}
+            for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
+
+
 @dataclass(frozen=True)
 class Shape:
     """One setting of the star's links.

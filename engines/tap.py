@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import socket
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
+
+from engines.network import network_of
 
 SNAP_BYTES = 96  # Ethernet, IPv4 and TCP headers with all options
 # An unread packet waits in kernel memory with all its bookkeeping, some two
@@ -41,10 +42,7 @@ class Tap:
         every_port, hosts: only connections with a client's port that is a
         multiple of this, a power of two, and a client among these addresses.
         """
-        here = os.open("/proc/self/ns/net", os.O_RDONLY)
-        there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
-        try:
-            _enter(there)
+        with network_of(pid):
             # Bound below, not here: until then it must not see other interfaces.
             self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
@@ -54,10 +52,6 @@ class Tap:
                 _attach(self.socket, sample_filter(every_port, hosts))
             # A tap for one protocol only would not see what is sent.
             self.socket.bind((interface, _ETH_P_ALL))
-        finally:
-            _enter(here)
-            os.close(here)
-            os.close(there)
 
     def close(self) -> None:
         self.socket.close()
@@ -159,10 +153,3 @@ def _stamp_ns(control: list[tuple[int, int, bytes]]) -> int:
             seconds, nanoseconds = struct.unpack("qq", data[:16])
             return int(seconds * 1_000_000_000 + nanoseconds)
     raise OSError("the kernel gave a packet without a time stamp")
-
-
-def _enter(namespace: int) -> None:
-    # os.setns() came with Python 3.12.
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(namespace, 0) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")

@@ -2,8 +2,9 @@
 
 A guest is an ordinary process: no root, no network of the host's. Its root is
 the host's file system, read-only (hostfs); what it writes stays in its memory
-but for one folder. With `time-travel=inf-cpu` computing costs no guest time
-and waiting costs no wall time (Documentation/virt/uml, time-travel).
+but for one folder, which engines/confine.py sees to. With `time-travel=inf-cpu`
+computing costs no guest time and waiting costs no wall time
+(Documentation/virt/uml, time-travel).
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engines.job import (PROJECT, EngineError, Job, JobFolder, Observation, WorkerProcess,
-                         shared_out)
+from engines import confine
+from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
+                         StorageError, WorkerProcess, shared_out)
 
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
+CONFINE = PROJECT / "engines" / "confine.py"
 # The most that a guest may take; it is allocated as it is touched.
 MEMORY_MB = 512
 # A guest boots in a fifth of a second and builds its network in another;
@@ -36,6 +39,16 @@ POLL_S = 0.005
 ALIGN_S = 4.096
 # On the kernel's command line: computing costs no guest time, waiting no wall time.
 VIRTUAL_TIME = "time-travel=inf-cpu"
+# What a kernel prints where a machine cannot run it, why that is and what to do about it.
+CANNOT = {
+    "check_ptrace": "ptrace and seccomp are both forbidden, of which a guest needs one (by a"
+                    " container's security profile?): allow them, or use --engine host",
+    "must be not mounted noexec": "a guest's memory is a file in /dev/shm, which is mounted"
+                                  " noexec: mount it without",
+    "mount likely just ran out of space": f"/dev/shm is full; each guest needs {MEMORY_MB} MB"
+                                          " there: enlarge it (docker run --shm-size), or ask"
+                                          " for fewer with --jobs",
+}
 # How often the trials that a dead guest leaves behind go to a new one.
 MAX_RESTARTS = 3
 
@@ -54,8 +67,12 @@ class UmlEngine:
 
     def __init__(self, kernel: Path, jobs: int) -> None:
         self.kernel = kernel
+        self.build = kernel.parent.name  # a digest of its source and configuration (build.sh)
         self.jobs = jobs
-        self.facts: dict[str, Any] = {}
+        lacking = confine.lacking()
+        self.facts: dict[str, Any] = {"confined": not lacking}
+        self.warning = (f"this machine lacks {lacking}: guests are not confined, measure only"
+                        " scenario files that you trust" if lacking else "")
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
@@ -77,10 +94,15 @@ class UmlEngine:
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
-                        self.facts = self.facts or guest.ready
+                        self.facts.update(guest.ready)
+                    except StorageError:
+                        raise
                     except EngineError as error:
                         restarts += 1
-                        if not guest.ready or restarts > MAX_RESTARTS:
+                        if why := why_not(guest.printed()):
+                            raise EngineCannot(why) from error
+                        if (isinstance(error, EngineCannot) or not guest.ready
+                                or restarts > MAX_RESTARTS):
                             raise
                         victim, *rest = guest.waiting.values()
                         yield Observation(victim["id"], {"error": str(error)})
@@ -104,11 +126,16 @@ class UmlEngine:
     def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
         command = ["taskset", "--cpu-list", str(processor),
-                   *guest_command(self.kernel, folder)]
-        guest = WorkerProcess(JobFolder(folder, trials, sysctls, ALIGN_S), trials, command,
-                              BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+                   *guest_command(self.kernel)]
+        job = JobFolder(folder, trials, sysctls, ALIGN_S)
+        guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest] = processor
         return guest
+
+
+def why_not(printed: str) -> str:
+    """Why this machine cannot run a guest that printed this, and what to do; "" if it can."""
+    return next((why for words, why in CANNOT.items() if words in printed), "")
 
 
 def processors() -> list[int]:
@@ -124,10 +151,16 @@ def processors() -> list[int]:
     return allowed[first:] + allowed[:first]
 
 
-def guest_command(kernel: Path, folder: Path) -> list[str]:
-    """The command that boots a guest which may write to `folder` and nowhere else."""
-    return [str(kernel), f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
+def guest_command(kernel: Path) -> list[str]:
+    """The command that, in a folder, boots a guest that may write there and nowhere else.
+
+    Raises EngineCannot.
+    """
+    if '"' in str(INIT):  # which the kernel's command line has no other word for
+        raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
+    confined = [] if confine.lacking() else [sys.executable, "-I", "-S", str(CONFINE)]
+    return [*confined, str(kernel),
+            f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
             "rootflags=/", "ro", f"init={sys.executable}", "con=null", "ssl=null",
-            "con0=null,fd:1", "quiet", "seccomp=auto", f"uml_dir={folder}/",
-            VIRTUAL_TIME,
-            f"FOLDER={folder}", f"PROJECT={PROJECT}", "--", "-E", str(INIT)]
+            "con0=null,fd:1", "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
+            "--", "-E", f'"{INIT}"']

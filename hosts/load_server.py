@@ -7,7 +7,7 @@ was accepted with, how many segments left with the first write, and what was
 sent again. Commands come as lines on standard input: `stop` lets it write its
 records, CSV with a header, to the file named on its command line.
 
-asyncio's event loop, one process, no thread: `-m hosts.load_server FILE [--port 80]`.
+asyncio's event loop, one process, no thread: `-m hosts.load_server FILE [--address A]`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import asyncio
 import socket
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from hosts.reports import report, write_records
-from hosts.serving import body_of, listening
+from hosts.serving import add_flags, body_of, listening, most_connections, where
 from hosts.tcp_info import TcpInfo
 
 MAX_REQUEST_BYTES = 4096
 MAX_BODY_BYTES = 1 << 24
+RESPONSES_KEPT = 64
 
 COLUMNS = ("id", "initial_window", "first_flight", "sent_bytes", "retransmitted_bytes",
            "min_rtt_ms", "end")
@@ -46,11 +47,12 @@ class Connection:
 class Server:
     """Accepts, answers, waits for the client to close, and records."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, port: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, address: str, port: int) -> None:
         self.loop = loop
         self.rows: list[tuple[object, ...]] = []
         self.open: dict[int, Connection] = {}
-        self.listener: socket.socket = listening(port)
+        self.listener: socket.socket = listening(address, port)
+        self.most = most_connections()
         loop.add_reader(self.listener, self._accept)
 
     def _accept(self) -> None:
@@ -59,6 +61,9 @@ class Server:
                 accepted, _ = self.listener.accept()
             except BlockingIOError:
                 return
+            if len(self.open) >= self.most:
+                accepted.close()
+                continue
             accepted.setblocking(False)
             # Read before anything is sent: this is the initial window.
             connection = Connection(accepted, TcpInfo.of(accepted).congestion_window)
@@ -130,17 +135,17 @@ def parse_request(request: bytes) -> tuple[int, str] | None:
     return int(size), name.decode("latin-1")
 
 
-@cache
+@lru_cache(RESPONSES_KEPT)
 def response(size: int) -> memoryview:
     """Headers and body, in one piece: two writes would be two flights."""
     return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body_of(size))
 
 
-async def serve(path: Path, port: int) -> None:
+async def serve(path: Path, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    server, told_to_stop = Server(loop, port), asyncio.Event()
+    server, told_to_stop = Server(loop, address, port), asyncio.Event()
     loop.add_reader(sys.stdin, told_to_stop.set)
-    report({"event": "listening"})
+    report(where(server.listener))
     await told_to_stop.wait()
     server.write(path)
     report({"event": "written"})
@@ -149,10 +154,10 @@ async def serve(path: Path, port: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("file", type=Path, help="where the records go")
-    parser.add_argument("--port", type=int, default=80, help="TCP port (default 80)")
+    add_flags(parser)
     arguments = parser.parse_args()
     try:
-        asyncio.run(serve(arguments.file, arguments.port))
+        asyncio.run(serve(arguments.file, arguments.address, arguments.port))
     except KeyboardInterrupt:
         return 130
     except OSError as error:

@@ -10,7 +10,7 @@ unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-readonly RECIPE=3             # part of the cache's key: raise it when a kernel is built otherwise
+readonly RECIPE=4             # part of the cache's key: raise it when a kernel is built otherwise
 # Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
 readonly MIN_VERSION=6.13
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
@@ -52,7 +52,17 @@ die() {     # STATUS MESSAGE
 }
 
 fail() {    # MESSAGE: a failed step, whose log the user may want to see
+    # A full disk may have cut off the log as well.
+    if grep -qE 'No space left on device|Disk quota exceeded' "$log" || (( $(free_mb) == 0 )); then
+        die 4 "$*: no space left for $root; free $NEEDED_MB MB there, or set XDG_CACHE_HOME"
+    fi
     die 1 "$*; the log is $log"
+}
+
+# Why the last step failed, in the words of apt or curl.
+step_reason() {
+    tail -n +"$(( began_at + 1 ))" "$log" | grep -m 1 -E '^(E: |curl: )' ||
+        tail -n +"$(( began_at + 1 ))" "$log" | tail -n 1
 }
 
 show_progress() {   # TEXT: one line that rewrites itself on a terminal, else a line every 10 s
@@ -100,6 +110,7 @@ become_the_invoking_user() {
 step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far it is
     local label=$1 detail=$2 began=$SECONDS
     shift 2
+    began_at=$(wc -l <"$log")
     next_line=$(( SECONDS + 10 ))
     setsid "${with_parent[@]}" "$@" </dev/null >>"$log" 2>&1 9>&- &
     job=$!
@@ -144,23 +155,25 @@ check_machine() {
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     (( ${#missing[@]} == 0 )) ||
-        die 1 "missing: ${missing[*]}; ./install.sh installs what is needed"
+        die 4 "missing: ${missing[*]}; ./install.sh installs what is needed"
     gcc -fsyntax-only -include stdio.h -x c /dev/null 2>/dev/null ||
-        die 1 "gcc finds no C library headers; ./install.sh installs them (libc6-dev)"
+        die 4 "gcc finds no C library headers; ./install.sh installs them (libc6-dev)"
 }
 
+free_mb() { df --output=avail -B 1M "$root" | tail -n 1; }
+
 check_disk() {
-    local free_mb
-    free_mb=$(( $(df --output=avail -B 1M "$root" | tail -n 1) ))
-    (( free_mb >= NEEDED_MB )) ||
-        die 1 "$root has $free_mb MB free, the build needs $NEEDED_MB; free some," \
+    local free
+    free=$(( $(free_mb) ))
+    (( free >= NEEDED_MB )) ||
+        die 4 "$root has $free MB free, the build needs $NEEDED_MB; free some," \
             "or set XDG_CACHE_HOME"
 }
 
 prepare_cache() {
     mkdir -p "$root" 2>/dev/null || true
     [[ -w $root ]] ||
-        die 1 "cannot write to the cache $root;" \
+        die 4 "cannot write to the cache $root;" \
             "set XDG_CACHE_HOME to a folder that you can write to"
     exec 9>"$root/lock"
     if ! flock --nonblock 9; then
@@ -170,7 +183,7 @@ prepare_cache() {
     # Holding the lock, so what is left of builds belongs to dead ones.
     rm -rf "$root"/.build-*
     check_disk
-    work=$(mktemp -d "$root/.build-XXXXXX")
+    work=$(mktemp -d "$root/.build-XXXXXX") || die 4 "no folder can be made in $root; see above"
     mkdir "$work/source" "$work/tree" "$work/objects" "$work/kernel"
     # Asked now, not after two minutes of compiling.
     printf '#!/bin/sh\n' >"$work/probe"
@@ -193,7 +206,7 @@ build() {
     configure
     compile
     try_kernel
-    publish
+    publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
     say "Linux $version built in $SECONDS s"
 }
 
@@ -233,7 +246,7 @@ main() {
     fi
     become_the_invoking_user "$@"
     [[ ! -t 2 ]] || clear_line=$'\r\033[K'
-    log=$root/$key.log version='' work='' job='' next_line=0 download_mb='' tried=() with_parent=()
+    log=$root/$key.log version='' work='' job='' next_line=0 began_at=0 download_mb='' tried=() with_parent=()
     [[ -z $named_source ]] || check_named_source
     if ! is_cached; then
         check_machine

@@ -17,7 +17,7 @@ prepare_tree() {
     sed -i 's/^#define TIMER_MULTIPLIER 256$/#define TIMER_MULTIPLIER 1/' \
         "$tree/arch/um/include/linux/time-internal.h"
     sed -i -f "$here/clock.sed" "$tree/arch/um/kernel/time.c"
-    if ! grep -q 'reads = 0' "$tree/arch/um/kernel/time.c" ||
+    if ! grep -q 'in_a_row = 0' "$tree/arch/um/kernel/time.c" ||
         ! grep -q 'TIMER_MULTIPLIER 1$' "$tree/arch/um/include/linux/time-internal.h"; then
         say "Linux $version has another clock than clock.sed knows:" \
             "times will repeat to 0.5 us only"
@@ -64,8 +64,11 @@ compile() {
         KBUILD_BUILD_USER=first-flight KBUILD_BUILD_HOST=guest \
         KBUILD_BUILD_TIMESTAMP='1970-01-01 00:00 UTC' \
         linux || fail "Linux $version could not be compiled ($(failure_line))"
-    cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/"
+    cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/" 2>>"$log" ||
+        fail "Linux $version could not be kept"
     mv "$work/kernel/.config" "$work/kernel/config"
+    # The kernel's own tests of TCP stay beside it; older sources have none.
+    cp -r "$work/tree/tools/testing/selftests/net/packetdrill" "$work/kernel/" 2>/dev/null || true
     echo "$version" >"$work/kernel/version"
     echo "$origin" >"$work/kernel/source"
 }
@@ -134,9 +137,9 @@ boot_failure() {
 
 publish() {
     local folder=$root/$key
-    cp "$log" "$work/kernel/build.log"
+    cp "$log" "$work/kernel/build.log" || return
     if [[ -e $folder ]]; then
-        mv -T "$folder" "$work/replaced"
+        mv -T "$folder" "$work/replaced" || return
     fi
     mv -T "$work/kernel" "$folder"
 }

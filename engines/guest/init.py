@@ -1,12 +1,11 @@
 """PID 1 of the guest: mounts what the worker needs, runs it, powers off.
 
-Where FOLDER holds a command.json (a list of words) that command runs instead,
-in the project's folder, and its exit status goes to FOLDER/status.
+Where its folder holds a command.json (a list of words) that command runs instead,
+in the project's folder, and its exit status goes to the file status there.
 
 Python instead of a shell script, since each process that the guest forks
 costs ten milliseconds and this one is needed anyway. Started by the kernel as
-`/usr/bin/python3 init.py`, with FOLDER (the host folder for results) and
-PROJECT in its environment.
+`/usr/bin/python3 init.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ _PR_SET_TIMERSLACK = 29
 # The one place that reaches the host. Not where a project may lie: what is
 # mounted there would hide it.
 RESULTS = "/run/first-flight"
+# On the host: the folder in which the guest's kernel was started, whatever its name.
+FOLDER = "/proc/self/cwd"
+PROJECT = Path(__file__).resolve().parent.parent.parent
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,7 +48,7 @@ def prepare() -> None:
     mount("devpts", "/dev/pts")
     mount("tmpfs", "/run", flags=_MS_NOSUID_NODEV)
     os.makedirs(RESULTS)
-    mount("hostfs", RESULTS, os.environ["FOLDER"], _MS_NOSUID_NODEV)
+    mount("hostfs", RESULTS, FOLDER, _MS_NOSUID_NODEV)
 
 
 def exact_timers() -> None:
@@ -76,7 +78,7 @@ def main() -> None:
     try:
         prepare()
         exact_timers()
-        run(Path(RESULTS), Path(os.environ["PROJECT"]))
+        run(Path(RESULTS), PROJECT)
     except BaseException:  # an init that ends takes the kernel down with a panic
         traceback.print_exc()
     finally:

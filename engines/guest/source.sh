@@ -36,7 +36,7 @@ download_package() {    # APT-OPTION...
         step "downloading $package:" downloaded \
             env --chdir="$work/source" \
             apt-get "$@" -o APT::Sandbox::User=root download "$package" || {
-            tried+=("the download of $package failed")
+            tried+=("the download of $package failed: $(step_reason)")
             continue
         }
         source=$(find "$work/source" -name '*.deb')
@@ -102,7 +102,7 @@ from_newer_suites() {
         step "reading the package list of $suite" nothing \
             apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
             update || {
-            tried+=("Debian's $suite could not be read")
+            tried+=("Debian's $suite could not be read: $(step_reason)")
             continue
         }
         download_package --config-file "$work/apt/apt.conf" && return 0
@@ -117,7 +117,7 @@ from_kernel_org() {
     step "downloading ${KERNEL_ORG_URL##*/}:" downloaded \
         curl --fail --location --silent --show-error --connect-timeout 15 --retry 2 \
         --output "$source" "$KERNEL_ORG_URL" || {
-        tried+=("the download from kernel.org failed")
+        tried+=("the download from kernel.org failed: $(step_reason)")
         return 1
     }
     sha256sum --check --status <<<"$KERNEL_ORG_SHA256  $source" ||
@@ -132,8 +132,8 @@ find_source() {
     fi
     from_own_lists || from_newer_suites || from_kernel_org || {
         printf 'tried: %s\n' "${tried[@]}" >>"$log"
-        fail "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
-            "name a tree or tarball of Linux $MIN_VERSION or newer with --source"
+        die 4 "no kernel source to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
+            "name a tree or tarball of Linux $MIN_VERSION or newer with --source; the log is $log"
     }
 }
 
@@ -172,11 +172,12 @@ decompress() {      # NAME
 }
 
 # What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from
-# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off.
+# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off. And
+# the kernel's own tests of TCP, for benchmarks/kernel_tests.py.
 unpack() {      # SOURCE TREE
     tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 \
         --anchored --wildcards --no-wildcards-match-slash \
-        --exclude='*/Documentation/*/*' --exclude='*/tools/testing' --exclude='*/arch/x86/kvm' \
+        --exclude='*/Documentation/*/*' --exclude='*/arch/x86/kvm' \
         --exclude='*/.config' --exclude='*/include/config' --exclude='*/include/generated' \
         --exclude='*/arch/*/include/generated' \
         '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
@@ -185,6 +186,7 @@ unpack() {      # SOURCE TREE
         '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
         '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
         '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
+        '*/tools/testing/selftests/net/packetdrill' \
         --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
 }
 

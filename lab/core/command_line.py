@@ -55,14 +55,13 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
         say(f"{program}: {error.filename or 'writing'}: {error.strerror}{kept}")
         status = FAILED
     except Exception as error:  # a mistake of ours: the user gets a line, we the rest
-        crash = Path(tempfile.gettempdir()) / f"first-flight-crash-{os.getpid()}.txt"
-        crash.write_text(traceback.format_exc())
         say(f"{program}: internal error, {type(error).__name__}: {error}; please report it with"
-            f" {crash}{kept}")
+            f" {write_crash(traceback.format_exc())}{kept}")
         status = FAILED
     sys.exit(status)
 
 
+<<<<<<< HEAD
 def _open_streams() -> None:
     """Streams that the caller closed lead nowhere: else the next file opened would be one."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -76,3 +75,19 @@ def _forget_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
+=======
+def write_crash(text: str) -> Path:
+    """Write a crash down, for nobody else to read, and return where.
+
+    In the user's cache; a folder of its own elsewhere, where that cannot be written.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "first-flight"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        file, path = tempfile.mkstemp(".txt", "crash-", cache)
+    except (OSError, RuntimeError):
+        file, path = tempfile.mkstemp(".txt", "crash-", tempfile.mkdtemp())
+    with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace") as crash:
+        crash.write(text)
+    return Path(path)
+>>>>>>> main

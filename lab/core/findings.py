@@ -69,10 +69,11 @@ class Table:
     notes: tuple[str, ...] = ()
     left_out: int = 0
 
-    def without_empty(self) -> Table:
-        """The table less the columns that hold nothing."""
+    def without_empty(self, unknown: bool = True) -> Table:
+        """The table less the columns that hold nothing; unknown: nor any value that is known."""
+        nothing = ("", None) if unknown else ("",)
         kept = [place for place in range(len(self.columns))
-                if any(row[place] not in ("", None) for row in self.rows)]
+                if any(row[place] not in nothing for row in self.rows)]
         return replace(self, columns=tuple(self.columns[place] for place in kept),
                        rows=tuple(tuple(row[place] for place in kept) for row in self.rows))
 

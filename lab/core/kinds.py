@@ -92,12 +92,14 @@ NOTHING = Overrides({}, many=True)  # the scenario as it stands
 class RunData:
     """A run as it was measured: what its report is made of.
 
-    folder: of the run; facts: run.json.
+    folder: of the run; facts: run.json. changed: what somebody did to its
+    records since they were measured, "" for nothing.
     """
 
     folder: Path
     facts: Mapping[str, Any]
     records: Sequence[Any]
+    changed: str = ""
 
     @property
     def exact(self) -> bool:

@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+<<<<<<< HEAD
 from lab.core import regular, runs
+=======
+from lab.core import files, runs
+>>>>>>> main
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError
+from lab.core.files import WriteError
 from lab.core.kinds import RunData, Seen, Study
 from lab.core.progress import Progress
 from lab.core.runs import Run
-from lab.tcp.packets import write_capture
+from lab.core.sample import sample_of
+from lab.tcp.packets import capture_file
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
-CAPTURES_KEPT = 8  # trials or a few more, unless all are asked for
+SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
 GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 
 
@@ -25,6 +31,7 @@ class Engine(Protocol):
     """What measuring needs of an engine (engines.engine.Engine)."""
 
     name: str
+    build: str
     exact: bool
     jobs: int
     facts: dict[str, Any]
@@ -48,23 +55,31 @@ class Asked:
 
 
 def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
-    """Measure what has no record yet; return the whole run."""
-    run = runs.open_run(asked.results, study, engine.name, asked.seed, asked.fresh)
+    """Measure what has no record yet; return the whole run.
+
+    Raises FirstFlightError where something cannot be written: that is never
+    the fault of a trial, which has no record then.
+    """
+    request = runs.request(study, engine.name, engine.build, asked.seed)
+    run = runs.open_run(asked.results, study, request, asked.fresh)
     try:
         if run.resumed:
             say(f"resuming {run.folder}: {len(run.records)} of {len(study.trials)} trials are"
                 " there")
+            run.facts.setdefault("resumed", []).append(
+                {"at": runs.now_text(), "project": asked.facts.get("project"),
+                 "tools": asked.facts.get("tools")})
         else:
             run.facts.update(described(study, engine, asked))
-            run.save()
+        run.save()
         _measure_missing(run, study, engine, asked)
         run.finish()
         return RunData(run.folder, run.facts, run.records)
+    except WriteError as error:
+        raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
+                               ) from error
     finally:
         run.close()
-        home = run.folder.parent
-        runs.give_to_invoking_user(run.folder)
-        runs.give_to_invoking_user(home.parent, home, home / "latest", within=False)
 
 
 def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> None:
@@ -72,8 +87,8 @@ def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> No
     started, emulated_s = time.monotonic(), 0.0
     missing = {trial.id: trial for trial in run.missing(study.trials)}
     kept = (set(missing) if asked.keep_captures or study.all_captures
-            else sample_of(list(missing)))
-    file = run.open_records()
+            else sample_of(study.trials))
+    file, sealed = run.open_records(), started
     try:
         with Progress(len(study.trials), len(run.records), study.head.name) as progress:
             for seen in engine.run([trial.job() for trial in missing.values()],
@@ -81,14 +96,18 @@ def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> No
                 record, files = study.judge(missing[seen.trial_id], seen, engine.exact)
                 keep(run.folder, seen, files, seen.trial_id in kept)
                 file.append(record)
-                if not run.records:
-                    run.point_latest()
+                if not run.records and not study.whole:
+                    run.point_partial()
+                if time.monotonic() - sealed > SEAL_INTERVAL_S:
+                    run.seal(file)
+                    sealed = time.monotonic()
                 run.records.append(record)
                 run.facts.setdefault("first_record_after_s",
                                      round(time.monotonic() - started, 3))
                 emulated_s += seen.content.get("duration_s", 0.0)
                 progress.step()
     finally:
+        run.seal(file)
         file.close()
     run.facts.update(engine.facts)
     for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
@@ -102,24 +121,24 @@ def described(study: Study, engine: Engine, asked: Asked) -> dict[str, Any]:
             **asked.facts}
 
 
-def sample_of(trial_ids: list[str]) -> set[str]:
-    """A few trials, spread evenly, whose packets are kept."""
-    pairs = max(CAPTURES_KEPT // 2, 1)  # neighbours differ in their window only
-    step = max(len(trial_ids) // pairs // 2 * 2, 2)
-    return {trial_id for start in range(0, len(trial_ids), step)
-            for trial_id in trial_ids[start:start + 2]}
-
-
-def keep(folder: Path, seen: Seen, files: Mapping[str, bytes], with_captures: bool) -> None:
+def keep(folder: Path, seen: Seen, kept: Mapping[str, bytes], with_captures: bool) -> None:
     """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
     for side, packets in captures.items():
         if packets:
-            (folder / CAPTURES).mkdir(exist_ok=True)
-            write_capture(folder / CAPTURES / f"{seen.trial_id}-{side}.pcap", packets)
-    for name, content in files.items():
-        (folder / FILES).mkdir(exist_ok=True)
-        (folder / FILES / f"{seen.trial_id}-{name}").write_bytes(content)
+            files.write(capture_of(folder, seen.trial_id, side), capture_file(packets))
+    for name, content in kept.items():
+        files.write(file_of(folder, seen.trial_id, name), content)
+
+
+def capture_of(folder: Path, trial_id: str, side: str) -> Path:
+    """Where the packets of a trial at one side are, if they were kept. Raises FirstFlightError."""
+    return files.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
+
+
+def file_of(folder: Path, trial_id: str, name: str) -> Path:
+    """Where a file that was recorded of a trial is. Raises FirstFlightError."""
+    return files.inside(folder / FILES, f"{trial_id}-{name}")
 
 
 def kept(path: Path) -> bytes:

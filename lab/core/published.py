@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+<<<<<<< HEAD
 from lab.core import regular
 from lab.core.errors import UsageError
+=======
+from lab.core import files
+from lab.core.errors import FirstFlightError, UsageError
+>>>>>>> main
 
 PAPER = Path(__file__).resolve().parent.parent.parent / "paper"
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each
@@ -50,12 +55,12 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
     has absolute_ms and percent, one of times total_ms or, as the paper's
     Figure 2, avg_tcp_latency_ms. Raises UsageError.
     """
-    header = _header(folder / file)
+    header = _header(_path(folder, file))
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
     if time not in header:
         _check_columns(file, header, ("responses_percent", "absolute_ms", "percent"))
     found = {}
-    for row in rows(folder / file, ()):
+    for row in rows(_path(folder, file), ()):
         if row.get("panel", panel) != panel:
             continue
         label = next(value for column, value in row.items() if column != "panel")
@@ -80,12 +85,12 @@ def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
                            rtt_ms=number(row, "rtt_ms", file),
                            bandwidth_kbps=number(row, "bandwidth_kbps", file),
                            total_ms=round(number(row, "total_s", file) * 1000, 6))
-            for row in rows(folder / file, columns)]
+            for row in rows(_path(folder, file), columns)]
 
 
 def source(file: str, folder: Path = PAPER) -> str:
     """The first comment line of a file: where its numbers are from and how exact they are."""
-    return _lines(folder / file)[0].lstrip("# ").strip()
+    return _lines(_path(folder, file))[0].lstrip("# ").strip()
 
 
 def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
@@ -98,6 +103,14 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
         raise UsageError(f"paper/{path.name}: is damaged: {error}") from error
     _check_columns(path.name, reader.fieldnames or (), columns)
     return found
+
+
+def _path(folder: Path, file: str) -> Path:
+    """A file of the folder, whatever a scenario says. Raises UsageError."""
+    try:
+        return files.inside(folder, file)
+    except FirstFlightError as error:
+        raise UsageError(f"published numbers: {error}") from error
 
 
 def _header(path: Path) -> Sequence[str]:

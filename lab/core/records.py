@@ -1,4 +1,4 @@
-"""Records: one row of trials.csv a trial, written as soon as it is measured, read by name.
+"""Records: one row of trials.csv a trial, read by name; lab.core.record_file writes them.
 
 A record is a frozen dataclass with its trial, another one, first. A row has
 what was asked (the trial's columns), what was measured, what was seen on the
@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import time
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TextIO, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from lab.core import regular
 from lab.core.errors import FirstFlightError
@@ -30,12 +29,15 @@ PASS = "pass"
 FAIL = "fail"
 SKIPPED = "skipped"  # nothing to judge: the transfer itself failed, or the kernel lacks it
 
+<<<<<<< HEAD
 ANY = Quantity("", "a number")
 LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
 SYNC_INTERVAL_S = 0.2
 
+=======
+>>>>>>> main
 
 class RecordsError(FirstFlightError):
     """A results file cannot be read as what it should be."""
@@ -119,81 +121,6 @@ def value_of(record: Record, column: str) -> Any:
     return getattr(record.trial if hasattr(record.trial, column) else record, column)
 
 
-# Writing -----------------------------------------------------------------------------
-
-class RecordFile:
-    """trials.csv, open for appending.
-
-    A record survives the death of this process as soon as `append` returns,
-    and that of the machine within SYNC_INTERVAL_S of the next one.
-    """
-
-    def __init__(self, path: Path, kind: type[Record]) -> None:
-        """Open or create it. A row cut short by a crash is cut away first."""
-        self.path = path
-        self.columns = _adopt(path, columns_of(kind))
-        self.synced = 0.0
-        self.file: TextIO = path.open("a", newline="", encoding="utf-8")
-        if self.file.tell() == 0:
-            self._write(self.columns)
-
-    def append(self, record: Record) -> None:
-        self._write([to_text(_value_or_none(record, column)) for column in self.columns])
-
-    def close(self) -> None:
-        self._sync()
-        self.file.close()
-
-    def _write(self, row: Sequence[str]) -> None:
-        self.file.write(_line(row))
-        self.file.flush()
-        if time.monotonic() - self.synced > SYNC_INTERVAL_S:
-            self._sync()
-
-    def _sync(self) -> None:
-        os.fsync(self.file.fileno())
-        self.synced = time.monotonic()
-
-
-def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of the file: those it has, and after them those that it lacks.
-
-    A file that lacks some is written anew, aside and renamed; rows measured
-    before have nothing under them. A torn last row is cut away.
-    """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return columns
-    complete = data.rfind(b"\n") + 1
-    if complete < len(data):
-        os.truncate(path, complete)
-    if not complete:
-        return columns
-    rows = list(csv.reader(io.StringIO(data[:complete].decode("utf-8", errors="replace"))))
-    had = tuple(rows[0])
-    lacking = tuple(column for column in columns if column not in had)
-    if lacking:
-        aside = path.with_name(f".{path.name}")
-        aside.write_text("".join(map(_line, [
-            [*had, *lacking], *([*row, *[""] * len(lacking)] for row in rows[1:])])),
-            encoding="utf-8", newline="")
-        aside.replace(path)
-    return had + lacking
-
-
-def _line(row: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(row)
-    return line.getvalue()
-
-
-def _value_or_none(record: Record, column: str) -> Any:
-    """None for a column that this version does not know."""
-    known = hasattr(record.trial, column) or hasattr(record, column)
-    return value_of(record, column) if known else None
-
-
 # Reading -----------------------------------------------------------------------------
 
 def read_records(path: Path, kind: type[R]) -> list[R]:
@@ -202,6 +129,7 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
     Raises RecordsError where the file is missing, lacks a column that has no
     default, or holds a value that is none.
     """
+<<<<<<< HEAD
     try:
         data = regular.content(path)
     except OSError as error:
@@ -211,6 +139,11 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
         header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     except csv.Error as error:
         raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
+=======
+    text = whole_lines(path).decode("utf-8", errors="replace")
+    rows = csv.reader(io.StringIO(text))
+    header = tuple(next(rows, ()))
+>>>>>>> main
     reader = RowReader(kind, header)
     if reader.lacking:
         raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a file"
@@ -220,9 +153,18 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
         try:
             records.append(reader.record(row))
         except (ValueError, KeyError) as error:
-            raise RecordsError(f"{path}, line {number}: {error}; delete that line to measure"
-                               " its trial again") from error
+            raise RecordsError(f"{path}, line {number}: {error}; measure again with"
+                               " --fresh") from error
     return records
+
+
+def whole_lines(path: Path) -> bytes:
+    """The content of a results file but for a torn last line. Raises RecordsError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
+    return data[:data.rfind(b"\n") + 1]
 
 
 class RowReader:
@@ -267,14 +209,20 @@ def _parser(kind: str, of: Quantity) -> Callable[[str], Any]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Any]] = {
+<<<<<<< HEAD
         "str": str, "bool": {"true": True, "false": False}.__getitem__,
         "int": _limited(int, of), "float": _limited(float, of)}
+=======
+        "str": _from_text, "bool": {"true": True, "false": False}.__getitem__, "int": int,
+        "float": float}
+>>>>>>> main
     parse = parsers[base]
     if base == kind:
         return parse
     return lambda text: None if text == "" else parse(text)
 
 
+<<<<<<< HEAD
 def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
     """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
     lowest, highest = max(of.lowest, -LARGEST), min(of.highest, LARGEST)
@@ -289,10 +237,33 @@ def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
 
 def to_text(value: Any) -> str:
     """A field as it stands in the file; floats keep what was measured, to the microsecond."""
+=======
+def _microseconds(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str:
+    """A field as it stands in the file.
+
+    of_float: what was asked keeps every digit, what was measured those to the
+    microsecond. A spreadsheet takes text that begins with = + - or @ for a
+    formula, which may call programs: a quote in front says that it is text.
+    """
+>>>>>>> main
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:.6f}".rstrip("0").rstrip(".")
-    return " ".join(str(value).split())
+        return of_float(value)
+    if isinstance(value, int):
+        return str(value)
+    text = "".join(each for each in " ".join(str(value).split()) if each.isprintable())
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _from_text(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+_FORMULA = re.compile(r"'*[=+\-@]")

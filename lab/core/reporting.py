@@ -21,14 +21,15 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
     name = head.name
     path = f"{name}/{run.folder.resolve().name}"
     tiles = (*verified_tiles(run, findings), *more.pop("tiles", ()))
-    sentences = [*more.pop("sentences", ())]
+    told = [run.changed] if run.changed else []  # before anything that rests on the records
+    summary, sentences = ([*told, *more.pop(name, ())] for name in ("summary", "sentences"))
     if run.facts.get("state") != runs.COMPLETE:
         sentences.append("The run is under way or was interrupted: this page shows what it had"
                          " measured when the page was built.")
     return Report(
         name=name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
-        findings=tuple(findings), tiles=tiles, sentences=tuple(sentences),
+        findings=tuple(findings), tiles=tiles, summary=tuple(summary), sentences=tuple(sentences),
         checks=checks.table(study.checks, records, run.exact), failures=failures(records),
         settings=settings(run.facts),
         provenance=tuple(provenance(run.facts, name, path, head.text)), **more)

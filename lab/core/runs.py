@@ -1,7 +1,8 @@
 """Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv and run.json.
 
 A run that was interrupted is resumed by the next one that asks for the same;
-nothing is ever overwritten. `latest` is a link to the newest run.
+nothing is ever overwritten. `latest` is a link to the newest whole run,
+`latest-partial` to the newest one of a part or of values of one's own.
 """
 
 from __future__ import annotations
@@ -10,21 +11,30 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+<<<<<<< HEAD
 from lab.core import regular
 from lab.core.errors import FirstFlightError, UsageError
+=======
+from lab.core import files
+from lab.core.command_line import say
+from lab.core.errors import FirstFlightError, UsageError
+from lab.core.files import WriteError
+>>>>>>> main
 from lab.core.kinds import RunData, Study
-from lab.core.records import Record, RecordFile, RecordsError, read_records
+from lab.core.record_file import RecordFile, changes
+from lab.core.records import Record, RecordsError, read_records, trial_class, whole_lines
 
 RUN_JSON = "run.json"
 TRIALS_CSV = "trials.csv"
 RUNNING, COMPLETE = "running", "complete"
+LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 
 
 @dataclass
@@ -55,55 +65,80 @@ class Run:
     def open_records(self) -> RecordFile:
         return RecordFile(self.folder / TRIALS_CSV, self.kind)
 
-    def point_latest(self) -> None:
-        """Let `latest` name this run: not before it holds something."""
-        aside = self.folder.parent / ".latest"
-        aside.unlink(missing_ok=True)
-        aside.symlink_to(self.folder.name)
-        aside.replace(self.folder.parent / "latest")
+    def point_partial(self) -> None:
+        """Let `latest-partial` name this run: not before it holds something."""
+        files.link(self.folder.parent / LATEST_PARTIAL, self.folder.name)
+
+    def seal(self, records: RecordFile) -> None:
+        """Note in run.json what trials.csv holds, so that changes of it are noticed."""
+        self.facts["trials"] = records.seal()
+        self.save()
 
     def save(self) -> None:
-        """Write run.json aside, then rename: it is whole at any moment."""
-        aside = self.folder / f".{RUN_JSON}"
-        aside.write_text(json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
-        aside.replace(self.folder / RUN_JSON)
+        """Write run.json: it is whole at any moment."""
+        files.write(self.folder / RUN_JSON,
+                    json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
 
     def finish(self) -> None:
+        """Complete: of a whole scenario it is the one that `latest` names."""
         self.facts["state"] = COMPLETE
         self.facts["finished_at"] = now_text()
         self.save()
+        if not self.facts.get("partial"):
+            files.link(self.folder.parent / LATEST, self.folder.name)
 
     def close(self) -> None:
-        shutil.rmtree(self.work_folder, ignore_errors=True)
+        files.remove(self.work_folder)
         os.close(self._lock)
 
 
-def open_run(results: Path, study: Study, engine: str, seed: int, fresh: bool) -> Run:
-    """The newest unfinished run of exactly this, or a new one.
+def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool) -> Run:
+    """The newest unfinished run of exactly what is asked (request), or a new one.
 
-    A run that another process is still measuring is left alone. Raises
-    FirstFlightError where the folder cannot be written.
+    A run that another process is still measuring is left alone. Where the
+    newest unfinished one is not resumed, a line says why. Raises FirstFlightError
+    where the scenario's name is none of a folder, or where nothing can be written.
     """
-    home = results / study.head.name
-    asked = identity(study, engine, seed)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        if not fresh:
-            for folder in newest_first(home):
-                run = _resume(folder, asked, study.record)
-                if run is not None:
-                    return run
-        return _create(home, engine, asked, study.record)
-    except OSError as error:
-        raise FirstFlightError(f"{error.filename or home}: {error.strerror}: results cannot be"
-                               " written there") from error
+    home = files.make_folder(files.inside(results, study.head.name))
+    refused = ""
+    for folder in [] if fresh else newest_first(home):
+        run = _resume(folder, asked, study.record)
+        if isinstance(run, Run):
+            return run
+        refused = refused or (f"{folder}: not resumed: {run}" if run else "")
+    if refused:
+        say(refused)
+    return _create(home, asked, study.record)
 
 
-def identity(study: Study, engine: str, seed: int) -> str:
-    """Names what was asked: trials, scenario text, seed and engine, whatever is recorded of it."""
-    text = "\n".join([engine, str(seed), study.head.text,
-                      *sorted(trial.id for trial in study.trials)])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]:
+    """All that a run's results follow from, by the words that name it in a message.
+
+    Of the trials every value that is not its default, with all digits: a
+    column that a later version adds does not change what was asked. Neither
+    the version of the project nor that of the tools splits a run: run.json
+    says with which it was begun and resumed. Raises UsageError where two
+    trials have one name, which is that of their files.
+    """
+    names = Counter(trial.id for trial in study.trials)
+    name, count = names.most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise UsageError(f"{count} trials would be called {name}: they differ in what a name"
+                         " does not tell; ask for one of them")
+    return {"engine": engine, "kernel": kernel, "seed": str(seed),
+            "scenario file": _digest([study.head.text]),
+            "trials": _digest(_asked_of(study.trials, trial_class(study.record)))}
+
+
+def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
+    """Every value of every trial; repr() of a float has all digits that it has."""
+    defaults = {each.name: each.default for each in fields(kind)}
+    return sorted(repr([each for each in vars(trial).items() if each[1] != defaults[each[0]]])
+                  for trial in trials)
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def newest_first(home: Path) -> list[Path]:
@@ -113,26 +148,26 @@ def newest_first(home: Path) -> list[Path]:
 
 
 def whole(name: str, results: Path) -> list[Path]:
-    """The complete runs of a whole scenario, the newest first.
-
-    Raises FirstFlightError that names the command where there is none.
-    """
-    found = [folder for folder in newest_first(results / name)
-             if (facts := read_facts(folder)).get("state") == COMPLETE
-             and not facts.get("partial")]
-    if not found:
-        raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
-                               f" ./run.sh --scenario {name}")
-    return found
+    """The complete runs of a whole scenario, the newest first."""
+    return [folder for folder in newest_first(results / name)
+            if (facts := read_facts(folder)).get("state") == COMPLETE
+            and not facts.get("partial")]
 
 
 def newest_whole(name: str, results: Path) -> Path:
-    """The newest of `whole`. Raises FirstFlightError where there is none."""
-    return whole(name, results)[0]
+    """The newest of `whole`. Raises FirstFlightError that names the command where there is none."""
+    found = whole(name, results)
+    if not found:
+        raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
+                               f" ./run.sh --scenario {name}")
+    return found[0]
 
 
 def load(folder: Path, study: Study) -> RunData:
-    """A stored run. Raises FirstFlightError where it is not whole, or another scenario's."""
+    """A stored run. Raises FirstFlightError where it is not whole, or another scenario's.
+
+    Where its trials.csv was changed since it was measured, a line says so.
+    """
     records = read_records(folder / TRIALS_CSV, study.record)
     name = study.head.name
     if not records:
@@ -142,6 +177,7 @@ def load(folder: Path, study: Study) -> RunData:
     if foreign is not None:
         raise RecordsError(f"{folder / TRIALS_CSV}: holds trials of {foreign.trial.scenario!r},"
                            f" but run.json says {name!r}")
+<<<<<<< HEAD
     for number, record in enumerate(records, start=2):
         try:
             record.trial.job()
@@ -149,6 +185,16 @@ def load(folder: Path, study: Study) -> RunData:
             raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is no trial: {error}"
                                ) from error
     return RunData(folder, read_facts(folder), records)
+=======
+    for record in records:
+        files.inside(folder, record.trial.id)  # which names files of the run
+    facts = read_facts(folder)
+    changed = changes(folder / TRIALS_CSV, facts.get("trials"), facts.get("state") == COMPLETE)
+    changed = changed or _doubled(records)
+    if changed:
+        say(f"{folder}: {changed}")
+    return RunData(folder, facts, records, changed)
+>>>>>>> main
 
 
 def scenario_of(folder: Path) -> str:
@@ -183,29 +229,60 @@ def now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _resume(folder: Path, asked: str, kind: type[Record]) -> Run | None:
+def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run | str:
+    """An unfinished run; why it is not resumed, "" where there is no need to say it."""
     facts = read_facts(folder)
-    if (facts.get("state"), facts.get("identity")) != (RUNNING, asked):
-        return None
+    if facts.get("state") != RUNNING:
+        return ""
     lock = _try_lock(folder)
     if lock is None:
-        return None
+        return ""
+    why = _difference(facts.get("asked"), asked)
     try:
-        records = read_records(folder / TRIALS_CSV, kind)
-    except RecordsError:
+        path = folder / TRIALS_CSV
+        why = why or changes(path, facts.get("trials"), complete=False)
+        begun = not why and path.exists() and whole_lines(path)
+        records = read_records(path, kind) if begun else []
+        why = why or _doubled(records)
+        if not why:
+            files.empty_folder(folder / "work")  # a guest that was killed may have left one
+    except (RecordsError, WriteError) as error:
+        why = str(error)
+    if why:
         os.close(lock)
-        return None  # its header was never written, or it is damaged: leave it, begin anew
-    shutil.rmtree(folder / "work", ignore_errors=True)
+        return why
     return Run(folder, facts, kind, records, True, lock)
 
 
-def _create(home: Path, engine: str, asked: str, kind: type[Record]) -> Run:
-    folder = _new_folder(home, engine)
+def _doubled(records: Sequence[Any]) -> str:
+    """Says how many trials stand there twice, which no run measures; "" for none."""
+    count = len(records) - len({record.trial for record in records})
+    return f"{TRIALS_CSV} was changed: {count} of its rows are doubled" if count else ""
+
+
+def _difference(before: Any, now: Mapping[str, str]) -> str:
+    """In which words two requests differ, "" where they are the same."""
+    if not isinstance(before, dict):
+        return "an earlier version began it"
+    other = [name for name, value in now.items() if before.get(name) != value]
+    return ", ".join(f"other {name}" if name.endswith("s") else f"another {name}"
+                     for name in other)
+
+
+def _create(home: Path, asked: Mapping[str, str], kind: type[Record]) -> Run:
+    folder = _new_folder(home, asked["engine"])
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
-    facts = {"state": RUNNING, "engine": engine, "identity": asked, "started_at": now_text()}
+    facts = {"state": RUNNING, "engine": asked["engine"], "asked": dict(asked),
+             "started_at": now_text()}
     run = Run(folder, facts, kind, [], False, lock)
-    run.save()
+    try:
+        run.save()
+        files.empty_folder(run.work_folder)
+    except WriteError:
+        os.close(lock)
+        files.remove(folder)
+        raise
     return run
 
 
@@ -213,32 +290,15 @@ def _new_folder(home: Path, engine: str) -> Path:
     """A folder named by the time, of its own even where two runs begin in one millisecond."""
     while True:
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
-        try:
-            (home / f"{stamp}-{engine}").mkdir()
-        except FileExistsError:
-            continue
-        return home / f"{stamp}-{engine}"
+        if files.new_folder(home / f"{stamp}-{engine}"):
+            return home / f"{stamp}-{engine}"
 
 
 def _try_lock(folder: Path) -> int | None:
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def give_to_invoking_user(*paths: Path, within: bool = True) -> None:
-    """After sudo, results belong to whoever called it (SUDO_UID, SUDO_GID).
-
-    within: also everything inside the folders among the paths.
-    """
-    if os.geteuid() != 0 or "SUDO_UID" not in os.environ:
-        return
-    owner = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
-    for path in paths:
-        for entry in (path, *(path.rglob("*") if within else ())):
-            if os.path.lexists(entry):
-                os.chown(entry, *owner, follow_symlinks=False)

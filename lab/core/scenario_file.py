@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lab.core import regular, schema
 from lab.core.errors import UsageError
+from lab.core.sysctls import sysctls_of
 from lab.core.words import nearest
 
 if sys.version_info >= (3, 11):
@@ -143,6 +143,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
+<<<<<<< HEAD
 def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
     """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
     sysctls = schema.table(raw, "sysctls", where)
@@ -159,6 +160,10 @@ def check_count(count: int, what: str = "trials", many: bool = False) -> None:
 
     To be asked before the trials are made: a slip can ask for billions.
     """
+=======
+def check_count(count: int, what: str = "trials") -> None:
+    """Raises UsageError for more trials than one run takes."""
+>>>>>>> main
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are asked for, at most {MOST_TRIALS} fit in one run")
     if count > MANY_TRIALS and not many:

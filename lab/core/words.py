@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
@@ -13,6 +15,14 @@ MINUS = "−"
 def plain(value: float) -> str:
     """A number as people write it: no exponent, no trailing zeros."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.10g}"
+
+
+def exact(value: float) -> str:
+    """A number with every digit that tells it from another one, no exponent: float() reads it."""
+    if not math.isfinite(value):
+        return str(value)
+    digits = format(Decimal(repr(float(value))), "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def number(value: float | None, digits: int = 1, signed: bool = False) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from lab.core import stats
 from lab.core.charts import Ends, Sample
 from lab.core.records import PASS
+from lab.fetches import remarks
 from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, percent_of,
                                  published_bars, sign_of)
 from lab.fetches.record import Record
@@ -83,6 +84,7 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
                  congestion_control=chosen[0].trial.congestion_control,
                  counted=sum(len(pair.base) + len(pair.experiment) for pair in every.values()),
                  left_out=sum((pair.excluded for pair in every.values()), Excluded()),
+                 remarks=_remarks(cells, windows),
                  samples=(_sample(windows[0], [(pair.base, weight) for pair, weight in behind]),
                           _sample(windows[1], [(pair.experiment, weight)
                                                for pair, weight in behind])))
@@ -106,7 +108,14 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
             excluded=excluded, experiment_interval=_mean_interval(pair.experiment)))
         samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
-                 congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples))
+                 congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples),
+                 remarks=_remarks(cells, sweep.initcwnd))
+
+
+def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
+    """On what counts of these windows."""
+    return remarks.of([record for (_, initcwnd), records in cells.items() if initcwnd in windows
+                       for record in records if record.counts])
 
 
 def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:

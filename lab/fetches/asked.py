@@ -32,6 +32,19 @@ def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[
             and (each.name in _ALWAYS or _tells(each, trials))]
 
 
+def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
+    """The columns of a trial in words, but for its window: what tells it from the others."""
+    return [f"{column.name} {_in_words(value)} {column.unit}".rstrip()
+            for column, show in asked_columns(others, without=("initcwnd",))
+            if (value := show(trial)) != ""]
+
+
+def _in_words(value: Cell) -> str:
+    if isinstance(value, Rounded) and isinstance(value.value, float):
+        return plain(value.value)
+    return str(value)
+
+
 def order(trial: Trial) -> tuple[Any, ...]:
     """As a reader looks for it; windows side by side. Guests finish in any order."""
     return tuple(getattr(trial, name) for name in _ORDER)
@@ -47,7 +60,7 @@ def shown(value: str | float) -> Cell:
 
 def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
     values = {_value(each, trial) for trial in trials}
-    return len(values) > 1 or values not in (set(), {""}) and _default(each) is not MISSING
+    return len(values) > 1 or not values <= {"", 0.0} and _default(each) is not MISSING
 
 
 def _column(each: Field[Any]) -> Asked:
@@ -59,10 +72,10 @@ def _column(each: Field[Any]) -> Asked:
 
 
 def _value(each: Field[Any], trial: Trial) -> Any:
-    """The field, "" where it is the default."""
+    """The field, "" where it is the default; where chance decides nothing, its 0."""
     value = getattr(trial, each.name)
     default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
-    return "" if value == default else value
+    return "" if value == default and not each.metadata.get("random") else value
 
 
 def _default(each: Field[Any]) -> Any:

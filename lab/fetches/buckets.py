@@ -118,6 +118,7 @@ class Panel:
 
     counted, left_out: fetches in all, where one can enter several buckets;
     None where it enters one at most. samples: the values behind it, by window.
+    remarks: what else than the windows decided on what is behind it.
     """
 
     figure: Figure
@@ -127,6 +128,7 @@ class Panel:
     counted: int | None = None
     left_out: Excluded | None = None
     samples: tuple[Sample, ...] = field(default=(), compare=False)
+    remarks: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:

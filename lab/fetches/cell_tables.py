@@ -13,6 +13,7 @@ from lab.core import published, stats
 from lab.core.findings import Cell, Column, Finding, Table
 from lab.core.reporting import MOST_ROWS
 from lab.core.words import number, plain
+from lab.fetches import remarks
 from lab.fetches.asked import asked_columns, order, shown
 from lab.fetches.cells import Change, RawRow, Setting, asked_of, mean
 from lab.fetches.record import Record
@@ -22,7 +23,8 @@ from lab.fetches.trial import Trial
 Group = tuple[tuple[Cell, ...], Sequence[Record]]
 
 _SEEN = (Column("RTT", "ms", "seen"), Column("BW", "kbit/s", "seen"), Column("IW", "", "seen"),
-         Column("first flight", "", "seen", rank=2), Column("resent", "", "seen"))
+         Column("first flight", "", "seen", rank=2), Column("resent", "", "seen"),
+         Column("dropped by queue", "", "seen"), Column("lost at random", "", "seen"))
 _OF_CELL = (*_SEEN, Column("total", "ms"), Column("model", "ms", rank=1),
             Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
             Column("verdict", "pass/n", is_text=True))
@@ -31,6 +33,7 @@ _OF_TRIAL = (Column("n", "", "seen"), *_SEEN, Column("total", "ms", "measured"),
              Column("diff.", "ms", "model", signed=True),
              Column("total", "ms", "published", digits=0),
              Column("mark", "", "published", is_text=True),
+             Column("first flight limited by", is_text=True, is_filter=True),
              Column("verdict", is_text=True, is_filter=True))
 _FILED = (Column("part", is_text=True, is_filter=True),
           Column("RTT", "ms", "filed under", is_filter=True),
@@ -43,7 +46,9 @@ def _seen(records: Sequence[Record]) -> tuple[Cell, ...]:
     """The cells under _SEEN. What was seen is worth telling of a failed verdict too."""
     return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"),
             *(_count(mean(records, column)) for column in
-              ("seen_initcwnd", "seen_first_flight", "retransmissions")))
+              ("seen_initcwnd", "seen_first_flight", "retransmissions")),
+            *(_count(mean(records, column)) or "" for column in
+              ("queue_drops", "random_drops")))
 
 
 def _count(value: float | None) -> float | int | None:
@@ -68,12 +73,13 @@ def cells_finding(settings: Sequence[Setting], changes: Sequence[Change]) -> Fin
 
 
 def _settings(settings: Sequence[Setting]) -> Table:
-    """A footnote for each cause of retransmissions and each reason why a record does not count."""
+    """A footnote for each cause of retransmissions, each limit and each reason not to count."""
     asked = asked_columns([row.asked for row in settings])
     notes: dict[str, int] = {}
     rows = []
     for row in settings[:MOST_ROWS]:
-        found = dict.fromkeys((*(record.retransmission_cause for record in row.records), *(
+        found = dict.fromkeys((*(record.retransmission_cause for record in row.records),
+                               *map(remarks.limit, row.records), *(
             record.error or record.verdict_reason for record in row.records
             if not record.counts)))
         marks = "".join(f" [{notes.setdefault(note, len(notes) + 1)}]" for note in found if note)
@@ -83,7 +89,7 @@ def _settings(settings: Sequence[Setting]) -> Table:
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
     return Table("", (*(column for column, _ in asked), *_OF_CELL), tuple(rows),
                  tuple(f"[{place}] {note}" for note, place in notes.items()),
-                 len(settings) - len(rows))
+                 len(settings) - len(rows)).without_empty(unknown=False)
 
 
 def _changes(changes: Sequence[Change]) -> Table:
@@ -123,7 +129,9 @@ def _rows_table(title: str, groups: Sequence[Group], asked: tuple[Column, ...],
                 published_of: Mapping[Trial, RawRow], notes: Iterable[str]) -> Table:
     rows = tuple((*cells, *_of_trial(group, published_of.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
-    return Table(title, (*asked, *_OF_TRIAL), rows, tuple(notes),
+    limits = dict.fromkeys(note for _, group in groups for note in map(remarks.limit, group)
+                           if note)
+    return Table(title, (*asked, *_OF_TRIAL), rows, (*notes, *limits),
                  len(groups) - len(rows)).without_empty()
 
 
@@ -133,6 +141,8 @@ def _of_trial(group: Sequence[Record], raw: RawRow | None) -> tuple[Cell, ...]:
     counting = [record for record in group if record.counts]
     return ("" if alone else len(group), *_seen(group), *_times(group if alone else counting),
             "" if raw is None else raw.published_ms, "" if raw is None else raw.mark,
+            ", ".join(dict.fromkeys(record.limited_by for record in group
+                                   if remarks.is_limited(record))),
             group[0].outcome if alone else f"{len(counting)}/{len(group)} pass")
 
 

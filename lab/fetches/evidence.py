@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from lab.core.checks import Compared
+from lab.core.words import exact
+from lab.fetches import buffers
 from lab.fetches.trial import Trial
-from lab.tcp.exchange import Exchange, clock_phase_ns, seen_rtt_ms
+from lab.tcp.exchange import Exchange, clock_phases_ns, seen_rtt_ms
 from lab.tcp.packets import HEADER_BYTES, SYN_BYTES, Segment
 from lab.tcp.path import STAMP_MS
 from lab.tcp.predict import CONGESTION_CONTROLS, Prediction, Transfer, predict
@@ -59,7 +61,8 @@ class Evidence:
     fetch, said: what the client and the server reported (client.py,
     server.py), nothing where the transfer failed. exchange: what the packets
     say, None where they cannot be read. sysctls: what the scenario set
-    otherwise than engines.kernel.TCP_SYSCTLS.
+    otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
+    counted (engines.fetch_bench), {} in runs before it did.
     """
 
     trial: Trial
@@ -68,6 +71,7 @@ class Evidence:
     exchange: Exchange | None
     tolerances: Tolerances
     sysctls: Mapping[str, str]
+    drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     # What the packets say ------------------------------------------------------------
 
@@ -124,6 +128,19 @@ class Evidence:
         return tuple(segment for segment in self.wire.probes
                      if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
 
+    # What was dropped ----------------------------------------------------------------
+
+    @property
+    def queue_drops(self) -> int | None:
+        """Packets towards the client; without counters, all losses where chance takes none."""
+        if self.drops:
+            return self.drops["to_client"]["queue"]
+        return None if self.trial.loss_percent else len(self.wire.lost_to_client)
+
+    @property
+    def random_drops(self) -> int | None:
+        return self.drops["to_client"]["random"] if self.drops else None
+
     # What the model says -------------------------------------------------------------
 
     @property
@@ -135,7 +152,8 @@ class Evidence:
         if trial.earlier_bytes:
             # The same request and headers, but for the sizes that they name.
             digits = len(str(trial.earlier_bytes)) - len(str(trial.response_bytes))
-            path = f"?burst={trial.burst_bytes}&gap_ms={trial.gap_ms:g}" if trial.gap_ms else ""
+            path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
+                    else "")
             earlier = {"earlier_bytes": trial.earlier_bytes + header_bytes + digits,
                        "earlier_request_bytes": request_bytes + digits - len(path)}
         return Transfer(
@@ -144,7 +162,10 @@ class Evidence:
             congestion_control=trial.congestion_control,
             response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
             gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
+            receive_buffers=buffers.of(self.sysctls, buffers.RECEIVE),
+            send_buffers=buffers.of(self.sysctls, buffers.SEND),
             restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
+            loss_probes=self.sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
             **earlier)
 
     @cached_property
@@ -152,15 +173,17 @@ class Evidence:
         """The model's word on the transfer.
 
         Where the times disagree the model is asked again with the phase of the
-        kernel's clock that the packets tell: it moves only long responses, and
-        without it predictions can be shared among repeats.
+        kernel's clock that the packets tell, the one nearest to where trials
+        begin: without it predictions can be shared among repeats.
         """
         first = predict(self.transfer)
         if all(compared.passed for compared in self.against(first)):
             return first
-        phase_ns = clock_phase_ns(self.wire)
-        return first if phase_ns is None else predict(
-            replace(self.transfer, clock_phase_ns=phase_ns))
+        phases_ns = clock_phases_ns(self.wire)
+        if phases_ns is None:
+            return first
+        nearest_ns = min(max(self.transfer.clock_phase_ns, phases_ns[0]), phases_ns[1])
+        return predict(replace(self.transfer, clock_phase_ns=nearest_ns))
 
     @property
     def model_ms(self) -> float | None:
@@ -171,28 +194,34 @@ class Evidence:
         return self.prediction.latency_ms if self._is_modelled else None
 
     @property
+    def model_retransmissions(self) -> int:
+        return self.prediction.retransmissions if self._is_modelled else 0
+
+    @property
     def may_lose(self) -> bool:
-        """Whether loss is asked for, or the queue is too short to hold it all."""
+        """Whether loss is asked for, or the queue is too short to hold it all.
+
+        What was sent again, and the model does not know of, comes on top.
+        """
+        again = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
         return (self.trial.loss_percent > 0
-                or self.prediction.peak_queue > self.trial.queue_packets)
+                or self.prediction.peak_queue + again > self.trial.queue_packets)
 
     def against(self, prediction: Prediction) -> list[Compared]:
         """Total time and latency against the model; none where it does not know all of it."""
+        again = len(self.wire.retransmissions)
         if (self.tolerances.model_ms is None or not self._is_modelled
                 or self.wire.lost_to_client or self.wire.lost_to_server
-                or self.wire.retransmissions):
+                or (again and again != prediction.retransmissions)):
             return []
         slack_ms = self._handshake_slack_ms + (_PAUSE_MS if self.trial.gap_ms else 0.0)
-        # New data that a probe sends beyond the window arrives sooner, if anything.
-        may_be_early = len(self.wire.probes) > len(self._paused_writes)
         found = []
         for seen, predicted_ms in ((self.fetch.get("total_ms"), self._total_ms(prediction)),
                                    (self.said.get("latency_ms"), prediction.latency_ms)):
             late_ms = (math.nan if seen is None else seen) - predicted_ms
             allowed = slack_ms + max(self.tolerances.model_ms,
                                      self.tolerances.model_share * predicted_ms)
-            agrees = late_ms <= allowed and (late_ms >= -allowed or may_be_early)
-            found.append(Compared(agrees, f"{late_ms + predicted_ms:.3f} ms",
+            found.append(Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
                                   f"{predicted_ms:.3f} ms"))
         return found
 

@@ -128,7 +128,7 @@ def _notes(scenario: Scenario, judged: Judged) -> list[str]:
     if inside:
         notes.append("Inside our interval, though farther off than the limits: the published"
                      f" value of {', '.join(inside)}.")
-    return notes + _left_out(panel)
+    return [*notes, *panel.remarks, *_left_out(panel)]
 
 
 def _mean_of(scenario: Scenario, figure: Figure) -> str:
@@ -166,7 +166,8 @@ def chart(judged: Judged, kernel: str) -> Chart:
                     f"{f', averaged over {over}' if over else ''}",),
         "foot": (f"{panel.n} trials verified on the wire"
                  + ("" if panel.excluded.total else "; none left out")),
-        "alarm": f"left out: {panel.excluded}" if panel.excluded.total else "",
+        "alarm": " ".join([*([f"left out: {panel.excluded}."] if panel.excluded.total else []),
+                           *panel.remarks]).removesuffix("."),
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.published else
                      "in the paper" if figure.published.startswith("paper_") else "by them"}

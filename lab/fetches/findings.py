@@ -11,7 +11,7 @@ from lab.core.findings import Column, Finding, Report, Table, Tile, kernel_of
 from lab.core.kinds import RunData, Study
 from lab.core.measuring import CAPTURES
 from lab.core.words import span
-from lab.fetches import analysis, sentences
+from lab.fetches import analysis, remarks, sentences
 from lab.fetches.asked import order
 from lab.fetches.buckets import NoPanel, Panel
 from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
@@ -49,7 +49,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
             found += population_findings(scenario, run.records, found)
         found += raw
     return reporting.report_of(
-        study, run, found, summary=(sentences.summary(run.records),),
+        study, run, found, summary=(sentences.summary(run.records), *remarks.of(run.records)),
         sentences=sentences.of_run(run, list(told.values()), () if told else changed),
         tiles=_tiles(panels.values()), trials=trials_table(run.records, scenario.raw, raw_of),
         causes=_causes(run.records), timelines=timelines(run.records, run.folder / CAPTURES))
@@ -101,5 +101,8 @@ def _causes_of(record: Record) -> list[str]:
         return []
     if record.retransmission_cause:
         return record.retransmission_cause.split("; ")
-    return ["packets were lost" if record.lost_segments
-            else "packets of the handshake or acknowledgements were lost"]
+    if not record.lost_segments:
+        return ["packets of the handshake or acknowledgements were lost"]
+    drops = ((record.queue_drops, "the queue dropped packets"),
+             (record.random_drops, "packets were lost at random"))
+    return [cause for count, cause in drops if count] or ["packets were lost"]

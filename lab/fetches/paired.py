@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lab.core.charts import Sample
 from lab.core.stats import percentile_interval
+from lab.fetches import remarks
 from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, published_bars,
                                  sign_of)
 from lab.fetches.population import percentile_of
@@ -84,6 +85,11 @@ class Responses:
                 self._by_part.setdefault(trial.part, {}).setdefault(
                     trial.sample, {})[trial.initcwnd] = record
 
+    def of(self, part: str, windows: Sequence[int]) -> list[Record]:
+        """The records of a part that count under some windows."""
+        return [record for rows in self._by_part.get(part, {}).values()
+                for initcwnd, record in rows.items() if initcwnd in windows and record.counts]
+
     def pair(self, part: str, windows: Windows, metric: str) -> Paired:
         """The responses of a part that count under both windows.
 
@@ -128,18 +134,20 @@ def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
     client, algorithm = scenario.like.client, scenario.like.congestion_control
     if figure.kind == WINDOW_SWEEP:
         rows, samples = window_buckets(responses, figure, made.initcwnd)
-        return Panel(figure, tuple(rows), client, algorithm, samples=samples)
+        return Panel(figure, tuple(rows), client, algorithm, samples=samples,
+                     remarks=remarks.of(responses.of(figure.sweep, made.initcwnd)))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
+    remarked = remarks.of(responses.of(figure.sweep, windows))
     if figure.kind != PERCENTILES:
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
-                     samples=paired.samples(windows))
+                     samples=paired.samples(windows), remarks=remarked)
     if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
         paired = paired.only(_quantity("bandwidth_kbps", paired.trials) <= 56)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
     return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,
-                 left_out=rows[0].excluded, samples=paired.samples(windows))
+                 left_out=rows[0].excluded, samples=paired.samples(windows), remarks=remarked)
 
 
 def buckets(paired: Paired, figure: Figure) -> list[Bucket]:

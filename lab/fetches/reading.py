@@ -12,7 +12,11 @@ from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.core.words import plain
 from lab.fetches import population
+<<<<<<< HEAD
 from lab.fetches.population import percentile_of
+=======
+from lab.fetches.population import Population
+>>>>>>> main
 from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
                                   Defect, Figure, Raw, Scenario)
 from lab.fetches.sweep import Sweep, bucket_value
@@ -40,7 +44,8 @@ def read(file: ScenarioFile) -> Scenario:
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         raw=_raw(raw, where), populations=populations,
-        like=_like(file.name, defaults, f"{where}: [defaults]") if populations else None)
+        like=_like(file.name, {**defaults, "initcwnd": _largest(populations)},
+                   f"{where}: [defaults]") if populations else None)
     _check(scenario, where)
     return scenario
 
@@ -55,9 +60,14 @@ def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
 
 def _like(name: str, defaults: Mapping[str, Any], where: str) -> Trial:
     """A trial with what the populations of a file do not draw themselves."""
-    drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "initcwnd": [1], "response_bytes": [1],
-             "repeat": 1, "name": "populations", "uplink": "same"}
+    drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
+             "name": "populations", "uplink": "same"}
     return next(schema.read(Sweep, {**drawn, **defaults}, where).trials(name, seed=1))
+
+
+def _largest(populations: Iterable[Population]) -> list[int]:
+    """The largest initial window, which the receive window follows unless the file has one."""
+    return [max(initcwnd for drawn in populations for initcwnd in drawn.initcwnd)]
 
 
 # What goes with what ---------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from lab.core import records
 from lab.core.quantities import QUANTITIES
 from lab.core.records import measured, measured_columns
+from lab.fetches.limits import limit_of
 from lab.fetches.trial import Trial
 
 
@@ -40,16 +41,20 @@ class Record(records.Record):
         by the kernel's time stamps; wire_latency_ms: the same from the
         capture at the server.
     seen_initcwnd: TCP_INFO at accept; seen_first_flight: data segments on the
-        wire before the first acknowledgement of data.
+        wire before the first acknowledgement of data; limited_by: what made
+        that less than initcwnd, a word of lab.fetches.limits, "" for nothing.
     seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
         from the spacing of the first flight at the client.
     retransmissions: data segments that the server sent again;
         handshake_retransmissions: SYNs and SYN-ACKs sent again;
         lost_segments: data segments that the client never received.
+    queue_drops, random_drops: packets towards the client that the bottleneck's
+        queue dropped, and that random loss took; by the qdiscs' own counters.
     retransmission_cause: why it retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
-    model_ms, model_latency_ms: predicted total_ms and latency_ms of the
-        lossless transfer (lab.tcp.predict).
+    model_ms, model_latency_ms, model_retransmissions: predicted total_ms,
+        latency_ms and retransmissions of the lossless transfer
+        (lab.tcp.predict).
     """
 
     trial: Trial
@@ -62,6 +67,7 @@ class Record(records.Record):
     request_bytes: int | None = _server("request_bytes")
     seen_initcwnd: int | None = _server("initial_window")
     seen_first_flight: int | None = _wire(lambda evidence: evidence.first_flight)
+    limited_by: str = _wire(limit_of, "")
     seen_rtt_ms: float | None = _wire(lambda evidence: evidence.rtt_ms)
     seen_bandwidth_kbps: float | None = _wire(lambda evidence: evidence.bandwidth_kbps)
     retransmissions: int | None = _wire(
@@ -69,9 +75,12 @@ class Record(records.Record):
     handshake_retransmissions: int | None = _wire(
         lambda evidence: evidence.exchange.handshake_retransmissions)
     lost_segments: int | None = _wire(lambda evidence: len(evidence.exchange.lost_data))
+    queue_drops: int | None = _wire(lambda evidence: evidence.queue_drops)
+    random_drops: int | None = _wire(lambda evidence: evidence.random_drops)
     retransmission_cause: str = _wire(lambda evidence: evidence.retransmission_cause, "")
     model_ms: float | None = measured(lambda evidence: evidence.model_ms)
     model_latency_ms: float | None = measured(lambda evidence: evidence.model_latency_ms)
+    model_retransmissions: int = measured(lambda evidence: evidence.model_retransmissions, 0)
     goodput_kbps: float | None = measured(
         lambda evidence: evidence.trial.response_bytes * 8 / evidence.fetch["total_ms"]
         if evidence.fetch.get("total_ms") else None)

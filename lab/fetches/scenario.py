@@ -11,7 +11,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     [defaults]             # what every sweep has unless it says otherwise
     response_bytes = [9000]
     initcwnd = [3, 10]     # segments
-    initrwnd = 27          # segments
+    initrwnd = 27          # segments; optional: the largest of initcwnd. --iw raises it where it
+                           # is not below initcwnd on purpose
     congestion_control = "cubic"
     client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
     repeat = 1

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Sequence
 from lab.core import claims
 from lab.core.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.kinds import RunData
-from lab.core.words import between, plain, short, span
+from lab.core.words import between, short, span
+from lab.fetches import remarks
+from lab.fetches.asked import told
 from lab.fetches.buckets import Bucket, Excluded, Panel
 from lab.fetches.cells import Change
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Judged
 from lab.fetches.record import Record
-from lab.fetches.trial import is_random
+from lab.fetches.trial import Trial, is_random
 from lab.fetches.verify import is_modelled
 
 WHAT_WORDS_MEAN = (
@@ -40,16 +42,19 @@ def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
 
 def of_run(run: RunData, judged: Sequence[Judged], changes: Sequence[Change]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
-    return [_verified(run.records), *_reproduced(judged), *_held(judged), *_recovered(judged),
-            *_differences(each.panel for each in judged), *map(_change, changes[:3]),
+    return [_verified(run.records), *remarks.of(run.records), *_reproduced(judged),
+            *_held(judged), *_recovered(judged),
+            *_differences(each.panel for each in judged), *_changes(changes),
             *_against_model(run), *_sent_again(run.records)]
 
 
 def _verified(records: Sequence[Record]) -> str:
     counting, excluded = _counted(records)
     if not excluded.total:
+        window = ("the initial window or what else limited the first flight"
+                  if any(map(remarks.is_limited, records)) else "the initial window")
         return (f"All {len(records)} transfers were verified on the wire: their packets show"
-                " the initial window, the RTT and the bandwidth that were asked for.")
+                f" {window}, the RTT and the bandwidth that were asked for.")
     return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
             f" every number here: {excluded}.")
 
@@ -111,14 +116,23 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
     return [" ".join(parts)] if parts else []
 
 
-def _change(change: Change) -> str:
+def _changes(changes: Sequence[Change]) -> list[str]:
+    cells = [change.base.asked for change in changes]
+    return [_change(change, cells) for change in changes[:3]]
+
+
+def _change(change: Change, others: Sequence[Trial]) -> str:
+    """others: the trials that its cell is to be told from."""
     asked = change.base.asked
     verb = "less" if change.absolute_ms >= 0 else "more"
-    return (f"At an RTT of {plain(asked.rtt_ms)} ms and {plain(asked.bandwidth_kbps)} kbit/s,"
+    limits = dict.fromkeys(note for row in (change.base, change.experiment)
+                           for note in map(remarks.limit, row.counting) if note)
+    why = f" ({'; '.join(limits)})" if limits else ""
+    return (f"At {', '.join(told(asked, others))},"
             f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
             f" {short(change.experiment_ms)} ms instead of"
             f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
-            f" {short(abs(change.percent))} % {verb}.")
+            f" {short(abs(change.percent))} % {verb}{why}.")
 
 
 def _against_model(run: RunData) -> list[str]:
@@ -141,10 +155,12 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
     again = [record for record in records if record.retransmissions]
     if not again:
         return ["No data was retransmitted."]
-    lost = sum(bool(record.lost_segments) for record in again)
+    lost = [record for record in again if record.lost_segments]
     after = {0: "none of them because data was lost",
              len(again): "all of them after data was lost"}.get(
-                 lost, f"{lost} of them after data was lost")
+                 len(lost), f"{len(lost)} of them after data was lost")
+    by_queue = sum(bool(record.queue_drops) for record in lost)
+    after += f" ({by_queue} after the queue dropped packets)" if by_queue else ""
     return [f"{len(again)} of {len(records)} transfers retransmitted data, {after}; the"
             " causes stand under the verdicts."]
 
@@ -155,7 +171,7 @@ def of_figure(judged: Judged) -> str:
     """One figure in a sentence: the range of what is saved, here and published."""
     panel = judged.panel
     if panel.is_sweep:
-        return _best_window(panel)
+        return " ".join([_best_window(panel), *panel.remarks])
     figure, buckets, unit = panel.figure, panel.buckets, panel.metric.unit
     low = min(buckets, key=lambda bucket: bucket.absolute)
     high = max(buckets, key=lambda bucket: bucket.absolute)
@@ -175,7 +191,7 @@ def of_figure(judged: Judged) -> str:
               for row in judged.rows if row.recovery]
     if beyond:
         text += f" Beyond what is saved without loss: {'; '.join(beyond)}."
-    return text
+    return " ".join([text, *panel.remarks])
 
 
 def _best_window(panel: Panel) -> str:

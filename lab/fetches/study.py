@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from lab.core import schema
@@ -13,7 +14,7 @@ from lab.core.findings import Report
 from lab.core.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
 from lab.core.records import Record as AnyRecord
 from lab.core.scenario_file import Head, ScenarioFile, check_count
-from lab.fetches import reading
+from lab.fetches import buffers, reading
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from lab.fetches.sweep import CLIENTS, cell_of
@@ -36,9 +37,11 @@ class Fetches:
     trials: tuple[Trial, ...]
     whole: bool
 
-    @property
+    @cached_property
     def head(self) -> Head:
-        return self.scenario.head
+        """With the buffers that the windows need, unless the scenario says otherwise."""
+        head = self.scenario.head
+        return replace(head, sysctls={**buffers.grown(self.trials), **head.sysctls})
 
     @property
     def drawings(self) -> Mapping[str, Sequence[str]]:
@@ -107,11 +110,20 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if scenario.populations and ({*given, *single} - {"initcwnd", "client"}):
         raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
                          " --seed, and no list of RTTs, bandwidths, sizes or repeats")
-    windows = {"initcwnd": given["initcwnd"]} if "initcwnd" in given else {}
+    changed = replace(scenario, sweeps=tuple(replace(sweep.overridden(given), **single)
+                                             for sweep in scenario.sweeps))
+    return _with_windows(changed, given["initcwnd"]) if "initcwnd" in given else changed
+
+
+def _with_windows(scenario: Scenario, asked: tuple[int, ...]) -> Scenario:
+    """The scenario's populations under other initial windows."""
+    drawn, like = scenario.populations, scenario.like
+    if like is None:
+        return scenario
+    windows = [initcwnd for each in drawn for initcwnd in each.initcwnd]
     return replace(
-        scenario, sweeps=tuple(replace(sweep.overridden(given), **single)
-                               for sweep in scenario.sweeps),
-        populations=tuple(replace(drawn, **windows) for drawn in scenario.populations))
+        scenario, populations=tuple(replace(each, initcwnd=asked) for each in drawn),
+        like=replace(like, initrwnd=buffers.window_for(like.initrwnd, windows, asked)))
 
 
 def covers(scenario: Scenario, overrides: Overrides) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from lab.core import schema
 from lab.core.errors import UsageError
 from lab.core.schema import key
+from lab.fetches.buffers import window_for
 from lab.fetches.trial import Trial, is_random
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -57,6 +58,7 @@ def _pairs(value: Any, where: str) -> tuple[Network, ...]:
 class Sweep:
     """Networks, windows and sizes that are measured in every combination.
 
+    initrwnd: the largest initial window where it is left out (0).
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
     bandwidth. repeat_with_loss: in place of repeat where chance decides.
     uplink_kbps: None where the uplink is as fast as the downlink.
@@ -73,13 +75,17 @@ class Sweep:
         (0.0,), reader=schema.one_or_more(schema.number("jitter_ms")))
     response_bytes: tuple[int, ...]
     initcwnd: tuple[int, ...]
-    initrwnd: int
+    initrwnd: int = 0
     congestion_control: str = key(reader=schema.congestion_control)
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
     queue_packets: int
     uplink_kbps: float | None = key(name="uplink", reader=_uplink)
+
+    def __post_init__(self) -> None:
+        if not self.initrwnd:
+            object.__setattr__(self, "initrwnd", max(self.initcwnd))
 
     def check(self, where: str) -> None:
         """Raises UsageError where the networks are said twice, or not at all."""
@@ -133,7 +139,10 @@ class Sweep:
         if self.pairs and ("rtt_ms" in lists or "bandwidth_kbps" in lists):
             rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(each)) for each in zip(*self.pairs))
             lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
-        return replace(self, **lists)
+        changed: dict[str, Any] = dict(lists)
+        if "initcwnd" in lists:
+            changed["initrwnd"] = window_for(self.initrwnd, self.initcwnd, lists["initcwnd"])
+        return replace(self, **changed)
 
     def _besides_networks(self) -> Iterator[tuple[float, ...]]:
         """Every combination of the other lists' values."""

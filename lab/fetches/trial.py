@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from lab.core.words import exact
+
 
 def network(tag: str, random: bool = False) -> dict[str, Any]:
     """Marks a field as one of the network's shape, applied by the worker under its name.
@@ -70,10 +72,9 @@ class Trial:
         """Names the trial in files and messages; unique within a run."""
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
-        shape = "-".join(f"{tag}{value:g}" if isinstance(value, float) else f"{tag}{value}"
-                         for tag, value in zip(_TAGS, self.shape) if value)
+        shape = "-".join(f"{tag}{exact(value)}" for tag, value in zip(_TAGS, self.shape) if value)
         seed = f"-seed{self.seed}" if is_random(vars(self)) else ""
-        stages = f"-burst{self.burst_bytes}-gap{self.gap_ms:g}" if self.gap_ms else ""
+        stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         return (f"{shape}{seed}-iw{self.initcwnd}-rw{self.initrwnd}"
                 f"-{self.congestion_control}-{self.client}{earlier}"
@@ -103,7 +104,7 @@ class Trial:
 
     def _paths(self) -> list[str]:
         """What is fetched, in order, on one connection; the last is what is measured."""
-        stages = f"?burst={self.burst_bytes}&gap_ms={self.gap_ms:g}" if self.gap_ms else ""
+        stages = f"?burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = [f"/{self.earlier_bytes}"] if self.earlier_bytes else []
         return [*earlier, f"/{self.response_bytes}{stages}"]
 

@@ -3,8 +3,8 @@
 Nothing is believed because it was configured. The initial window, the RTT,
 the bandwidth, losses and retransmissions are looked up in the packets of that
 very trial; the transfer's size and digest are compared with the server's; and
-in virtual time every trial that retransmits nothing must take what
-lab.tcp.predict computes, to the millisecond.
+in virtual time every trial that loses nothing must take what lab.tcp.predict
+computes, to the millisecond, also where timers send again what was not lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     """
     failure = _failure(observation)
     fetch, said = ({}, {}) if failure else (observation["fetch"], observation["server"])
-    evidence = Evidence(trial, fetch, said, None, EXACT if exact else REAL_TIME, sysctls)
+    evidence = Evidence(trial, fetch, said, None, EXACT if exact else REAL_TIME, sysctls,
+                        observation.get("drops", {}))
     broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
     fault = ""
     if not broken:  # of a failed transfer the wire may still tell why
@@ -140,9 +141,16 @@ def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
+    """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
+    lost = {"to_client": len(evidence.wire.lost_to_client),
+            "to_server": len(evidence.wire.lost_to_server)}
+    for side, dropped in evidence.drops.items():
+        told = sum(dropped.values())
+        yield Compared(lost[side] == told, f"{lost[side]} lost {side.replace('_', ' ')}",
+                       f"{told} as the network dropped")
     if not evidence.may_lose:
-        lost = len(evidence.wire.lost_to_client) + len(evidence.wire.lost_to_server)
-        yield Compared(lost == 0, f"{lost}", "none")
+        total = sum(lost.values())
+        yield Compared(total == 0, f"{total}", "none")
 
 
 def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
@@ -187,8 +195,8 @@ def _shows_window(record: Record) -> bool:
 
 def is_modelled(record: Record) -> bool:
     """Whether the model knows all that happened to a stored record's transfer."""
-    return (_shows_window(record) and not record.retransmissions and not record.lost_segments
-            and record.model_ms is not None)
+    return (_shows_window(record) and record.retransmissions == record.model_retransmissions
+            and not record.lost_segments and record.model_ms is not None)
 
 
 # Of the transfer itself: where one of these fails there is no measurement.
@@ -209,9 +217,10 @@ ON_THE_WIRE = (
           lambda record: _is_on_wire(record) and record.seen_rtt_ms is not None),
     Check("bandwidth", "the spacing of the first flight at the client", _bandwidth,
           lambda record: _is_on_wire(record) and record.seen_bandwidth_kbps is not None),
-    Check("lost packets", "none where the network may lose none", _lost_packets,
-          lambda record: (_is_on_wire(record) and record.trial.loss_percent == 0
-                          and not record.lost_segments)),
+    Check("lost packets", "those that queue and random loss dropped, no others", _lost_packets,
+          lambda record: _is_on_wire(record) and (
+              record.random_drops is not None
+              or record.trial.loss_percent == 0 and not record.lost_segments)),
     Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
           _is_on_wire),
     Check("server latency", "the server's clock against its capture", _server_latency,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[numpy.float64]
 
+MOST_COUNTED, MOST_S = 1e15, 1e6  # of any number of these files, and of their times
 FILE = "connections.csv.gz"
 QUEUE_FILE = "bottleneck.csv"
 OK, FAILED, OPEN = "ok", "failed", "open"
@@ -129,6 +130,8 @@ def read(content: bytes, where: str = FILE) -> Connections:
         cells = [[names[cell] if column == "end" else cell or "nan"
                   for column, cell in zip(COLUMNS[:-1], row)] for row in csv.reader(lines[1:])]
         table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
+        if numpy.any(numpy.abs(table) >= MOST_COUNTED):
+            raise ValueError("a number is out of range")
     except (OSError, EOFError, zlib.error, ValueError, KeyError, csv.Error) as error:
         raise _damaged(where, error) from error
     return Connections(*table.T)
@@ -165,6 +168,9 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
     try:
         rows = [[float(row[name]) for name in QUEUE_COLUMNS] for row in _rows(content)]
         table = numpy.array(rows).reshape(len(rows), len(QUEUE_COLUMNS))
+        if not numpy.all((table >= 0) & (table < MOST_COUNTED)) or numpy.any(
+                table[:, 0] > MOST_S):
+            raise ValueError("a number is out of range")
     except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise _damaged(where, error) from error
     return Bottleneck(*table.T)

@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import FILES, kept
+from lab.core.measuring import file_of, kept
 from lab.core.quantities import quantity
 from lab.core.words import plain
 from lab.load.connections import FILE, QUEUE_FILE, Connections, read, read_bottleneck
@@ -79,7 +79,7 @@ class Runs:
         """The connections of a run that count. Raises FirstFlightError."""
         trial = record.trial
         if trial.id not in self._read:
-            path = self.folder / FILES / f"{trial.id}-{FILE}"
+            path = file_of(self.folder, trial.id, FILE)
             self._read[trial.id] = read(kept(path), str(path)).counted(trial.counted_s)
         return self._read[trial.id]
 
@@ -88,7 +88,7 @@ class Runs:
 
         Raises FirstFlightError.
         """
-        path = self.folder / FILES / f"{record.trial.id}-{QUEUE_FILE}"
+        path = file_of(self.folder, record.trial.id, QUEUE_FILE)
         seen = read_bottleneck(kept(path), str(path))
         bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)

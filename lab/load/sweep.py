@@ -12,6 +12,7 @@ from lab.core import schema
 from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
+from lab.core.words import exact
 from lab.load.trial import FIXED, Clients, LoadTrial, distribution, mean_bytes, seed_of
 
 LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
@@ -29,7 +30,7 @@ Window = tuple[tuple[int, float], ...]  # a mix of (initcwnd, share)
 def window_name(window: Window) -> str:
     """"10", "3+10" for equal shares, "3*0.9+10*0.1" for others."""
     even = all(abs(share - window[0][1]) < SHARE_TOLERANCE for _, share in window)
-    return "+".join(f"{initcwnd}" if even else f"{initcwnd}*{share:g}"
+    return "+".join(f"{initcwnd}" if even else f"{initcwnd}*{exact(share)}"
                     for initcwnd, share in window)
 
 

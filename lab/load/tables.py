@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from lab.core.findings import Cell, Column, Rounded, Table
+from lab.core.quantities import quantity
 from lab.core.stats import Estimate
+from lab.core.words import plain
 from lab.load import analysis
 from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point
 from lab.load.record import PERCENTILES, LoadRecord
@@ -14,6 +16,10 @@ from lab.load.runs import Runs, describe, name_of, named
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
+# What a run shares with those of other windows and seeds.
+CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
+        "connections", "variant")
+ALWAYS_TOLD = ("part", "load", "response_bytes", "queue_packets")
 
 
 def percentiles(found: Sequence[Distribution], title: str = "") -> Table:
@@ -42,11 +48,11 @@ def runs_themselves(runs: Runs) -> Table:
     for window in runs.figure.windows:
         found = runs.at(window)
         rows.append((analysis.window_label(window), len(found),
-                     *(_over_seeds(found, quantity, 100)
-                       for quantity in ("offered_load", "utilisation")),
+                     *(_over_seeds(found, name, 100)
+                       for name in ("offered_load", "utilisation")),
                      _over_seeds(found, "queue_mean_packets"),
                      max(record.queue_max_packets or 0 for record in found.values()),
-                     *(_over_seeds(found, quantity) for quantity in
+                     *(_over_seeds(found, name) for name in
                        ("drop_percent", "retransmission_percent", "hit_percent")),
                      sum(record.unfinished or 0 for record in found.values()),
                      sum(record.failed or 0 for record in found.values())))
@@ -63,9 +69,9 @@ def left_out(runs: Runs) -> tuple[str, ...]:
     return (f"{runs.left_out} runs are left out: their verdict failed",) if runs.left_out else ()
 
 
-def _over_seeds(records: dict[int, LoadRecord], quantity: str,
+def _over_seeds(records: dict[int, LoadRecord], name: str,
                 factor: float = 1) -> Estimate | None:
-    found = analysis.over_seeds(analysis.column(records, quantity))
+    found = analysis.over_seeds(analysis.column(records, name))
     return None if found is None else found.scaled(factor)
 
 
@@ -184,33 +190,36 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
 def changes(records: Sequence[LoadRecord]) -> Table:
     """What the windows change, cell by cell: each but the smallest against that."""
     counting = sorted((record for record in records if record.counts), key=_order)
+    told = [axis for axis in CELL if axis not in ALWAYS_TOLD
+            and len({getattr(record.trial, axis) for record in counting}) > 1]
     return Table("What the windows change", (
         NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
         Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")),
-        tuple(row for cell, group in itertools.groupby(counting, _cell)
-              for row in _changes(cell, list(group))))
+        tuple(row for _, group in itertools.groupby(counting, _cell)
+              for row in _changes(list(group), told)))
 
 
-def _changes(cell: tuple[str, ...], records: Sequence[LoadRecord]) -> Iterator[tuple[Cell, ...]]:
+def _changes(records: Sequence[LoadRecord], told: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    """A cell's windows; told: what else it is to be told by."""
+    trial = records[0].trial
+    place = ", ".join([f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
+                       f"queue {trial.queue_packets}",
+                       *(f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
+                         for axis in told)])
     windows: dict[str, dict[int, LoadRecord]] = {}
     for record in records:
         windows.setdefault(record.trial.window, {})[record.trial.repeat] = record
     base, *others = sorted(windows, key=_window_order)
     for other in others:
-        mean, *tail = (analysis.gain(windows[base], windows[other], quantity)
-                       for quantity in ("mean_ms", "p50_ms", "p99_ms"))
+        mean, *tail = (analysis.gain(windows[base], windows[other], name)
+                       for name in ("mean_ms", "p50_ms", "p99_ms"))
         if mean is not None:
-            yield (f"IW {other} instead of {base}: {cell[0]}, load {cell[4]}, {cell[5]} B,"
-                   f" queue {cell[3]}", mean.experiment, mean.base, mean.percent,
-                   *(None if gain is None else gain.percent for gain in tail))
+            yield (f"IW {other} instead of {base}: {place}", mean.experiment, mean.base,
+                   mean.percent, *(None if gain is None else gain.percent for gain in tail))
 
 
 def _cell(record: LoadRecord) -> tuple[str, ...]:
-    """What a run shares with those of other windows and seeds."""
-    trial = record.trial
-    return tuple(map(str, (trial.part, trial.rtt_ms, trial.bandwidth_kbps, trial.queue_packets,
-                           trial.load, trial.response_bytes, trial.connections,
-                           trial.variant)))
+    return tuple(str(getattr(record.trial, axis)) for axis in CELL)
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:

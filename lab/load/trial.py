@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+<<<<<<< HEAD
 from lab.core.words import plain
+=======
+from lab.core.words import exact
+>>>>>>> main
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
@@ -34,10 +38,16 @@ class Clients:
     loss_percent: float = 0.0
 
     def __str__(self) -> str:
+<<<<<<< HEAD
         # No exponent: its + would be taken for the one between two hosts.
         link = f"/{plain(self.kbps)}k" if self.kbps else ""
         loss = f"~{self.loss_percent:g}%" if self.loss_percent else ""
         return f"iw{self.initcwnd}*{self.share:.6g}@{plain(self.rtt_ms)}ms{link}{loss}"
+=======
+        link = f"/{exact(self.kbps)}k" if self.kbps else ""
+        loss = f"~{exact(self.loss_percent)}%" if self.loss_percent else ""
+        return f"iw{self.initcwnd}*{exact(self.share)}@{exact(self.rtt_ms)}ms{link}{loss}"
+>>>>>>> main
 
     @classmethod
     def of(cls, text: str) -> Clients:
@@ -101,9 +111,9 @@ class LoadTrial:
         queue = "" if self.queue == DROPTAIL else f"-{self.queue}"
         paced = "-paced" if self.paced else ""
         several = f"-x{self.connections}" if self.connections > 1 else ""
-        return (f"{self.part}-rtt{self.rtt_ms:g}-bw{self.bandwidth_kbps:g}-q{self.queue_packets}"
-                f"{queue}-load{self.load:g}-{self.response_bytes}B{several}"
-                f"-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
+        return (f"{self.part}-rtt{exact(self.rtt_ms)}-bw{exact(self.bandwidth_kbps)}"
+                f"-q{self.queue_packets}{queue}-load{exact(self.load)}-{self.response_bytes}B"
+                f"{several}-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
 
     @property
     def variant(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lab.tcp.path import NEVER
+from lab.tcp.writer import MAX_BATCH_BYTES
 
-MAX_BATCH_BYTES = 65536 - 320 - 1  # sk_gso_max_size
 HYSTART_WINDOW = 16  # hystart_low_window, segments
 HYSTART_SAMPLES = 8  # HYSTART_MIN_SAMPLES
 HYSTART_SPACING_US = 2000  # hystart_ack_delta_us
@@ -63,6 +63,14 @@ class Cubic:
         """Sending starts again after a pause (cubictcp_cwnd_event_tx_start)."""
         if self.epoch_ms is not None:
             self.epoch_ms += idle_ms
+
+    def reset(self, now_us: int, sent: int) -> None:
+        """A timeout forgets all but the threshold (bictcp_reset, bictcp_hystart_reset)."""
+        self.epoch_ms, self.least_us, self.per_segment = None, 0, 0
+        self.origin = self.counted = self.friendly = 0
+        self.updated_window = self.updated_ms = 0
+        self.round_start_us = self.last_ack_us = now_us
+        self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
 
     def _is_train(self, now_us: int, pacing: float) -> bool:
         """Whether closely spaced acknowledgements last for half an RTT."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
                              read_connection, read_connections)
 
-_SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
+SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,18 @@ def read_exchanges(client_pcap: bytes, server_pcap: bytes) -> dict[tuple[str, in
 
 
 def clock_phase_ns(exchange: Exchange) -> int | None:
+    """The middle of the phases that the packets leave; None without any."""
+    phases = clock_phases_ns(exchange)
+    return phases and sum(phases) // 2
+
+
+def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
     """How far into a millisecond of the kernel's clock the client's first packet left.
 
     The client's time stamps (RFC 7323) count whole milliseconds of that
     clock; each packet says within which one it left, and all of them together
-    narrow the phase down. The middle of what remains; None without stamps, or
-    where they contradict each other.
+    narrow the phase down. The least and the most that remain; None without
+    stamps, or where they contradict each other.
     """
     sent = [s for s in exchange.at_client if not s.to_client and s.stamp is not None]
     if not sent:
@@ -114,7 +120,7 @@ def clock_phase_ns(exchange: Exchange) -> int | None:
         # phase + elapsed lies within [ticks, ticks + 1) milliseconds
         start = ticks * MS - (segment.time_ns - first.time_ns)
         low, high = max(low, start), min(high, start + MS - 1)
-    return (low + high) // 2 if low <= high else None
+    return (low, high) if low <= high else None
 
 
 def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
@@ -181,7 +187,7 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
     for segment, following in zip(at_server, (*at_server[1:], None)):
         if segment.to_client and segment.end_with_fin > highest:
             alone = (following is None or not following.to_client
-                     or following.time_ns - segment.time_ns > _SAME_WRITE_NS)
+                     or following.time_ns - segment.time_ns > SAME_WRITE_NS)
             if pause_ns and alone and highest > 1 \
                     and segment.time_ns - last_event_ns >= pause_ns:
                 probes.append(segment)
@@ -216,15 +222,17 @@ def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
                    ) -> tuple[Segment, ...]:
     """The flight at the client, up to where the link fell idle.
 
-    Segments that arrive further apart than they left have queued for the
-    link; twice as far, to be safe from clocks that are not exact.
+    A segment queued for the link if it left before the one in front of it was
+    sent, which takes its share of the time between their arrivals; half of
+    that, to be safe from clocks that are not exact.
     """
     sent = {_key(segment): segment.time_ns for segment in flight}
     arrivals = tuple(s for s in at_client
                      if s.to_client and s.payload_bytes and _key(s) in sent)
     for place, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
         left_apart = sent[_key(segment)] - sent[_key(before)]
-        if 2 * left_apart > segment.time_ns - before.time_ns:
+        share = min(1.0, before.frame_bytes / segment.frame_bytes)
+        if 2 * left_apart > share * (segment.time_ns - before.time_ns):
             return arrivals[:place]
     return arrivals
 

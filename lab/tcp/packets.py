@@ -13,7 +13,6 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 import dpkt
 
@@ -37,7 +36,7 @@ _SNAP_BYTES = 96
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
 _SEQUENCE_SPACE = 1 << 32
-_OPTION_SACK, _OPTION_TIMESTAMP = 5, 8
+_OPTION_SCALE, _OPTION_SACK, _OPTION_TIMESTAMP = 3, 5, 8
 
 
 class CaptureError(FirstFlightError):
@@ -57,6 +56,8 @@ class Segment:
     sacked: relative (start, end) of each SACK block; a first block below
         `ack` reports a duplicate (RFC 2883).
     identification: of the IPv4 header; a retransmission has a new one.
+    scale: of a SYN's own side, the bits that later windows are to be shifted
+        by (RFC 7323, 2); 0 without the option.
     """
 
     time_ns: int
@@ -72,6 +73,7 @@ class Segment:
     echo: int | None
     sacked: tuple[tuple[int, int], ...]
     identification: int
+    scale: int = 0
 
     @property
     def end(self) -> int:
@@ -155,9 +157,9 @@ def client_ports(pcap: bytes) -> list[int]:
     return list(dict.fromkeys(packet.client_port for packet in _packets(pcap, "the")))
 
 
-def write_capture(path: Path, packets: bytes) -> None:
-    """Write the packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
-    path.write_bytes(packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets)
+def capture_file(packets: bytes) -> bytes:
+    """The packets of one trial as a pcap file of their own, for Wireshark or tcpdump."""
+    return packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets
 
 
 def _packets(pcap: bytes, side: str) -> list[_Packet]:
@@ -241,10 +243,13 @@ def _segment(packet: _Packet, starts: dict[bool, int]) -> Segment:
     tcp = packet.tcp
     own, other = starts[packet.to_client], starts[not packet.to_client]
     stamp = echo = None
+    scale = 0
     sacked: tuple[tuple[int, int], ...] = ()
     for kind, data in dpkt.tcp.parse_opts(tcp.opts):
         if kind == _OPTION_TIMESTAMP and len(data) == 8:
             stamp, echo = struct.unpack(">II", data)
+        elif kind == _OPTION_SCALE and len(data) == 1:
+            scale = data[0]
         elif kind == _OPTION_SACK and len(data) % 8 == 0:
             sacked = tuple((distance(start, other), distance(end, other))
                            for start, end in struct.iter_unpack(">II", data))
@@ -252,7 +257,7 @@ def _segment(packet: _Packet, starts: dict[bool, int]) -> Segment:
                    distance(tcp.seq, own),
                    distance(tcp.ack, other) if tcp.flags & ACK else None,
                    packet.payload_bytes, packet.frame_bytes, tcp.flags, tcp.win,
-                   stamp, echo, sacked, packet.identification)
+                   stamp, echo, sacked, packet.identification, scale)
 
 
 def distance(number: int, start: int) -> int:

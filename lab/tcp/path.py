@@ -15,14 +15,45 @@ LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
 # A packet may leave netem a few microseconds after its time.
 STAMP_MS = 0.005
 NEVER = 1 << 62
+# Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
+# (engines.uml.ALIGN_S).
+START_JIFFIES = -300_000 % 4096
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The kernel's clock in jiffies, which its timers count in; HZ is 1000.
+
+    phase_ns: how far into a jiffy the first SYN leaves.
+    """
+
+    phase_ns: int
+
+    def jiffies(self, now: int) -> int:
+        """Since one that begins a slot of every level of the timer wheel up to the fourth."""
+        return START_JIFFIES + (now + self.phase_ns) // MS
+
+    def expiry(self, now: int, due: int) -> int:
+        """When a timer fires that is set now for a jiffy (calc_wheel_index).
+
+        The wheel never fires early, so it fires in the slot that begins after
+        that jiffy, even if the slots are one jiffy wide. Those of what is due
+        in less than 63, 504, 4032 jiffies are 1, 8, 64 jiffies wide, and so on.
+        """
+        level = 0
+        while due - self.jiffies(now) >= 63 << 3 * level:
+            level += 1
+        fires = ((due >> 3 * level) + 1) << 3 * level
+        return (fires - START_JIFFIES) * MS - self.phase_ns
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A segment of data on its way; pushed: with PSH."""
+    """A segment of data on its way; pushed: with PSH; again: sent before."""
 
     payload: int
     pushed: bool
+    again: bool = False
 
 
 class Link:

@@ -11,11 +11,13 @@ quick and delayed acknowledgements, its window from initrwnd on, and its
 buffer, which grows with the transfer; a response in two writes, and one that
 follows another on the same connection.
 
-What it does not know: loss, and the sender's timers, which some networks
-outlast; other congestion controls than cubic and reno; computing time at the
-hosts. Some timers of the receiver count in milliseconds of its clock: where
-that matters, in responses of more than 30 segments, `clock_phase_ns` says how
-they fall.
+It knows the timers as well, which some networks outlast: tail loss probes,
+timeouts and their undoing at the server, a request that the client repeats.
+
+What it does not know: loss; SYNs that are sent again, where the RTT exceeds a
+second; other congestion controls than cubic and reno; computing time at the
+hosts. Timers count in milliseconds of the kernel's clock: `clock_phase_ns`
+says how they fall.
 """
 
 from __future__ import annotations
@@ -26,10 +28,13 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
-from lab.tcp.path import Link, Sent
-from lab.tcp.receiver import Receiver, receive_window
+from lab.tcp.path import Clock, Link, Sent
+from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver, receive_window
 from lab.tcp.sender import Sender
+from lab.tcp.timers import LossTimer
+from lab.tcp.writer import SEND_BUFFERS
 
+DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that `predict` follows
 
 
@@ -43,11 +48,13 @@ class Transfer:
     response_bytes, request_bytes: payload, HTTP headers included.
     burst_bytes, gap_ms: a response in two writes: so much of it at once, the
         rest after that time; gap_ms 0 for one write.
-    restart_after_idle: tcp_slow_start_after_idle.
+    restart_after_idle: tcp_slow_start_after_idle; loss_probes: whether
+        tcp_early_retrans allows any.
     earlier_bytes, earlier_request_bytes: of a response fetched before on the
         same connection; 0 for none.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
+    receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
     """
 
     rtt_ms: float
@@ -60,11 +67,14 @@ class Transfer:
     burst_bytes: int = 0
     gap_ms: float = 0.0
     restart_after_idle: bool = True
+    loss_probes: bool = True
     earlier_bytes: int = 0
     earlier_request_bytes: int = 0
     mss: int = MSS
     congestion_control: str = "cubic"
-    clock_phase_ns: int = 500_000
+    clock_phase_ns: int = 2_000
+    receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
+    send_buffers: tuple[int, int] = SEND_BUFFERS
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,7 @@ class Prediction:
         of data.
     peak_queue: packets at the bottleneck at most, the one being sent included.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
+    retransmissions: segments that the server's timers send again, all of them in vain.
     """
 
     started_ms: float
@@ -89,6 +100,7 @@ class Prediction:
     first_flight: int
     peak_queue: int
     slow_start_end: int
+    retransmissions: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -108,7 +120,8 @@ def predict(transfer: Transfer) -> Prediction:
         total_ms=(course.last_arrival - started) / 1e6,
         latency_ms=(course.last_acknowledged - course.first_sent) / 1e6,
         first_flight=course.first_flight, peak_queue=down.peak_queue,
-        slow_start_end=course.sender.cubic.ended_at)
+        slow_start_end=course.sender.cubic.ended_at,
+        retransmissions=course.sender.retransmitted)
 
 
 class _Course:
@@ -121,13 +134,16 @@ class _Course:
 
     def __init__(self, transfer: Transfer, down: Link, up: Link, connected: int,
                  handshake_ns: int) -> None:
+        self.clock = clock = Clock(transfer.clock_phase_ns)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
-            window_end=receive_window(transfer.initrwnd), handshake_us=handshake_ns // 1000,
-            phase_ns=transfer.clock_phase_ns, hystart=transfer.congestion_control == "cubic",
-            restart_after_idle=transfer.restart_after_idle)
-        self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected,
-                                 transfer.clock_phase_ns)
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers),
+            buffers=transfer.send_buffers, handshake_us=handshake_ns // 1000,
+            clock=clock, hystart=transfer.congestion_control == "cubic",
+            restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
+        self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected, clock,
+                                 transfer.receive_buffers)
+        self.request_timer = LossTimer(clock, self.receiver.sent_round_trip, transfer.loss_probes)
         self.transfer = transfer
         self.down, self.up = down, up
         self.connected = connected
@@ -135,6 +151,7 @@ class _Course:
         self.expected = 0  # bytes, when all that was asked for has arrived
         self.events: list[tuple[int, int, Callable[[int], None]]] = []
         self.count = 0
+        self.timer_set: int | None = None
         self.started = self.first_arrival = self.last_arrival = 0
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = 0
@@ -157,7 +174,9 @@ class _Course:
 
     def _first_request(self, now: int) -> None:
         # The server's kernel acknowledges the first request before it is answered.
-        self.down.send(now, HEADER_BYTES)
+        acknowledged = self.down.send(now, HEADER_BYTES)
+        self.receiver.sent_round_trip.sample((acknowledged - self.connected) // 1000,
+                                             new_round=True)
         if self.transfer.earlier_bytes:
             self._send(now, self.sender.write(now, self.transfer.earlier_bytes, last=False))
         else:
@@ -169,8 +188,37 @@ class _Course:
         self.started, self.first_arrival = now, 0
         self.expected += self.transfer.response_bytes
         arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
-        self._at(arrival, partial(self._acknowledged, upto, window_end, now))
+        self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
         self._at(arrival, self._answer)
+        self.request_timer.sampled()
+        self.request_timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
+        self._at(self.request_timer.at or now, self._ask_again)
+
+    def _ask_again(self, now: int) -> None:
+        """The client's timer is due, and the answer is not there."""
+        timer = self.request_timer
+        if timer.at != now:
+            return
+        self._at(self.up.send(now, HEADER_BYTES + self.transfer.request_bytes),
+                 self._refuse)
+        timer.at, timer.repeated = None, True
+        if timer.probe:
+            timer.restart(now)
+        else:
+            timer.back_off(now)
+        self._at(timer.at or now, self._ask_again)
+
+    def _refuse(self, now: int) -> None:
+        """The server has the request already, and says so (DSACK)."""
+        self.down.send(now, HEADER_BYTES + DSACK_BYTES)
+
+    def _take_answer(self, now: int) -> None:
+        """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
+        us = (now - self.started) // 1000
+        if self.request_timer.repeated:
+            us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))
+        self.receiver.sent_round_trip.sample(us, new_round=True)
+        self.request_timer.at = None
 
     def _answer(self, now: int) -> None:
         self.first_sent = now
@@ -187,15 +235,33 @@ class _Course:
     def _write_last(self, now: int, size: int) -> None:
         closes = not self.transfer.earlier_bytes
         self._send(now, self.sender.write(now, size, last=closes))
-        if closes and not self.sender.waiting and self.sender.in_flight < self.sender.window:
+        if closes and self.sender.write_fin(now):
             self.down.send(now, HEADER_BYTES)  # no data is left for the FIN to ride on
 
     def _send(self, now: int, segments: list[Sent]) -> None:
         for segment in segments:
             arrival = self.down.send(now, HEADER_BYTES + segment.payload)
-            self._at(arrival, partial(self._receive, segment, self.echo))
+            if segment.payload:
+                self._at(arrival, partial(self._receive_again if segment.again else
+                                          self._receive, segment, self.echo))
+        due = self.sender.timer.at
+        if due is not None and due != self.timer_set:
+            self.timer_set = due
+            self._at(due, self._expire)
+
+    def _expire(self, now: int) -> None:
+        """The sender's timer is due, unless it was set anew meanwhile."""
+        if self.sender.timer.at == now:
+            self._send(now, self.sender.expire(now))
+
+    def _receive_again(self, _segment: Sent, _echo: int, now: int) -> None:
+        """A segment that is there already is acknowledged at once, as such (DSACK, RFC 2883)."""
+        self.receiver.receive_again()
+        self._acknowledge(now, DSACK_BYTES)
 
     def _receive(self, segment: Sent, echo: int, now: int) -> None:
+        if self.started and not self.first_arrival:
+            self._take_answer(now)
         self.first_arrival = self.first_arrival or now
         self.last_arrival = now
         at_once = self.receiver.receive(now, segment, echo)
@@ -218,15 +284,17 @@ class _Course:
             self.receiver.lose_patience()
             self._acknowledge(now)
 
-    def _acknowledge(self, now: int) -> None:
+    def _acknowledge(self, now: int, option_bytes: int = 0) -> None:
         upto, window_end = self.receiver.acknowledge()
-        self._at(self.up.send(now, HEADER_BYTES),
-                 partial(self._acknowledged, upto, window_end, now))
+        self._at(self.up.send(now, HEADER_BYTES + option_bytes),
+                 partial(self._acknowledged, upto, window_end, now, bool(option_bytes)))
 
-    def _acknowledged(self, upto: int, window_end: int, sent_at: int, now: int) -> None:
-        self.first_flight = self.first_flight or self.sender.in_flight
+    def _acknowledged(self, upto: int, window_end: int, sent_at: int, duplicate: bool, now: int
+                      ) -> None:
+        self.first_flight = self.first_flight or self.sender.in_flight - self.sender.beyond
         self.echo = sent_at
-        self.last_acknowledged = now
-        self.sender.acknowledge(now, upto, window_end)
+        if upto > self.sender.acknowledged:
+            self.last_acknowledged = now
+        self.sender.acknowledge(now, upto, window_end, duplicate)
         self._send(now, self.sender.transmit(now))
         self._send(now, self.sender.write_on(now))

@@ -7,14 +7,12 @@ nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
-from lab.tcp.packets import MS
-from lab.tcp.path import LEAST_TIMEOUT_US, Sent
+from lab.tcp.path import Clock, RoundTrip, Sent
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
-WINDOW_SCALE = 128  # with the default tcp_rmem[2] of 6 MB
-DEFAULT_WINDOW = 44 * SYN_MSS  # half of tcp_rmem[1], in whole segments
-DEFAULT_THRESHOLD = 65536 - 1448  # and one segment reserved (tcp_init_buffer_space)
-RECEIVE_BUFFER, MAX_RECEIVE_BUFFER = 131072, 6291456  # tcp_rmem[1], tcp_rmem[2]
+MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
+LEAST_SCALED_FOR = 212992  # net.core.rmem_max
+RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
@@ -27,21 +25,33 @@ class Receiver:
     It reads whatever arrives at once.
     """
 
-    def __init__(self, initrwnd: int, mss: int, connected: int, phase_ns: int) -> None:
-        """connected: when its handshake was done, which took one round trip."""
+    def __init__(self, initrwnd: int, mss: int, connected: int, clock: Clock,
+                 buffers: tuple[int, int]) -> None:
+        """connected: when its handshake was done, which took one round trip.
+
+        buffers: bytes, at first and at most (tcp_rmem).
+        """
         self.mss = mss
-        self.phase_ns = phase_ns
-        self.smoothed_ms = connected // MS
+        self.clock = clock
+        self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
+        self.sent_round_trip.sample(connected // 1000, new_round=False)
         self.received = self.acknowledged = 0
-        self.window = receive_window(initrwnd)
-        self.threshold = min(initrwnd * SYN_MSS, DEFAULT_THRESHOLD)  # rcv_ssthresh
-        self.buffer = RECEIVE_BUFFER
-        self.payload_share = mss * 256 // (mss + SEGMENT_OVERHEAD)  # scaling_ratio
+        self.unit = window_unit(buffers)
+        self.window = receive_window(initrwnd, buffers)
+        self.buffer, self.most_buffer = buffers
+        self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
+        # window_clamp, with one segment reserved (tcp_init_buffer_space)
+        self.clamp = self.buffer // 2 - mss
+        self.threshold = min(_first_window(initrwnd, buffers), self.clamp)  # rcv_ssthresh
+        # What counts as a full segment (tcp_initialize_rcv_mss).
+        self.full = max(min(mss, self.window // 2, 536), 88)
+        self.offer: int | None = None  # with what is acknowledged before it is read
         self.quick: int | None = None
         self.interactive = False  # pingpong mode: acknowledgements wait for a ride
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
         self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
         self.last_ms = 0
+        self.timer_due = 0  # jiffies
         self.timer_at: int | None = None
         # What was read in the last round trip, and how long that is (tcp_rcv_space_adjust).
         self.space = min(self.threshold, self.window, 10 * mss)
@@ -49,44 +59,70 @@ class Receiver:
         self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
         self.window_round: tuple[int, int] | None = None
         # The server's acknowledgement of the request has said it first.
-        self.last_echo_ms = self._ms(connected)
+        self.last_echo_ms = self.clock.jiffies(connected)
 
     def receive(self, now: int, segment: Sent, echo: int) -> bool:
         """Take a segment and read it; whether to acknowledge at once.
 
         echo: when the client sent what the segment's time stamp echoes. A
-        short segment or one with PSH is acknowledged when it has been read
+        short segment or one with PSH is acknowledged when it has been read,
+        and one that leaves less than half of the window that could be offered
         (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
         """
         payload = segment.payload
         self._measure_echo(now, payload, echo)
         self.received += payload
+        self._measure_full(payload)
         self._measure_window(now)
         self._adapt(now, payload)
         if payload >= 128:
             self._grow(payload)
+        # What is acknowledged before it is read still takes its memory (__tcp_select_window).
+        self.offer = self._offer(payload + SEGMENT_OVERHEAD)
+        beyond = self.received - self.acknowledged > self.full
+        if (bool(self.quick) and not self.interactive) or (beyond and self.offer >= self.window):
+            self._read(now)
+            self._note_short(segment)
+            return True
         self._read(now)
-        if payload < self.mss:
+        self.offer = None
+        self._note_short(segment)
+        left = self.window - (self.received - self.acknowledged)
+        doubles = 2 * left <= self.clamp and self._offer(0) >= 2 * left
+        return (beyond or doubles or self.short_or_pushed > 1
+                or (not self.interactive and self.short_or_pushed > 0))
+
+    def _note_short(self, segment: Sent) -> None:
+        if segment.payload < self.full:
             self.short_or_pushed += 1
         elif segment.pushed:
             self.short_or_pushed = max(self.short_or_pushed, 1)
-        return (self.received - self.acknowledged > self.mss or self.short_or_pushed > 1
-                or (not self.interactive and (bool(self.quick) or self.short_or_pushed > 0)))
+
+    def _offer(self, unread: int) -> int:
+        """The window to offer while so much memory holds what is not read (__tcp_select_window)."""
+        return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
+                       self.unit)
+
+    def receive_again(self) -> None:
+        """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once."""
+        self.quick = max(self.quick or 0, self._quick_acks()) - 1
+        self.interactive, self.patience_ms = False, DELAYED_ACK_MS
 
     def ask(self, now: int) -> tuple[int, int]:
         """Send a request, which acknowledges as well (tcp_event_data_sent)."""
-        if self.quick is not None and self._ms(now) - self.last_ms < self.patience_ms:
+        if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.patience_ms:
             self.interactive = True
         return self.acknowledge()
 
     def acknowledge(self) -> tuple[int, int]:
         """Send an acknowledgement: what it acknowledges, and the end of the window."""
-        if self.quick:
+        if self.quick and self.received > self.acknowledged:  # tcp_dec_quickack_mode
             self.quick -= 1
             if not self.quick:
                 self.patience_ms = DELAYED_ACK_MS
+        offer, self.offer = self.offer, None
         self.window = max(self.window - (self.received - self.acknowledged),
-                          _scaled(self.threshold))
+                          self._offer(0) if offer is None else offer)
         self.acknowledged = self.received
         self.short_or_pushed = 0
         self.timer_at = None
@@ -99,15 +135,17 @@ class Receiver:
         """
         patience_ms = self.patience_ms
         if patience_ms > DELAYED_ACK_MS:
-            patience_ms = min(patience_ms, max(self.smoothed_ms, DELAYED_ACK_MS))
-        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS)
-        due = (self._ms(now) + patience_ms) * MS - self.phase_ns
+            patience_ms = min(patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS))
+        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
+        due = self.clock.jiffies(now) + patience_ms
         if self.timer_at is not None:
-            if self._ms(self.timer_at) <= self._ms(now) + patience_ms // 4:
+            if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:
                 return None
-            due = min(due, self.timer_at)
-        self.timer_at = due
-        return due
+            if self.timer_due <= due:
+                return self.timer_at
+        self.timer_due = due
+        self.timer_at = self.clock.expiry(now, due)
+        return self.timer_at
 
     def lose_patience(self) -> None:
         """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
@@ -116,46 +154,54 @@ class Receiver:
         else:
             self.patience_ms = min(2 * self.patience_ms, self._timeout_ms, MAX_DELAYED_ACK_MS)
 
-    def _ms(self, now: int) -> int:
-        """The kernel's clock in whole milliseconds."""
-        return (now + self.phase_ns) // MS
-
     def _adapt(self, now: int, payload: int) -> None:
         """How many acknowledgements are quick, and how late the others may be."""
-        gap_ms = self._ms(now) - self.last_ms
+        gap_ms = self.clock.jiffies(now) - self.last_ms
         self.last_ms += gap_ms
         if self.quick is None:
-            self.quick = self._quick_acks(payload)
+            self.quick = self._quick_acks()
         elif gap_ms <= DELAYED_ACK_MS // 2:
             self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
         elif gap_ms < self.patience_ms:
             self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
         elif gap_ms > self._timeout_ms:
-            self.quick = max(self.quick, self._quick_acks(self.mss))
+            self.quick = max(self.quick, self._quick_acks())
 
     @property
     def _timeout_ms(self) -> int:
-        return self.smoothed_ms + max(2 * self.smoothed_ms, LEAST_TIMEOUT_US // 1000)
+        return -(-self.sent_round_trip.timeout_us // 1000)
 
-    def _quick_acks(self, payload: int) -> int:
+    @property
+    def _smoothed_ms(self) -> int:
+        return -(-(self.sent_round_trip.smoothed_8 >> 3) // 1000)
+
+    def _quick_acks(self) -> int:
         """tcp_incr_quickack"""
-        return min(self.window // (2 * payload) or 2, MAX_QUICK_ACKS)
+        return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
+
+    def _measure_full(self, payload: int) -> None:
+        """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss)."""
+        if payload > self.full:
+            self.full = payload
+            self.payload_share = payload * 256 // (payload + SEGMENT_OVERHEAD)
+            self.clamp = self.buffer * self.payload_share >> 8
+            self.space = min(self.space, self.clamp)
 
     def _grow(self, payload: int) -> None:
         """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
         free = self.buffer - payload - SEGMENT_OVERHEAD
-        room = (free * self.payload_share >> 8) - self.threshold
+        room = min(self.clamp, free * self.payload_share >> 8) - self.threshold
         if room > 0:
             self.threshold += min(room, 2 * self.mss)
             self.quick = (self.quick or 0) | 1
 
     def _measure_echo(self, now: int, payload: int, echo: int) -> None:
         """RTT by the time stamps, whole milliseconds (tcp_rcv_rtt_measure_ts)."""
-        if self._ms(echo) == self.last_echo_ms:
+        if self.clock.jiffies(echo) == self.last_echo_ms:
             return
-        self.last_echo_ms = self._ms(echo)
-        sample_us = (self._ms(now) - self.last_echo_ms) * 1000
-        if payload < self.mss or sample_us <= 0:
+        self.last_echo_ms = self.clock.jiffies(echo)
+        sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
+        if payload < self.full or sample_us <= 0:
             return
         if not self.round_trip_8 or sample_us * 8 < self.round_trip_8:
             self.round_trip_8 = sample_us * 8
@@ -192,15 +238,27 @@ class Receiver:
             window += window * us // 1000
         else:
             window += 2 * window * (copied - before) // before
-        buffer = min((window << 8) // self.payload_share, MAX_RECEIVE_BUFFER)
-        self.buffer = max(self.buffer, buffer)
+        buffer = min((window << 8) // self.payload_share, self.most_buffer)
+        if buffer > self.buffer:
+            self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
 
 
-def receive_window(initrwnd: int) -> int:
+def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS) -> int:
     """Bytes that the client's first acknowledgement offers, for a route's initrwnd."""
-    return _scaled(min(initrwnd * SYN_MSS, DEFAULT_WINDOW))
+    return _scaled(_first_window(initrwnd, buffers), window_unit(buffers))
 
 
-def _scaled(window: int) -> int:
+def window_unit(buffers: tuple[int, int]) -> int:
+    """Bytes that the header's window counts in (tcp_select_initial_window)."""
+    space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
+    return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
+
+
+def _first_window(initrwnd: int, buffers: tuple[int, int]) -> int:
+    """Half of the buffer in whole segments, or less by the route."""
+    return min(initrwnd, buffers[0] // 2 // SYN_MSS) * SYN_MSS
+
+
+def _scaled(window: int, unit: int) -> int:
     """A window as the header can say it, rounded up (__tcp_select_window)."""
-    return -(-window // WINDOW_SCALE) * WINDOW_SCALE
+    return -(-window // unit) * unit

@@ -9,175 +9,141 @@ response from 0.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from lab.tcp.cubic import MAX_BATCH_BYTES, Cubic
 from lab.tcp.packets import MS
-from lab.tcp.path import RoundTrip, Sent
-
-SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
-BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
-
-
-@dataclass
-class _Waiting:
-    """Written and not sent: one skb."""
-
-    size: int = 0
-    pushed: bool = False
+from lab.tcp.path import Sent
+from lab.tcp.window import Windowed
+from lab.tcp.writer import Batch
 
 
-@dataclass
-class _Batch:
-    """Segments that left together as one skb: where those not acknowledged end."""
+@dataclass(kw_only=True)
+class Sender(Windowed):
+    """The server: which segments leave when (tcp_write_xmit)."""
 
-    ends: deque[int]
-    sent_at: int
-
-
-@dataclass
-class Sender:
-    """The server: which segments leave when (tcp_write_xmit).
-
-    window: initcwnd at first, segments; window_end: what the receiver offers;
-    handshake_us: SYN-ACK to its acknowledgement; phase_ns: into a millisecond
-    of the kernel's clock at 0; hystart: whether CUBIC has it;
-    restart_after_idle: tcp_slow_start_after_idle.
-    """
-
-    mss: int
-    window: int
-    window_end: int
-    handshake_us: int
-    phase_ns: int
-    hystart: bool
-    restart_after_idle: bool = True
-    written: int = 0  # bytes, as all that follow
-    sent: int = 0
-    acknowledged: int = 0
-    in_flight: int = 0  # segments
-    waiting: deque[_Waiting] = field(default_factory=deque)
-    batches: deque[_Batch] = field(default_factory=deque)
-    round_trip: RoundTrip = field(default_factory=RoundTrip)
-    cubic: Cubic = field(init=False)
-    closed: bool = False  # the FIN waits behind the last byte
-    # Whether the window is what limits the sender (tcp_cwnd_validate).
-    limited: bool = False
-    most_in_flight: int = 0
-    usage_end: int = 0
-    round_end: int = 0
-    last_sent_at: int = -MS
-    largest_offer: int = 0
-    pushed_at: int = 0
-    unwritten: int = 0
-    last_write: bool = False
-
-    def __post_init__(self) -> None:
-        self.initial_window = self.window
-        self.buffer = max(self.window, 10) * BUFFER_PER_SEGMENT
-        self.largest_offer = self.window_end
-        self.cubic = Cubic(self.hystart)
-        self.round_trip.sample(self.handshake_us, new_round=False)
+    beyond: int = 0  # segments that a probe sent beyond the window
+    retransmitted: int = 0  # segments
 
     def write(self, now: int, size: int, last: bool) -> list[Sent]:
         """The server writes `size` bytes; what leaves meanwhile.
 
         last: whether it shuts the connection down after them.
         """
-        self._restart_after_idle(now)
-        self.unwritten = size
+        self.restart_idle(now)
+        self.unwritten += size
         self.last_write = last
-        return self._copy(now)
+        return self.copy(now)
 
-    def _copy(self, now: int) -> list[Sent]:
-        """Copy what is to be written, as far as the send buffer goes (tcp_sendmsg_locked)."""
-        half = self.largest_offer // 2
-        goal = max(half // self.mss, 1) * self.mss
+    def write_fin(self, now: int) -> bool:
+        """Shut down after the last write; whether the FIN leaves, alone, at once."""
+        if self.waiting or self.in_flight >= self.window or self.before_timeout:
+            return False
+        self.fin_sent = True
+        self._start_timer(now, self.in_flight == 0)
+        return True
+
+    def transmit(self, now: int, only_one: bool = False, probe: bool = False) -> list[Sent]:
+        """Send what the windows allow, as skbs of a few segments each.
+
+        probe: one skb at most, beyond the window if need be.
+        """
         out: list[Sent] = []
-        while self.unwritten:
-            if not self.waiting or self.waiting[-1].size >= goal:
-                if self._memory() >= self.buffer:
-                    return out + self._push(now)
-                self.waiting.append(_Waiting())
-            tail = self.waiting[-1]
-            taken = min(goal - tail.size, self.unwritten)
-            tail.size += taken
-            tail.pushed = False
-            self.written += taken
-            self.unwritten -= taken
-            if not self.unwritten or self.written > self.pushed_at + half:
-                out += self._push(now)
-            elif len(self.waiting) == 1:
-                out += self.transmit(now, only_one=True)
-        self.closed = self.last_write
-        return out
-
-    def _push(self, now: int) -> list[Sent]:
-        if self.waiting:
-            self.waiting[-1].pushed, self.pushed_at = True, self.written
-        return self.transmit(now)
-
-    def write_on(self, now: int) -> list[Sent]:
-        """After an acknowledgement: write more if there is room again (tcp_check_space)."""
-        if not self.unwritten:
-            return []
-        if self.in_flight < self.window:
-            self.buffer = max(self.buffer, max(self.window, 10) * BUFFER_PER_SEGMENT)
-        memory = self._memory()
-        if self.buffer - memory < memory // 2:  # sk_stream_is_writeable
-            return []
-        return self._copy(now)
-
-    def _memory(self) -> int:
-        """What is written and not acknowledged takes (sk_wmem_queued)."""
-        skbs = len(self.waiting) + len(self.batches)
-        return self.written - self.acknowledged + skbs * SENDING_OVERHEAD
-
-    def _restart_after_idle(self, now: int) -> None:
-        """RFC 5681's restart window, halved for every timeout of silence (tcp_cwnd_restart)."""
-        if self.in_flight or not self.sent:
-            return
-        timeout_ms = -(-self.round_trip.timeout_us // 1000)
-        idle_ms = (now + self.phase_ns) // MS - (self.last_sent_at + self.phase_ns) // MS
-        self.cubic.shift(idle_ms)
-        if idle_ms <= timeout_ms or not self.restart_after_idle:
-            return
-        self.cubic.threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
-        restart = min(self.initial_window, self.window)
-        while (idle_ms := idle_ms - timeout_ms) > 0 and self.window > restart:
-            self.window >>= 1
-        self.window = max(self.window, restart)
-
-    def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
-        """Send what the windows allow, as skbs of a few segments each."""
-        out: list[Sent] = []
-        limited = False
-        most = self._batch_segments()
-        while self.waiting and self.in_flight < self.window:
-            quota = min(max(self.window // 2, 1), self.window - self.in_flight, most) * self.mss
-            self._fill(quota)
+        if not self.waiting:
+            return out
+        was_idle = not self.batches
+        limited, most = False, self.batch_segments()
+        while self.waiting and not self.before_timeout and (self.in_flight < self.window or probe):
+            allowed = min(max(self.window // 2, 1), max(self.window - self.in_flight, 1))
+            quota = min(allowed, most) * self.mss
+            self.fill(quota)
             size = self.waiting[0].size
             room = self.window_end - self.sent
             if room < min(size, self.mss):
                 break
-            if size > self.mss and not only_one and self._should_wait(now, room, most):
+            if size > self.mss and not (only_one or probe) and self._should_wait(now, room, most):
                 limited = self._congestion_room() < room
                 break
             out += self._take(now, min(size, room, quota))
-            if only_one:
+            if only_one or probe:
                 break
-        limited |= self.in_flight >= self.window
+        limited |= self.in_flight >= self.window or self.before_timeout is not None
         if out or limited:
-            self._note_use(limited)
+            self.note_use(now, limited)
+        if out and not probe:
+            self._start_timer(now, was_idle)
         return out
 
-    def acknowledge(self, now: int, upto: int, window_end: int) -> None:
-        """Take an acknowledgement (tcp_ack, tcp_clean_rtx_queue)."""
-        count, first_sent, last_sent = 0, 0, 0
+    def _start_timer(self, now: int, was_idle: bool) -> None:
+        """After new data."""
+        oldest = self.batches[0].sent_at if self.batches else now
+        self.timer.sent(now, was_idle, self.in_flight + self.fin_sent, oldest)
+
+    def expire(self, now: int) -> list[Sent]:
+        """The timer has fired; what it sends."""
+        if not self.timer.probe:
+            return self._time_out(now)
+        self.timer.at = None
+        out: list[Sent] = []
+        if not self.timer.probed_upto:  # tcp_send_loss_probe
+            room = self.window_end - self.sent
+            if self.waiting and min(self.waiting[0].size, self.mss) <= room:
+                out = self.transmit(now, probe=True)
+                self.beyond += len(out)
+            else:
+                out = self._repeat_last(now)
+            if out:
+                self.timer.probed_upto = self.sent
+                self.timer.repeated = out[0].again
+        if out:
+            self.timer.restart(now)
+        else:
+            self.timer.resume(now, self.batches[0].sent_at if self.batches else now)
+        return out
+
+    def _repeat_last(self, now: int) -> list[Sent]:
+        """The last segment again, as a probe."""
+        if self.fin_sent:
+            return [Sent(0, False, again=True)]
+        batch = self.batches[-1]
+        if len(batch.ends) > 1:
+            end = batch.ends.pop()
+            self.batches.append(Batch(deque([end]), now, batch.stamped_at))
+        return self._again(now, self.batches[-1])
+
+    def _time_out(self, now: int) -> list[Sent]:
+        """The first segment again, until its acknowledgement undoes it (tcp_retransmit_timer)."""
+        self.timer.at = None
+        if not self.batches:
+            return []
+        self.time_out(now)
+        self.timer.probed_upto = 0
+        batch = self.batches[0]
+        if len(batch.ends) > 1:
+            self.batches.appendleft(Batch(deque([batch.ends.popleft()]), now, batch.stamped_at,
+                                          batch.again))
+        out = self._again(now, self.batches[0])
+        self.timer.back_off(now)
+        return out
+
+    def _again(self, now: int, batch: Batch) -> list[Sent]:
+        batch.sent_at, batch.again = now, True
+        self.last_sent_at = now
+        self.retransmitted += 1
+        begin = self.acknowledged if batch is self.batches[0] else self.batches[-2].ends[-1]
+        return [Sent(batch.ends[-1] - begin, False, again=True)]
+
+    def acknowledge(self, now: int, upto: int, window_end: int, duplicate: bool = False) -> None:
+        """Take an acknowledgement (tcp_ack, tcp_clean_rtx_queue).
+
+        duplicate: it reports a segment that arrived twice (DSACK).
+        """
+        count, first_sent, last_sent, stamped_at, again = 0, 0, 0, 0, False
         while self.batches and self.batches[0].ends[0] <= upto:
             batch = self.batches[0]
             first_sent = last_sent if count else batch.sent_at
             last_sent = batch.sent_at
+            stamped_at = stamped_at or batch.stamped_at
+            again |= batch.again
             while batch.ends and batch.ends[0] <= upto:
                 batch.ends.popleft()
                 count += 1
@@ -185,49 +151,16 @@ class Sender:
                 self.batches.popleft()
         self.largest_offer = max(self.largest_offer, window_end - upto)
         self.window_end = max(self.window_end, window_end)
+        if self.timer.probed_upto and upto >= self.timer.probed_upto and (
+                duplicate or not self.timer.repeated):
+            self.timer.probed_upto = 0
         if count:
             self.acknowledged = upto
             self.in_flight -= count
-            self._grow(now, count, first_sent, last_sent)
-
-    def _grow(self, now: int, count: int, first_sent: int, last_sent: int) -> None:
-        new_round = self.acknowledged > self.round_end
-        if new_round:
-            self.round_end = self.sent
-        self.round_trip.sample((now - first_sent) // 1000, new_round)
-        now_us = (now + self.phase_ns) // 1000
-        self.cubic.sample(now_us, (now - last_sent) // 1000, self.window, self.acknowledged,
-                          self.sent, self._pacing())
-        in_slow_start = self.window < self.cubic.threshold
-        # tcp_is_cwnd_limited
-        if self.limited or (in_slow_start and self.window < 2 * self.most_in_flight):
-            self.window = self.cubic.grow(now_us // 1000, self.window, count)
-
-    def _pacing(self) -> float:
-        """Bytes a second; nothing paces, but sizes follow it (tcp_update_pacing_rate)."""
-        ratio = 2.0 if self.window < self.cubic.threshold // 2 else 1.2
-        return (self.mss * ratio * max(self.window, self.in_flight) * 8e6
-                / self.round_trip.smoothed_8)
-
-    def _batch_segments(self) -> int:
-        """Segments that may leave as one skb (tcp_tso_autosize)."""
-        share = int(self._pacing()) >> 10
-        shift = self.round_trip.least_us >> 9
-        if shift < 32:
-            share += MAX_BATCH_BYTES >> shift
-        return max(min(share, MAX_BATCH_BYTES) // self.mss, 2)
-
-    def _fill(self, wanted: int) -> None:
-        """Top the first skb up from the one behind it (tcp_grow_skb)."""
-        if self.waiting[0].size >= wanted or len(self.waiting) == 1:
-            return
-        first, second = self.waiting[0], self.waiting[1]
-        moved = min(wanted - first.size, second.size)
-        first.size += moved
-        second.size -= moved
-        if not second.size:
-            first.pushed = second.pushed
-            del self.waiting[1]
+            if again:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
+                first_sent = last_sent = now - MS * max(
+                    self.clock.jiffies(now) - self.clock.jiffies(stamped_at), 1)
+            self.grow(now, count, first_sent, last_sent)
 
     def _take(self, now: int, size: int) -> list[Sent]:
         skb = self.waiting[0]
@@ -237,12 +170,13 @@ class Sender:
         payloads = [self.mss] * (size // self.mss)
         if size % self.mss:
             payloads.append(size % self.mss)
-        batch = _Batch(deque(), now)
+        batch = Batch(deque(), now, now)
         for payload in payloads:
             self.sent += payload
             batch.ends.append(self.sent)
         self.batches.append(batch)
         self.in_flight += len(payloads)
+        self.make_room(now)
         self.last_sent_at = now
         # Every skb of several segments ends with PSH (__tcp_transmit_skb).
         pushed = len(payloads) > 1 or (not skb.size and skb.pushed)
@@ -266,11 +200,3 @@ class Sender:
         if self.batches[0].sent_at + smoothed_ns - now > min(smoothed_ns // 2, MS):
             return False
         return limit <= size or not (is_last and self.closed)
-
-    def _note_use(self, limited: bool) -> None:
-        """Whether the window was used up (tcp_cwnd_validate)."""
-        if (self.acknowledged >= self.usage_end or limited
-                or (not self.limited and self.in_flight > self.most_in_flight)):
-            self.limited = limited
-            self.most_in_flight = self.in_flight
-            self.usage_end = self.sent

@@ -18,9 +18,10 @@ from typing import Any
 
 import jinja2
 
+from lab.core import files
 from lab.core.findings import Finding, Report, Table
 from lab.core.words import tight
-from lab.tell import cells, files, timeline
+from lab.tell import cells, timeline
 
 PAGE = "report.html"
 TEMPLATE = "page.html.j2"

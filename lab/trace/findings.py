@@ -76,10 +76,20 @@ def _finding(scenario: TraceScenario, figure: Figure, views: Views, context: str
 
 def title_of(scenario: TraceScenario, figure: Figure, trial: TraceTrial) -> str:
     """Names a curve among those of its figure: by its TCP, and what else differs."""
-    title, trace = scenario.tcp(trial.tcp).title, scenario.trace(trial.trace)
-    if trace.title and len({curve.trace for curve in figure.curves}) > 1:
-        title += f", {trace.title}"
-    return f"{title}, IW {trial.initcwnd}" if len(trace.initcwnd) > 1 else title
+    title = _title(scenario, figure, trial.trace, trial.tcp)
+    alike = {(curve.trace, curve.tcp) for curve in figure.curves
+             if _title(scenario, figure, curve.trace, curve.tcp) == title}
+    if len(alike) > 1:
+        title += f" ({trial.trace}, {trial.tcp})"
+    several = len(scenario.trace(trial.trace).initcwnd) > 1
+    return f"{title}, IW {trial.initcwnd}" if several else title
+
+
+def _title(scenario: TraceScenario, figure: Figure, trace: str, tcp: str) -> str:
+    """By the titles in the file, which may be the same."""
+    title, of_trace = scenario.tcp(tcp).title, scenario.trace(trace).title
+    several = len({curve.trace for curve in figure.curves}) > 1
+    return f"{title}, {of_trace}" if of_trace and several else title
 
 
 # Tables ------------------------------------------------------------------------------

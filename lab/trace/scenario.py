@@ -14,9 +14,10 @@ from typing import Any, Literal
 from lab.core import schema
 from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
-from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, sysctls_of
+from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile
+from lab.core.sysctls import sysctls_of
 from lab.core.schema import key
-from lab.core.words import nearest
+from lab.core.words import exact, nearest
 from lab.tcp.packets import MSS
 from lab.trace.schedule import EACH_THINK, Schedule
 from lab.trace.trial import TraceTrial
@@ -215,7 +216,7 @@ class TraceScenario:
             quickack=trace.quickack, nagle=trace.nagle, sample_ms=trace.sample_ms,
             outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
             paths=" ".join(schedule.paths(trace.mss)),
-            think_times=" ".join(f"{each_s:g}" for each_s in schedule.thinks_s(think_s)),
+            think_times=" ".join(exact(each_s) for each_s in schedule.thinks_s(think_s)),
             think_s=think_s, may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lab.core.words import exact
+
 # Validation by the kernel's own rules (RFC 2861), on or off.
 VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 TIMESTAMP_BYTES = 12  # of the MSS, the option's
@@ -60,7 +62,7 @@ class TraceTrial:
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a scenario."""
-        think = "" if self.think_s is None else f"-think{self.think_s:g}"
+        think = "" if self.think_s is None else f"-think{exact(self.think_s)}"
         return f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}"
 
     @property
@@ -96,7 +98,7 @@ class TraceTrial:
 
     def job(self) -> dict[str, Any]:
         """The trial as the worker reads it."""
-        ending = f"&trace_ms={self.sample_ms:g}" + ("&nagle=1" if self.nagle else "")
+        ending = f"&trace_ms={exact(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
         return {
             "kind": "trace", "id": self.id, "initcwnd": self.initcwnd,
             "initrwnd": self.receive_window or 1000,

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import CAPTURES, FILES, kept
+from lab.core.measuring import capture_of, file_of, kept
 from lab.core.words import plain
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import Segment
@@ -215,7 +215,6 @@ def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) ->
 
 def stored(trial: TraceTrial, folder: Path) -> View:
     """The view of a trial from the files of its run. Raises FirstFlightError."""
-    client, server = (kept(folder / CAPTURES / f"{trial.id}-{side}.pcap")
-                      for side in ("client", "server"))
-    window = folder / FILES / f"{trial.id}-{WINDOW_FILE}"
+    client, server = (kept(capture_of(folder, trial.id, side)) for side in ("client", "server"))
+    window = file_of(folder, trial.id, WINDOW_FILE)
     return view_of(trial, read_exchange(client, server), parse(kept(window), str(window)))

@@ -131,6 +131,16 @@ def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
     assert not partial.report(replace(run, records=without)).findings
 
 
+def test_curves_with_the_same_title_are_told_apart() -> None:
+    packetdrill, run = stored_trace.packetdrill(), stored_trace.run()
+    alike = replace(packetdrill, scenario=replace(packetdrill.scenario, tcps=tuple(
+        replace(tcp, title="TCP") for tcp in packetdrill.scenario.tcps)))
+    (finding,) = alike.report(run).findings
+    names = finding.tables[0].column("TCP")
+    assert len(names) == len(set(names)) > 1 and all(
+        str(name).startswith("TCP (") for name in names)
+
+
 # A warm connection, from records -----------------------------------------------------
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,8 @@ SEEN = {
     "persistent": (3, 70, 2000, (0, 0, 0), ""),
     "random_loss": (10, None, None, (2, 0, 2), ""),
     "full_queue": (10, 100, 2000, (9, 0, 9), ""),
+    "queue_and_loss": (20, None, None, (13, 0, 13), ""),
+    "receive_window": (12, 100, 2000, (0, 0, 0), ""),
 }
 
 
@@ -62,6 +64,19 @@ def test_the_model_is_exact_where_nothing_was_sent_again(name: str) -> None:
 @pytest.mark.parametrize("name", stored.NAMES)
 def test_the_verdict_holds_in_real_time(name: str) -> None:
     assert stored.load(name).judge(exact=False).verdict == PASS
+
+
+# The first flight's limit, and what queue and chance dropped towards the client.
+LIMITS = {"iw3": ("", 0, None), "iw10": ("response size", 0, None), "wget": ("response size", 0, None),
+          "persistent": ("", 0, None), "receive_window": ("receive window", 0, 0),
+          "full_queue": ("", 9, None), "random_loss": ("", None, None),
+          "queue_and_loss": ("", 9, 5)}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_limited_the_first_flight_and_what_dropped(name: str) -> None:
+    record = stored.load(name).judge()
+    assert (record.limited_by, record.queue_drops, record.random_drops) == LIMITS[name]
 
 
 def measured() -> list[dict[str, float]]:

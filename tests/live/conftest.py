@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engines.uml import find_kernel
+from lab.core import runs
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 Driver = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -44,19 +45,20 @@ def command(results: Path, *flags: str) -> list[str]:
 
 
 def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
-    """The rows of the newest run, as text."""
-    with (results / scenario / "latest" / "trials.csv").open(newline="") as file:
+    """The rows of the newest run, whole or not, as text."""
+    with (runs.newest_first(results / scenario)[0] / runs.TRIALS_CSV).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def processes_with(word: str) -> list[int]:
-    """The processes, not zombies, whose command line contains a word."""
+    """The processes, not zombies, whose command line or working folder contains a word."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         try:
-            if word.encode() in (entry / "cmdline").read_bytes():
+            if (word.encode() in (entry / "cmdline").read_bytes()
+                    or word in os.readlink(entry / "cwd")):
                 found.append(int(entry.name))
         except OSError:
             continue  # it has ended meanwhile

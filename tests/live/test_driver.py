@@ -9,6 +9,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
+from engines import confine
 from tests.live.conftest import Driver, command, processes_with, rows
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
@@ -30,8 +33,9 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     total = {row["initcwnd"]: float(row["total_ms"]) for row in measured
              if row["rtt_ms"] == "100" and row["bandwidth_kbps"] == "1000"}
     assert 70 < total["3"] - total["10"] < 100
-    facts = json.loads((results / "zhao2019" / "latest" / "run.json").read_text())
+    facts = json.loads((results / "zhao2019" / "latest-partial" / "run.json").read_text())
     assert facts["state"] == "complete" and facts["virtual_time"] is True
+    assert facts["confined"] is (confine.lacking() == "")
     assert facts["emulated_s"] > 3 * 0.1
 
 
@@ -65,7 +69,7 @@ def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) 
     flags = ("--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000", "--iw", "3,10")
     first = subprocess.Popen(command(results, *flags), stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, start_new_session=True)
-    trials = results / "zhao2019" / "latest" / "trials.csv"
+    trials = results / "zhao2019" / "latest-partial" / "trials.csv"
     wait_until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 5, "six rows")
     os.kill(first.pid, signal.SIGKILL)  # experiment.py itself: run.sh has exec'd it
     first.wait()
@@ -91,14 +95,42 @@ def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) 
 def test_an_interrupt_keeps_what_is_measured(results: Path, kernel: Path) -> None:
     run = subprocess.Popen(command(results), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            text=True)
-    trials = results / "zhao2019" / "latest" / "trials.csv"
-    wait_until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 5, "six rows")
+    wait_until(lambda: any(table.read_bytes().count(b"\n") > 5
+                           for table in results.glob("zhao2019/*-uml/trials.csv")), "six rows")
     run.send_signal(signal.SIGINT)
     _, said = run.communicate(timeout=60)
     assert run.returncode == 130
     assert "interrupted" in said and "Traceback" not in said
     assert len(rows(results)) >= 5
+    assert not (results / "zhao2019" / "latest").exists()  # it is no whole run
     wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_disk_that_fills_up_is_no_failed_trial(results: Path, kernel: Path,
+                                                 tmp_path: Path) -> None:
+    """Wherever it happens first: in a guest's folder, a capture, or the records."""
+    flags = (*SMALL, "--keep-captures", "--no-figures")
+    undisturbed = tmp_path / "undisturbed"
+    assert subprocess.run(command(undisturbed, *flags), capture_output=True, timeout=300,
+                          check=False).returncode == 0
+    results.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=36k", "tmpfs", str(results)], check=True)
+    try:
+        for size in ("36k", "48k", "60k", "9m"):
+            subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)
+            done = subprocess.run(command(results, *flags), capture_output=True, text=True,
+                                  timeout=300, check=False)
+            if size != "9m":
+                assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+                assert "No space left on device" in done.stderr.splitlines()[-1], done.stderr
+            assert all(row["verdict"] == "pass" for row in rows(results))
+        assert done.returncode == 0, done.stderr
+        found, meant = ([{name: value for name, value in row.items() if name != "measured_at"}
+                         for row in sorted(rows(home), key=str)] for home in (results, undisturbed))
+        assert sorted(found, key=str) == sorted(meant, key=str)
+    finally:
+        subprocess.run(["umount", "--lazy", str(results)], check=True)
 
 
 def wait_until(condition: object, awaited: str, deadline_s: float = 120) -> None:

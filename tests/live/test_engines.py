@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from engines.guest.init import RESULTS
-from engines.job import EngineError, JobFolder
+from engines.job import EngineCannot, EngineError, JobFolder
 from engines.uml import VIRTUAL_TIME, UmlEngine, guest_command
 from lab.core.records import FAIL, PASS
 from lab.fetches.record import Record
@@ -67,6 +68,30 @@ def test_a_kernel_that_does_not_boot_is_named(tmp_path: Path) -> None:
         list(UmlEngine(broken, 1).run([TRIAL.job()], {}, tmp_path / "work"))
 
 
+def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
+        kernel: Path, tmp_path: Path) -> None:
+    """As the security profile of a container may: both are refused to the whole run."""
+    forbidding = ("import ctypes, os, sys; from engines import confine;"
+                  " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0); confine.refuse([101, 317]);"
+                  " os.execvp(sys.argv[1], sys.argv[1:])")
+    done = subprocess.run(
+        [sys.executable, "-c", forbidding, sys.executable, "experiment.py", "--engine", "uml",
+         "--scenario", "zhao2019", "--rtt", "50", "--bw", "1000", "--results", str(tmp_path)],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 4, done.stderr
+    unconfined, *_, cannot = done.stderr.splitlines()
+    assert "lacks seccomp filters" in unconfined and "that you trust" in unconfined
+    assert "ptrace and seccomp are both forbidden" in cannot and "--engine host" in cannot
+
+
+def test_what_a_sysctl_says_reaches_no_shell(kernel: Path, tmp_path: Path) -> None:
+    hostile = {"net.ipv4.tcp_sack": f"0'; touch {RESULTS}/made; '"}
+    with pytest.raises(EngineError, match="cannot have net.ipv4.tcp_sack = .*Invalid argument"):
+        list(UmlEngine(kernel, 1).run([TRIAL.job()], hostile, tmp_path))
+    with pytest.raises(EngineCannot, match="this kernel has no sysctl net.ipv4.tcp_none"):
+        list(UmlEngine(kernel, 1).run([TRIAL.job()], {"net.ipv4.tcp_none": "1"}, tmp_path))
+
+
 def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> None:
     folder = tmp_path / "guest"
     target = Path(__file__).resolve().parent / "written-by-the-guest"
@@ -79,13 +104,13 @@ def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> Non
 def test_the_host_engine_in_real_time(kernel: Path, tmp_path: Path) -> None:
     """The guest without time travel is a machine with netem: there the host engine runs."""
     folder = tmp_path / "guest"
-    status = in_guest(kernel, folder, [
-        "/usr/bin/python3", "experiment.py", "--engine", "host", "--scenario", "zhao2019",
-        "--rtt", "50", "--bw", "1000", "--results", f"{RESULTS}/results"], real_time=True)
+    # Measured in the guest's own memory: links may not be made in the folder that is the host's.
+    measuring = ("/usr/bin/python3 experiment.py --engine host --scenario zhao2019 --rtt 50"
+                 f" --bw 1000 --results /run/r && cp /run/r/zhao2019/*-host/trials.csv {RESULTS}")
+    status = in_guest(kernel, folder, ["/bin/sh", "-c", measuring], real_time=True)
     said = (folder / "console.log").read_text()
     assert status == 0, said
-    (table,) = folder.glob("results/zhao2019/*-host/trials.csv")
-    with table.open(newline="") as file:
+    with (folder / "trials.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["initcwnd"] for row in rows] == ["3", "10"]
     for row in rows:
@@ -97,9 +122,9 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
     """Run a command as root in a guest that may write to `folder` (its RESULTS)."""
     JobFolder(folder, [], {})
     (folder / "command.json").write_text(json.dumps(command))
-    booting = [word for word in guest_command(kernel, folder)
+    booting = [word for word in guest_command(kernel)
                if not (real_time and word == VIRTUAL_TIME)]
     with (folder / "console.log").open("wb") as console:
-        subprocess.run(booting, stdin=subprocess.DEVNULL,
-                       stdout=console, stderr=subprocess.STDOUT, timeout=300, check=False)
+        subprocess.run(booting, cwd=folder, stdin=subprocess.DEVNULL,
+                       stdout=console, stderr=subprocess.STDOUT, timeout=60, check=False)
     return int((folder / "status").read_text())

@@ -82,7 +82,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
     (tmp_path / "trial.json").write_text(json.dumps(short.job()))
     (tmp_path / "command.json").write_text(json.dumps(
         ["/usr/bin/python3", "-c", KILLING, RESULTS]))
-    done = subprocess.run(guest_command(kernel, tmp_path), check=False,
+    done = subprocess.run(guest_command(kernel), cwd=tmp_path, check=False,
                           capture_output=True, text=True, timeout=120)
     assert (tmp_path / "status").read_text() == "0\n", done.stdout[-800:]
     observation = json.loads((tmp_path / "observation.json").read_text())
@@ -128,7 +128,7 @@ def test_the_driver_measures_a_single_cell_and_says_what_came_of_it(
     (row,) = rows(results, "ietf78_losses")
     assert (row["window"], row["load"], row["verdict"]) == ("10", "0.5", "pass")
     assert row["arrivals"] in done.stdout and "pass" in done.stdout
-    kept = list((results / "ietf78_losses" / "latest" / "files").glob("*connections.csv.gz"))
+    kept = list((results / "ietf78_losses" / "latest-partial" / "files").glob("*connections.csv.gz"))
     assert len(kept) == 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from engines.uml import UmlEngine
 from lab.core import scenario_file
 from lab.core.records import PASS
@@ -53,9 +55,13 @@ def test_a_kept_connection_hides_the_window(kernel: Path, tmp_path: Path) -> Non
     assert abs(kept[0] - kept[1]) < 2
 
 
-def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path) -> None:
-    trials = [replace(PLAIN, response_bytes=40_000, loss_percent=5, seed=seed, repeat=seed,
-                      initcwnd=window) for seed in range(1, 9) for window in (3, 10)]
+@pytest.mark.parametrize("response_bytes, loss_percent", [(40_000, 5), (1000, 20)])
+def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path,
+                                                 response_bytes: int, loss_percent: float
+                                                 ) -> None:
+    """Also where FINs are lost, so that a connection would live on into the next trial."""
+    trials = [replace(PLAIN, response_bytes=response_bytes, loss_percent=loss_percent, seed=seed,
+                      repeat=seed, initcwnd=window) for seed in range(1, 9) for window in (3, 10)]
     first = measured(kernel, tmp_path / "first", trials)
     again = measured(kernel, tmp_path / "again", trials[::-1], jobs=2)
     assert {record.verdict for record in first.values()} == {PASS}
@@ -64,8 +70,8 @@ def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path) -
         other = again[trial_id]
         assert (other.retransmissions, other.lost_segments) \
             == (record.retransmissions, record.lost_segments)
-        # Recovery timers have been seen to move by some microseconds, not more.
-        assert abs((other.total_ms or 0) - (record.total_ms or 0)) < 0.1
+        # A system call that fails counts 1 µs, and how many fail depends on what is cached.
+        assert abs((other.total_ms or 0) - (record.total_ms or 0)) < 0.0025
 
 
 def test_a_small_population_passes_its_verdicts(kernel: Path, tmp_path: Path) -> None:

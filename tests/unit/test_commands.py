@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import html
 import json
 import sys
 from collections.abc import Callable
@@ -18,9 +20,12 @@ from lab import registry
 from lab.core import errors, runs
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
-from lab.core.records import PASS, Record, RecordFile
+from lab.core.record_file import RecordFile
+from lab.core.records import PASS, Record
+from lab.tell import markdown, page, text
 from tests.unit.tell.reports import report
 
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"
 PIXEL = b"\x89PNG not looked into"
 
 
@@ -83,11 +88,19 @@ def test_the_page_is_written_beside_the_records(tmp_path: Path,
     asked = ["--results", str(tmp_path), "--figures", str(figures)]
     assert report_command.main([*asked, "--scenario", "zhao2019"]) == errors.OK
     said = capsys.readouterr()
-    assert (said.out, said.err) == (f"{folder.parent}/latest/report.html\n", "")
+    assert (said.out, said.err) == (f"{folder}/report.html\n", "")
     first = (folder / "report.html").read_text()
     assert first.count("<img ") == 1
     assert report_command.main(asked) == errors.OK  # whatever has results
-    assert report_command.main(["--run", str(folder), "--figures", str(figures)]) == errors.OK
+    latest = folder.parent / "latest"
+    assert report_command.main(["--run", str(latest), "--figures", str(figures)]) == errors.OK
+    for stamp, facts in (("20260102-uml", {"partial": True}),  # newer, but no whole runs
+                         ("20260103-uml", {"state": runs.RUNNING})):
+        save(folder.parent / stamp, **facts)
+        latest.unlink()
+        latest.symlink_to(stamp)
+        assert report_command.main(asked) == errors.OK
+    assert capsys.readouterr().out == f"{folder}/report.html\n" * 4
     assert (folder / "report.html").read_text() == first
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json",
                                                               "trials.csv"]
@@ -206,3 +219,27 @@ def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
     assert output.read_text() == chapter
     assert results_command.main(["--run", str(tmp_path)]) == errors.FAILED
     assert "run.json: cannot be read" in capsys.readouterr().err
+
+
+# A changed trials.csv -----------------------------------------------------------------
+
+def test_a_changed_table_is_told_and_on_every_rendering(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the real kind: a golden run, sealed, of which somebody then takes a row."""
+    monkeypatch.undo()
+    folder = tmp_path / "zhao2019" / "20260101-uml"
+    folder.mkdir(parents=True)
+    rows = GOLDEN.read_bytes().splitlines(keepends=True)
+    seal = {"rows": len(rows) - 1, "sha256": hashlib.sha256(b"".join(rows)).hexdigest()}
+    (folder / runs.RUN_JSON).write_text(json.dumps(
+        {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", "trials": seal}))
+    for content, said in ((rows, ""), (rows[:-1], f"trials.csv was changed since it was measured:"
+                                       f" it has {len(rows) - 2} rows")):
+        (folder / runs.TRIALS_CSV).write_bytes(b"".join(content))
+        told = registry.stored_report(folder)
+        line = capsys.readouterr().err
+        assert line == (f"{folder}: {told.summary[0]}\n" if said else "")
+        for rendered in (text.text(told), page.page(told, {}), markdown.chapter(told)):
+            words = " ".join(html.unescape(rendered.replace("\\", "")).split())
+            assert said in words and bool(said) == ("was changed" in words)

@@ -93,6 +93,77 @@ def test_another_kind_of_machine_is_told_so(tmp_path: Path) -> None:
     assert done.returncode == 4 and "riscv64" in done.stderr
 
 
+def stubs(folder: Path, **scripts: str) -> str:
+    """A PATH on which these programs come first; their text is that of shell scripts."""
+    folder.mkdir()
+    for name, text in scripts.items():
+        (folder / name.replace("_", "-")).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name.replace("_", "-")).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+# apt and what it is asked through, on a machine that has no package yet.
+BARE = {"dpkg_query": 'case "$*" in *" python3") echo 3.11.2-1;; esac; exit 1',
+        "sudo": '[ "$1" = -n ] || exec "$@"',
+        "apt_cache": 'shift; for name; do echo "$name:"; echo "  Candidate: 1"; done'}
+
+
+@pytest.mark.parametrize(("apt_get", "reason"), [
+    ('echo "E: You don\'t have enough free space in /var/cache/apt/archives/."; exit 100',
+     "apt-get install failed: E: You don't have enough free space in /var/cache/apt/archives/.;"),
+    ('echo "dpkg: error processing package x"; echo "E: Sub-process returned 1"; exit 100',
+     "apt-get install failed: dpkg: error processing package x;"),
+    ('case "$*" in *update) echo "E: Could not reach it"; exit 1;; esac; echo "E: 404"; exit 100',
+     "apt-get install failed: E: 404;"),
+    ("echo you are not in the sudoers file; exit 1", "failed: you are not in the sudoers file;")])
+def test_apts_own_reason_is_told(tmp_path: Path, apt_get: str, reason: str) -> None:
+    path = stubs(tmp_path / "bin", apt_get=apt_get, **BARE)
+    done = run(PROJECT / "install.sh", "--no-kernel", cache=tmp_path / "cache", PATH=path,
+               TMPDIR=str(tmp_path))
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 4 and reason in last, done.stderr
+    assert "run ./install.sh again" in last
+    log = Path(last.rpartition("its log is ")[2].rstrip(")"))
+    assert log.is_file() and log.stat().st_mode & 0o077 == 0
+
+
+def test_a_package_that_no_source_offers_comes_with_why_the_lists_are_old(tmp_path: Path) -> None:
+    path = stubs(tmp_path / "bin", **{**BARE, "apt_cache": "exit 0"},
+                 apt_get='echo "E: Could not resolve a name"; exit 100')
+    done = run(PROJECT / "install.sh", "--no-kernel", cache=tmp_path / "cache", PATH=path,
+               TMPDIR=str(tmp_path))
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 4 and "no package source offers" in last
+    assert "apt-get update failed: E: Could not resolve a name" in last
+
+
+def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path: Path) -> None:
+    full = stubs(tmp_path / "bin", df="echo Avail; echo 10")
+    done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=full)
+    assert done.returncode == 4, done.stderr
+    assert "10 MB free, the build needs 600" in done.stderr and "XDG_CACHE_HOME" in done.stderr
+    done = run(GUEST / "build.sh", cache=Path("/proc/none"))
+    assert done.returncode == 4, done.stderr
+    assert "cannot write to the cache" in done.stderr and "XDG_CACHE_HOME" in done.stderr
+
+
+def test_a_disk_that_fills_up_while_building_is_told(guest: Path, tmp_path: Path) -> None:
+    """tar, as it ends on a full disk."""
+    source = tmp_path / "linux-7.2"
+    (source / "arch" / "um").mkdir(parents=True)
+    (source / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\n")
+    full = stubs(tmp_path / "bin", tar='echo "tar: x: No space left on device" >&2; exit 2')
+    done = run(guest / "build.sh", "--source", str(source), cache=tmp_path / "cache", PATH=full)
+    assert done.returncode == 4, done.stderr
+    assert "no space left" in done.stderr and "free 600 MB" in done.stderr
+
+
+def test_without_a_compiler_the_kernel_cannot_be_built(tmp_path: Path) -> None:
+    broken = stubs(tmp_path / "bin", gcc="exit 1")
+    done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=broken)
+    assert done.returncode == 4 and "./install.sh installs them" in done.stderr
+
+
 @pytest.mark.parametrize("script", [PROJECT / "install.sh", GUEST / "build.sh"])
 def test_help_and_usage_errors(script: Path, tmp_path: Path) -> None:
     helped = run(script, "--help", cache=tmp_path)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
-from lab.core import records
+from lab import registry
+from lab.core import records, scenario_file
 from lab.core.records import PASS, measured
 from lab.core.scenario_file import Head
+from lab.core.words import exact
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class Trial:
 
     @property
     def id(self) -> str:
-        return f"rtt{self.rtt_ms:g}-{self.repeat}"
+        part = f"{self.part}-" if self.part else ""
+        return f"{part}rtt{exact(self.rtt_ms)}-{self.repeat}"
 
     def job(self) -> dict[str, Any]:
         return {"id": self.id}
@@ -43,6 +47,12 @@ class Study:
     trials: Sequence[Trial]
 
 
+@cache
+def whole(name: str) -> Any:
+    """One of the scenarios that there are, made ready: drawing a population takes a second."""
+    return registry.study_of(scenario_file.find(name))
+
+
 def study(*rtts_ms: float, text: str = "# A claim.", name: str = "small") -> Any:
     return Study(Head("t", "s", name, "A claim.", text, {}),
                  [Trial(name, rtt_ms, 1) for rtt_ms in rtts_ms])
@@ -50,4 +60,4 @@ def study(*rtts_ms: float, text: str = "# A claim.", name: str = "small") -> Any
 
 def record(rtt_ms: float = 20.0, **values: Any) -> Record:
     said: dict[str, Any] = {"ok": True, "verdict": PASS, "total_ms": 1.5, **values}
-    return Record(Trial("small", rtt_ms, 1), **said)
+    return Record(Trial("small", rtt_ms, 1, said.pop("part", "")), **said)

@@ -1,15 +1,27 @@
+<<<<<<< HEAD
 """How programs end: one line, a status, and no traceback, whatever becomes of their streams."""
+=======
+"""What every command does with what goes wrong."""
+>>>>>>> main
 
 from __future__ import annotations
 
 import os
+<<<<<<< HEAD
 import signal
 import subprocess
 import sys
+=======
+import stat
+import sys
+import tempfile
+from collections.abc import Sequence
+>>>>>>> main
 from pathlib import Path
 
 import pytest
 
+<<<<<<< HEAD
 from lab.core.errors import INTERRUPTED, UNREAD, FirstFlightError, one_line
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -66,3 +78,42 @@ def test_a_message_is_one_line_that_moves_no_cursor() -> None:
     long = one_line("begin" + "x\n" * 10**5 + "end")
     assert len(long) <= 500 and long.startswith("begin") and long.endswith("end")
     assert str(FirstFlightError("a\nb")) == "a b"
+=======
+from lab.core.command_line import run_main, write_crash
+from lab.core.errors import FAILED
+
+
+def failing(argv: Sequence[str]) -> int:
+    raise ZeroDivisionError("a mistake")
+
+
+def test_a_crash_is_written_for_its_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "argv", ["plot.py"])
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            with pytest.raises(SystemExit) as ended:
+                run_main("plot.py", failing)
+            assert ended.value.code == FAILED
+    finally:
+        os.umask(before)
+    said = capsys.readouterr().err.splitlines()
+    crashes = sorted((tmp_path / "cache" / "first-flight").iterdir())
+    assert len(said) == len(crashes) == 2 and {str(path) for path in crashes} == {
+        line.split(" with ")[1] for line in said}
+    for path in crashes:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600 and str(os.getpid()) not in path.name
+        assert "ZeroDivisionError: a mistake" in path.read_text()
+
+
+def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = write_crash("a crash \udc80")
+    assert path.read_text() == "a crash \\udc80" and path.parent.parent == tmp_path
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+>>>>>>> main

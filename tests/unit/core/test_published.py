@@ -34,6 +34,15 @@ def test_a_damaged_published_file_is_named(tmp_path: Path, text: str, words: str
         published.buckets("paper_figure5.csv", "RTTT")
 
 
+@pytest.mark.parametrize("file", ["../README.md", "/etc/passwd", "..", "", "a\nb.csv"])
+def test_a_published_file_lies_in_paper(tmp_path: Path, file: str) -> None:
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "README.md").write_text("initcwnd,rtt_ms,bandwidth_kbps,total_s\n3,20,1000,1\n")
+    for read in (published.buckets, published.fetches, published.source):
+        with pytest.raises(UsageError, match="published numbers: .* cannot be the name of a file"):
+            read(file, folder=tmp_path / "paper")
+
+
 def test_published_times_and_what_is_lacking(tmp_path: Path) -> None:
     windows = published.buckets("paper_figure2.csv")
     assert windows["3"].total_ms == 489.81 and windows["3"].absolute_ms is None

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import csv
+import random
+import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from lab.core import records
-from lab.core.records import (FAIL, PASS, RecordFile, RecordsError, columns_of, measure, measured,
+from lab.core.record_file import RecordFile
+from lab.core.records import (FAIL, PASS, RecordsError, columns_of, measure, measured,
                               measured_columns, read_records, to_text, value_of)
+from lab.core.words import exact
 from tests.unit.core.example import Record, Trial, record
 
+# Whatever its exponent, and those that people write.
+given_floats = pytest.mark.parametrize("value", [
+    100.00001, 100.00002, 1e-9, 1e22, 5e-324, 1.7976931348623157e308, 1 / 3, 0.1 + 0.2, -0.5, 20.0,
+    *(value for value in (struct.unpack("d", random.Random(seed).randbytes(8))[0]
+                          for seed in range(200)) if value == value)])
 COLUMNS = ("scenario", "rtt_ms", "repeat", "part", "ok", "error", "total_ms", "lost", "cause",
            "verdict", "verdict_reason", "measured_at")
 
@@ -73,6 +83,34 @@ def test_what_is_written_is_read(path: Path) -> None:
     (1e-9, "0"), (1500, "1500"), ("two\nlines", "two lines")])
 def test_fields_as_text(value: object, text: str) -> None:
     assert to_text(value) == text
+
+
+def test_what_was_asked_keeps_every_digit_and_what_was_measured_the_microsecond() -> None:
+    assert to_text(0.1 + 0.2, exact) == "0.30000000000000004" and to_text(0.1 + 0.2) == "0.3"
+
+
+@given_floats
+def test_what_was_asked_is_read_back_as_it_was(value: float) -> None:
+    assert float(exact(value)) == value and "e" not in exact(value)
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(\"x\")", "+1", "-1+1", "@SUM(A1)", "'=1", "''@x", "'",
+                                  "'quoted'", "\t=1", "\x1b=1", "a=1", "", "–", "'-", "=\x00\x1b[2J"])
+def test_no_spreadsheet_takes_text_for_a_formula(path: Path, text: str) -> None:
+    """And it is read back as it was, but for control characters."""
+    write(path, record(error=text, ok=False, verdict_reason=text), record(part=text))
+    plain = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    first, second = read_records(path, Record)
+    assert (first.error, first.verdict_reason, second.trial.part) == (plain, plain, plain)
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.reader(file):
+            assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
+            assert all(cell.isprintable() for cell in row)
+
+
+def test_negative_numbers_are_no_text(path: Path) -> None:
+    write(path, record(total_ms=-1.5))
+    assert ",-1.5," in lines(path)[1] and read_records(path, Record)[0].total_ms == -1.5
 
 
 def test_an_older_run_lacks_later_columns_and_has_their_defaults(path: Path) -> None:

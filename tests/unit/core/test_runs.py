@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.core import runs
-from lab.core.errors import FirstFlightError
-from lab.core.records import RecordsError
-from lab.core.runs import Run, identity, open_run
-from tests.unit.core.example import record, study
+from lab import registry
+from lab.core import runs, scenario_file
+from lab.core.errors import FirstFlightError, UsageError
+from lab.core.kinds import Overrides
+from lab.core.record_file import RecordFile
+from lab.core.records import RecordsError, read_records
+from lab.core.runs import Run, request
+from tests.unit.core.example import Trial, record, study, whole
+
+
+def open_run(results: Path, asked: Any, engine: str = "uml", kernel: str = "7.2-a", seed: int = 1,
+             fresh: bool = False) -> Run:
+    return runs.open_run(results, asked, request(asked, engine, kernel, seed), fresh)
 
 
 def interrupted(results: Path, *rtts_ms: float) -> Path:
     """A run of which the first trial is measured."""
-    run = open_run(results, study(*rtts_ms), "uml", 1, False)
+    run = open_run(results, study(*rtts_ms))
     measure(run, rtts_ms[0])
     run.facts["scenario"] = "small"
     run.save()
@@ -29,39 +40,119 @@ def measure(run: Run, *rtts_ms: float) -> None:
     file = run.open_records()
     for rtt_ms in rtts_ms:
         file.append(record(rtt_ms))
+    run.seal(file)
     file.close()
 
 
 def test_what_is_missing_is_resumed(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10, 20)
-    run = open_run(tmp_path, study(10, 20), "uml", 1, False)
+    run = open_run(tmp_path, study(10, 20))
     assert run.resumed and run.folder == folder
     assert [trial.rtt_ms for trial in run.missing(study(10, 20).trials)] == [20]
     measure(run, 20)
     run.finish()
     run.close()
-    again = open_run(tmp_path, study(10, 20), "uml", 1, False)
+    again = open_run(tmp_path, study(10, 20))
     assert not again.resumed and again.folder != folder  # a finished run is left alone
     again.close()
 
 
-@pytest.mark.parametrize(("asked", "engine", "seed", "fresh"), [
-    (study(10, 30), "uml", 1, False), (study(10), "uml", 1, False),
-    (study(10, 20, text="# Other."), "uml", 1, False), (study(10, 20), "host", 1, False),
-    (study(10, 20), "uml", 2, False), (study(10, 20), "uml", 1, True)])
-def test_only_the_same_request_resumes(tmp_path: Path, asked: Any, engine: str, seed: int,
-                                       fresh: bool) -> None:
+OTHER_PART = replace(study(10, 20), trials=[Trial("small", 10, 1), Trial("small", 20, 1, "b")])
+
+
+@pytest.mark.parametrize(("asked", "how", "why"), [
+    (study(10, 30), {}, "other trials"), (study(10), {}, "other trials"),
+    (study(10, 20.0000001), {}, "other trials"), (OTHER_PART, {}, "other trials"),
+    (study(10, 20, text="# Other."), {}, "another scenario file"),
+    (study(10, 20), {"engine": "host", "kernel": "6.1"}, "another engine, another kernel"),
+    (study(10, 20), {"kernel": "7.2-b"}, "another kernel"),
+    (study(10, 20), {"seed": 2}, "another seed"), (study(10, 20), {"fresh": True}, "")])
+def test_only_the_same_request_resumes(tmp_path: Path, asked: Any, how: dict[str, Any], why: str,
+                                       capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
-    run = open_run(tmp_path, asked, engine, seed, fresh)
+    run = open_run(tmp_path, asked, **how)
     assert not run.resumed and run.folder != folder and run.records == []
     run.close()
+    assert capsys.readouterr().err == (f"{folder}: not resumed: {why}\n" if why else "")
 
 
-def test_identity_is_what_is_asked_and_not_what_is_recorded() -> None:
-    """Neither the order of the trials nor the columns of their records are in it."""
-    asked = study(10, 20)
-    assert identity(asked, "uml", 1) == identity(study(20, 10), "uml", 1)
-    assert identity(asked, "uml", 1) == "bb1cab14ba1c97c2"  # of every version: runs are resumed
+def test_of_several_unfinished_runs_the_one_that_was_asked_for_is_resumed_without_a_word(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = interrupted(tmp_path, 10, 20)
+    interrupted(tmp_path, 30)
+    capsys.readouterr()
+    run = open_run(tmp_path, study(10, 20))
+    run.close()
+    assert run.folder == folder and capsys.readouterr().err == ""
+
+
+def test_a_request_is_what_is_asked_and_not_what_is_recorded() -> None:
+    """Neither the order of the trials nor a column at its default is in it."""
+    asked = request(study(10, 20), "uml", "7.2", 1)
+    assert asked == request(study(20, 10), "uml", "7.2", 1)
+    assert asked["trials"] == "ddce3f4750220aa1"  # of every version: runs are resumed
+
+
+@pytest.mark.parametrize(("name", "lists"), [
+    ("zhao2019", {"rtt_ms": (100.00001,)}), ("zhao2019", {"response_bytes": (9001,)}),
+    ("zhao2019", {"jitter_ms": (0.5,)}), ("ietf78_losses", {"rtt_ms": (41.5,)}),
+    ("ietf78_losses", {"response_bytes": (15001,)}), ("ietf78_losses", {"initcwnd": (11,)}),
+    ("handley1999_warm", {"rtt_ms": (41.5,)}), ("handley1999_warm", {"initcwnd": (11,)})])
+def test_whatever_is_asked_of_every_kind_is_in_its_request(name: str, lists: Any) -> None:
+    """Also what its trials' names do not tell, as a trace's RTT."""
+    asked = registry.study_of(scenario_file.find(name), Overrides(lists))
+    first, second = (request(each, "uml", "7.2", 1) for each in (whole(name), asked))
+    assert first["trials"] != second["trials"]
+    assert first == request(registry.study_of(scenario_file.find(name)), "uml", "7.2", 1)
+
+
+@pytest.mark.parametrize("name", scenario_file.names())
+def test_trials_of_every_scenario_are_told_apart_and_read_back(tmp_path: Path, name: str) -> None:
+    """Every value of every trial, by its text."""
+    study_now = whole(name)
+    trials = study_now.trials[::-(-len(study_now.trials) // 300)]
+    file = RecordFile(tmp_path / runs.TRIALS_CSV, study_now.record)
+    for trial in trials:
+        file.append(study_now.record(trial=trial, ok=True))
+    file.close()
+    back = [each.trial for each in read_records(file.path, study_now.record)]
+    assert back == list(trials) and [each.id for each in back] == [each.id for each in trials]
+
+
+@pytest.mark.parametrize("name", ["..", "../other", "/tmp/x", "a\nb", ""])
+def test_a_scenarios_results_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
+        open_run(tmp_path / "results", study(10, name=name))
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_trials_of_one_name_are_refused() -> None:
+    twins = [Trial("small", 10, 1), Trial("other", 10, 1)]
+    with pytest.raises(UsageError, match="^2 trials would be called rtt10-1: "):
+        request(replace(study(10), trials=twins), "uml", "7.2", 1)
+
+
+def test_a_run_of_an_earlier_version_says_why_it_is_not_resumed(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = interrupted(tmp_path, 10, 20)
+    facts = runs.read_facts(folder)
+    del facts["asked"]
+    (folder / runs.RUN_JSON).write_text(json.dumps({**facts, "identity": "bb1cab14ba1c97c2"}))
+    open_run(tmp_path, study(10, 20)).close()
+    assert capsys.readouterr().err == f"{folder}: not resumed: an earlier version began it\n"
+
+
+def test_trials_that_differ_in_their_last_digit_are_two(tmp_path: Path) -> None:
+    """As they were asked, and as they are read back."""
+    near = [100.00001, 100.00002, 0.1, 0.1 + 2**-55, 1e-7, 123456789.123456789, 1 / 3]
+    asked = study(*near)
+    assert len({trial.id for trial in asked.trials}) == len(near)
+    run = open_run(tmp_path, asked)
+    measure(run, *near[:-1])
+    run.close()
+    again = open_run(tmp_path, asked)
+    assert again.resumed and [trial.rtt_ms for trial in again.missing(asked.trials)] == near[-1:]
+    again.close()
 
 
 def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
@@ -71,7 +162,8 @@ def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
     without_lost = [",".join(field for place, field in enumerate(line.split(",")) if place != 7)
                     for line in path.read_text(encoding="utf-8").splitlines()]
     path.write_text("\n".join(without_lost) + "\n", encoding="utf-8")
-    run = open_run(tmp_path, study(10, 20), "uml", 1, False)
+    unsealed(folder)
+    run = open_run(tmp_path, study(10, 20))
     assert run.resumed and [each.lost for each in run.records] == [None]
     measure(run, 20)
     run.close()
@@ -80,29 +172,63 @@ def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
 
 def test_a_run_that_is_being_measured_is_left_alone(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10, 20)
-    first = open_run(tmp_path, study(10, 20), "uml", 1, False)
-    second = open_run(tmp_path, study(10, 20), "uml", 1, False)
+    first = open_run(tmp_path, study(10, 20))
+    second = open_run(tmp_path, study(10, 20))
     assert first.folder == folder != second.folder
     first.close()
     second.close()
 
 
-def test_a_damaged_run_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_damaged_run_is_left_alone(tmp_path: Path, sealed: bool) -> None:
     folder = interrupted(tmp_path, 10, 20)
     (folder / runs.TRIALS_CSV).write_text("nothing\nof ours\n", encoding="utf-8")
-    run = open_run(tmp_path, study(10, 20), "uml", 1, False)
+    if not sealed:
+        unsealed(folder)
+    run = open_run(tmp_path, study(10, 20))
     assert not run.resumed
     run.close()
 
 
-def test_latest_names_the_newest_and_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begun", [None, "", "scenario,rtt"])
+def test_a_run_without_a_record_is_resumed(tmp_path: Path, begun: str | None) -> None:
+    """The disk was full, or the process was killed, before its header was written."""
+    first = open_run(tmp_path, study(10))
+    first.close()
+    if begun is not None:
+        (first.folder / runs.TRIALS_CSV).write_text(begun)
+    run = open_run(tmp_path, study(10))
+    assert run.resumed and run.records == []
+    measure(run, 10)
+    run.close()
+    assert len(read_records(run.folder / runs.TRIALS_CSV, run.kind)) == 1
+
+
+def unsealed(folder: Path) -> None:
+    """As runs were before they were sealed."""
+    facts = runs.read_facts(folder)
+    del facts["trials"]
+    (folder / runs.RUN_JSON).write_text(json.dumps(facts))
+
+
+def test_latest_names_the_newest_whole_run_and_is_replaced(tmp_path: Path) -> None:
+    latest, whole = tmp_path / "small" / "latest", []
     for _ in range(2):
-        run = open_run(tmp_path, study(10), "uml", 1, True)
-        run.point_latest()
+        run = open_run(tmp_path, study(10), fresh=True)
+        assert not whole or latest.resolve() == whole[-1]  # until the new one is complete
+        run.finish()
         run.close()
-        assert (tmp_path / "small" / "latest").resolve() == run.folder.resolve()
-    assert runs.newest_first(tmp_path / "small")[0] == run.folder
-    assert len(runs.newest_first(tmp_path / "small")) == 2
+        whole.append(run.folder.resolve())
+        assert latest.resolve() == whole[-1] and os.readlink(latest) == run.folder.name
+    partial = open_run(tmp_path, study(10, 20), fresh=True)
+    partial.facts["partial"] = True
+    partial.point_partial()
+    partial.finish()
+    partial.close()
+    assert latest.resolve() == whole[-1]
+    assert (tmp_path / "small" / "latest-partial").resolve() == partial.folder.resolve()
+    assert [folder.resolve() for folder in runs.newest_first(tmp_path / "small")] == [
+        partial.folder.resolve(), *reversed(whole)]
 
 
 def test_only_whole_runs_are_told(tmp_path: Path) -> None:
@@ -110,7 +236,7 @@ def test_only_whole_runs_are_told(tmp_path: Path) -> None:
         runs.newest_whole("small", tmp_path)
     folders = []
     for partial in (False, True):
-        run = open_run(tmp_path, study(10), "uml", 1, True)
+        run = open_run(tmp_path, study(10), fresh=True)
         run.facts["partial"] = partial
         run.finish()
         run.close()
@@ -124,12 +250,60 @@ def test_a_stored_run_is_loaded(tmp_path: Path) -> None:
     assert runs.scenario_of(folder) == "small"
     run = runs.load(folder, study(10, 20))
     assert len(run.records) == 1 and not run.exact and run.facts["engine"] == "uml"
+    assert run.changed == ""
+
+
+CHANGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "deleted": (lambda rows: rows[:1] + rows[2:], "it has 2 rows, 3 were measured"),
+    "the last deleted": (lambda rows: rows[:-1], "it has 2 rows, 3 were measured"),
+    "doubled": (lambda rows: [*rows, rows[-1]], "it has 4 rows, 3 were measured"),
+    "one in place of another": (lambda rows: [*rows[:-1], rows[1]], "rows were edited, doubled"),
+    "reordered": (lambda rows: [rows[0], *rows[:0:-1]], "put in another order"),
+    "edited": (lambda rows: [row.replace(",1.5,", ",1.4,") for row in rows], "rows were edited")}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("complete", [True, False])
+def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    """On loading they are told; on resuming they are not carried on."""
+    asked = study(10, 20, 30, 40)
+    run = open_run(tmp_path, asked)
+    measure(run, 10, 20, 30)
+    run.facts["scenario"] = "small"
+    (run.finish if complete else run.save)()
+    run.close()
+    path = run.folder / runs.TRIALS_CSV
+    changed, words = CHANGES[how]
+    path.write_text("".join(changed(path.read_text().splitlines(keepends=True))))
+    if how == "doubled" and not complete:
+        words = "was changed: 1 of its rows are doubled"
+    loaded = runs.load(run.folder, asked)
+    said = capsys.readouterr().err
+    assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")
+    assert words in loaded.changed and bool(loaded.changed) == bool(words), loaded.changed
+    again = open_run(tmp_path, asked)
+    assert again.resumed == (not complete and not words)
+    again.close()
 
 
 def test_a_run_of_another_scenario_is_refused(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10)
     with pytest.raises(RecordsError, match="holds trials of 'small', but run.json says 'other'"):
         runs.load(folder, study(10, name="other"))
+
+
+@pytest.mark.parametrize("part", ["../../../etc/x", "/etc/x", "a/b"])
+def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> None:
+    """Its identity names the captures and files that are read back."""
+    asked = replace(study(10), trials=[Trial("small", 10, 1, part)])
+    run = open_run(tmp_path, asked)
+    file = run.open_records()
+    file.append(record(10.0, part=part))
+    run.seal(file)
+    run.close()
+    with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
+        runs.load(run.folder, asked)
 
 
 @pytest.mark.parametrize(("content", "words"), [
@@ -148,5 +322,5 @@ def test_a_folder_that_is_no_run(tmp_path: Path, content: str | None, words: str
 def test_run_json_is_whole_at_any_moment(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10)
     facts = json.loads((folder / runs.RUN_JSON).read_text(encoding="utf-8"))
-    assert facts["state"] == runs.RUNNING and facts["identity"]
+    assert facts["state"] == runs.RUNNING and facts["asked"]["seed"] == "1"
     assert not (folder / f".{runs.RUN_JSON}").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from lab.core import scenario_file
 from lab.core.errors import USAGE, UsageError
-from lab.core.scenario_file import ScenarioFile, check_count, sysctls_of
+from lab.core.scenario_file import ScenarioFile, check_count
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 
@@ -48,7 +48,7 @@ def test_unknown_scenarios_name_the_nearest(tmp_path: Path) -> None:
     (TEXT.replace("A claim.", ""), "line 1: has to be a comment, the claim"),
     (TEXT.replace('"t"', "3"), "title has to be a string, it is 3"),
     (TEXT.replace('source = "s"\n', ""), "source is missing"),
-    (TEXT + '[sysctls]\nsack = "0"\n', "[sysctls]: sack = '0' is not of the form"),
+    (TEXT + '[sysctls]\nsack = "0"\n', "[sysctls]: unknown 'sack'; known are"),
     (TEXT + '[sysctls]\n"net.ipv4.tcp_sack" = 0\n', "[sysctls]: net.ipv4.tcp_sack = 0 is not"),
     (TEXT + "sysctls = 3\n", "sysctls has to be a table"),
     (TEXT + "a = = 1\n", "line 4: "),
@@ -69,6 +69,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         scenario_file.find("small", tmp_path)
 
 
+<<<<<<< HEAD
 def test_sysctls_of_one_word() -> None:
     table = {"sysctls": {"net.ipv4.tcp_rmem": "1 2 3"}}
     assert sysctls_of(table, "here") == table["sysctls"]
@@ -90,6 +91,8 @@ def test_other_encodings_are_refused(tmp_path: Path, content: bytes) -> None:
         scenario_file.find(str(tmp_path / "own.toml"))
 
 
+=======
+>>>>>>> main
 def test_a_run_has_a_most_of_trials() -> None:
     check_count(1_000_000, many=True)
     check_count(100_000)

@@ -7,9 +7,10 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from xml.etree import ElementTree
 
 import pytest
-from matplotlib import cbook
+from matplotlib import cbook, rc_context
 from matplotlib.text import Text
 
 import drawing
@@ -47,6 +48,26 @@ def test_a_dollar_begins_no_formula() -> None:
         texts = [text.get_text() for text in drawn.findobj(Text) if text.get_visible()]
         assert sum("$" in text for text in texts) > 6, chart.family
         assert not [text for text in texts if cbook.is_math_text(text)], chart.family
+
+
+def test_text_in_svg_is_text() -> None:
+    """No label ends an element, or begins one."""
+    hostile = ' <script>alert("1")</script>]]>--><!-- & &lt; '
+    for chart in samples.all_charts(hostile)[:3]:
+        with style.settings(), rc_context({"svg.fonttype": "none"}):
+            (_, drawn), = drawing.figures(report_of(Finding("hostile", "", chart=chart)))
+            svg = style.image(drawn, "svg")
+        elements = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()
+                    if isinstance(element.tag, str)}
+        assert "text" in elements and "script" not in elements, chart.family
+        assert b"<script" not in svg and b"&lt;script&gt;" in svg, chart.family
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "a\nb"])
+def test_a_figure_stays_in_its_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
+        drawing.save("sample", {name: {"png": b""}}, tmp_path / "figures")
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from engines.job import JobFolder, shared_out
+import pytest
+
+from engines.job import EngineError, JobFolder, WorkerProcess, open_within, shared_out
 
 
 def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:
@@ -36,9 +40,76 @@ def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) ->
     (line,) = folder.new_lines()
     with folder.lines_path.open("a") as lines:
         lines.write(f"{said[9:]}\n")
-    assert list(folder.new_lines()) == [line]
-    seen = folder.observation(line)
+    assert folder.new_lines() == [line]
+    seen = folder.observation(json.loads(line))
     assert (seen.trial_id, seen.client_pcap, seen.server_pcap) == ("t", b"PACKETS", b"")
     assert seen.files == {"window": b"time\n"}
     folder.remove()
     assert not folder.path.exists()
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A folder of a worker's that leads elsewhere wherever it can."""
+    (tmp_path / "secret").write_text("the host's")
+    (tmp_path / "run9").mkdir()
+    (tmp_path / "run9" / "rows.csv").write_text("the host's")
+    folder = tmp_path / "job"
+    (folder / "run1").mkdir(parents=True)
+    (folder / "run1" / "rows.csv").write_text("rows")
+    (folder / "link.csv").symlink_to(tmp_path / "secret")
+    (folder / "run2").symlink_to(tmp_path / "run9")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+@pytest.mark.parametrize("place", ["link.csv", "run2/rows.csv", "pipe", "run1", "../secret", "..",
+                                   "run1/../../secret", "/etc/passwd", "", "run1/", "none.csv"])
+def test_nothing_but_the_folders_own_files_is_read(planted: Path, place: str) -> None:
+    with pytest.raises((ValueError, OSError)):
+        open_within(planted, place)
+    with open_within(planted, "run1/rows.csv") as file:
+        assert file.read() == b"rows"
+
+
+def saying(folder: Path, *lines: object) -> WorkerProcess:
+    """A worker that writes these lines, and ends."""
+    trials = [trial("t1", 1), trial("t2", 1)]
+    job = JobFolder(folder, trials, {})
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    writing = f"open('observations.jsonl', 'a').write({text!r})"
+    worker = WorkerProcess(job, trials, [sys.executable, "-S", "-c", writing], job.path, 9, 9)
+    worker.process.wait()
+    return worker
+
+
+@pytest.mark.parametrize("line", [
+    "no JSON", [], 3, None, {}, {"stage": "ready", "facts": 3}, {"trial": "unknown"},
+    {"trial": "t2", "captures": 3}, {"trial": "t2", "captures": {"client": {"offset": 1}}},
+    {"trial": "t2", "files": {"../x": "window.csv"}}, {"trial": "t2", "files": {"x": "../x"}},
+    {"trial": "t2", "files": {"x": "/etc/passwd"}}, {"trial": ["t2"]}])
+def test_what_is_no_observation_costs_no_other(tmp_path: Path, line: object) -> None:
+    worker = saying(tmp_path / "job", {"trial": "t1"}, line)
+    seen = worker.poll()
+    assert next(seen).trial_id == "t1"
+    with pytest.raises(EngineError, match="the worker wrote what is no observation"):
+        next(seen)
+    assert "t2" in worker.waiting
+    worker.stop()
+
+
+def test_a_worker_that_fails_after_its_last_trial_has_done_its_part(tmp_path: Path) -> None:
+    worker = saying(tmp_path / "job", {"trial": "t1"}, {"trial": "t2"},
+                    {"stage": "failed", "reason": "no more"})
+    assert [seen.trial_id for seen in worker.poll()] == ["t1", "t2"]
+    worker.stop()
+
+
+def test_a_relative_folder_is_one_for_its_worker_too(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    worker = saying(Path("a b,ü\nc"), {"trial": "t1"}, {"trial": "t2"})
+    assert len(list(worker.poll())) == 2
+    assert worker.job.path == tmp_path / "a b,ü\nc"  # as the host engine names it to its worker
+    worker.stop()
+    assert not list(tmp_path.iterdir())

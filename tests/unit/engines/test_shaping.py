@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from engines.shaping import BOTTLENECK, CLIENT_PORT, DumbbellShape, Netem, Port, Queue, Shape
+from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, DumbbellShape, Netem, Port,
+                             Queue, Shape, dropped, dropped_between)
 
 # For every parameter of netem: a value, tc's words for it, its options as
 # `tc -json qdisc show` (iproute2 6.1) prints them, and a value that is wrong.
@@ -120,3 +121,17 @@ def test_only_the_kind_of_another_queue_is_compared() -> None:
     port = Port(CLIENT_PORT, (Queue("fq", ""),))
     assert port.differences([{"kind": "fq", "handle": "1:"}]) == []
     assert port.differences([{"kind": "pfifo", "handle": "1:"}]) == ["qdisc 1: pfifo, asked fq"]
+
+
+def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
+    """The outer qdisc counts both."""
+    assert dropped([{"handle": "1:", "drops": 14}, {"handle": "2:", "drops": 9}]) == {
+        "queue": 9, "random": 5}
+    assert dropped([{"handle": "1:", "drops": 4}]) == {"queue": 0, "random": 4}
+
+
+def test_the_counters_of_a_port_go_on_from_trial_to_trial() -> None:
+    before = {CLIENT_PORT: {"queue": 9, "random": 5}, SERVER_PORT: {"queue": 1, "random": 0}}
+    after = {CLIENT_PORT: {"queue": 12, "random": 5}, SERVER_PORT: {"queue": 1, "random": 0}}
+    assert dropped_between(before, after) == {"to_client": {"queue": 3, "random": 0},
+                                              "to_server": {"queue": 0, "random": 0}}

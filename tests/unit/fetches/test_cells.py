@@ -10,7 +10,7 @@ import pytest
 from lab.core.findings import Rounded, Table
 from lab.core.kinds import Overrides
 from lab.fetches import cells
-from lab.fetches.asked import asked_columns, order
+from lab.fetches.asked import asked_columns, order, told
 from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
@@ -72,7 +72,10 @@ def test_records_without_any_measurement(stored: list[Record]) -> None:
 
 
 def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
-    """Whatever field it is; a default is not shown, nor an uplink as fast as the downlink."""
+    """Whatever field it is; a default is not shown, nor an uplink as fast as the downlink.
+
+    But where others lose packets, a network that loses none says so.
+    """
     trials = [record.trial for record in stored[:4]]
 
     def heads(*changed: Trial) -> list[str]:
@@ -89,7 +92,12 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
     lossy = [replace(trial, loss_percent=0.5) for trial in trials]
     columns = {column.name: [cell(trial) for trial in (*lossy, trials[0])]
                for column, cell in asked_columns(lossy)}
-    assert columns["loss"] == [*[Rounded(0.5, 1)] * 4, ""]
+    assert columns["loss"] == [*[Rounded(0.5, 1)] * 4, 0]
+    assert told(trials[0], trials)[0] == "RTT 20 ms" and "loss" not in str(told(trials[0], trials))
+    assert "loss 0 %" in told(trials[0], [*lossy, trials[0]])
+    assert "loss 0.5 %" in told(lossy[0], [*lossy, trials[0]])
+    reno = replace(trials[0], congestion_control="reno")
+    assert "congestion control reno" in told(reno, [trials[0], reno])
 
 
 def test_windows_stand_side_by_side(stored: list[Record]) -> None:

@@ -151,3 +151,15 @@ def test_near_the_published_one_is_near_in_both_numbers(panels: dict[str, Panel]
     assert not close(replace(near, published=replace(near.published, absolute=20.0)))
     assert not close(replace(near, published=replace(near.published, percent=9.0)))
     assert not close(replace(near, published=replace(near.published, percent=None)))
+
+
+def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
+                                                       records: list[Record]) -> None:
+    short = [replace(record, queue_drops=2) if record.trial.sample == 0 else record
+             for record in records]
+    made, _ = analysis.panels(scenario, short)
+    for name, panel in made.items():
+        windows = len(scenario.population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
+        assert panel.remarks == (
+            f"The queue was too short for {windows} of {128 * windows} transfers and dropped"
+            f" {2 * windows} of their packets, apart from random loss.",), name

@@ -13,7 +13,7 @@ from lab.core import checks
 from lab.core.records import FAIL, PASS, SKIPPED, columns_of, to_text, value_of
 from lab.fetches.evidence import EXACT, Evidence
 from lab.fetches.record import Record
-from lab.fetches.verify import CHECKS, ON_THE_WIRE
+from lab.fetches.verify import CHECKS, ON_THE_WIRE, judge
 from lab.tcp.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
@@ -35,11 +35,47 @@ def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
 
 
 def test_a_good_trial_fills_every_column(good: Stored) -> None:
-    record = good.judge()
+    record = with_drops(good, 0, 0).judge()
     assert record.verdict == PASS
     empty = {column for column in columns_of(Record) if to_text(value_of(record, column)) == ""}
     assert empty <= {"error", "verdict_reason", "retransmission_cause", "part",
-                     "key_rtt_ms", "key_bandwidth_kbps"}
+                     "key_rtt_ms", "key_bandwidth_kbps", "limited_by"}
+
+
+def with_drops(trial: Stored, queue: int, random: int, to_server: int = 0) -> Stored:
+    """As if the qdiscs had counted these packets."""
+    return replace(trial, observation={**trial.observation, "drops": {
+        "to_client": {"queue": queue, "random": random},
+        "to_server": {"queue": to_server, "random": 0}}})
+
+
+@pytest.mark.parametrize(("counted", "seen", "asked"), [
+    ((9, 4), "14 lost to client", "13"), ((10, 5), "14 lost to client", "15"),
+    ((9, 5, 1), "0 lost to server", "1")])
+def test_what_was_lost_is_what_the_network_dropped(counted: tuple[int, ...], seen: str,
+                                                   asked: str) -> None:
+    """Also where random loss and a short queue both take packets."""
+    trial = stored.load("queue_and_loss")
+    assert with_drops(trial, 9, 5).judge().counts
+    record = fails(with_drops(trial, *counted), "lost packets")
+    assert record.verdict_reason == (f"lost packets: seen {seen}, asked {asked} as the network"
+                                     " dropped")
+    fails(without(trial, 0), "lost packets")
+
+
+def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() -> None:
+    trial = with_drops(stored.load("full_queue"), 9, 0)
+    assert trial.judge().counts
+    fails(without(trial, 0), "lost packets")
+
+
+@pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
+                                     {"net.ipv4.tcp_wmem": "4096 4608 4608"}])
+def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
+    trial = stored.load("receive_window")
+    record = judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+                   sysctls=sysctls)
+    assert "first flight: seen 12 segments" in record.verdict_reason
 
 
 def without(trial: Stored, number: int) -> Stored:
@@ -224,9 +260,14 @@ def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> Non
     assert slow.judge(exact=False).verdict == PASS  # real time
     other = slow.asked(congestion_control="bbr").judge()
     assert other.verdict == PASS and other.model_ms is None
-    retransmitted = stored.load("queue_timer").judge()
-    assert retransmitted.total_ms and retransmitted.model_ms
-    assert retransmitted.total_ms - retransmitted.model_ms > 200
+
+
+def test_the_model_is_asked_about_what_timers_send_again() -> None:
+    repeated = stored.load("queue_timer")
+    record = repeated.judge()
+    assert record.retransmissions == record.model_retransmissions == 1
+    assert record.total_ms == pytest.approx(record.model_ms, abs=0.01)
+    fails(later(repeated, "fetch", "total_ms", 2), "model")
 
 
 def test_a_repeated_handshake_may_delay_by_its_own_packets_only() -> None:

@@ -119,6 +119,21 @@ def test_a_part_of_a_scenario_shows_its_runs_and_what_the_windows_change(
     assert len(findings.of_runs([replace(record, verdict=FAIL) for record in some]).tables) == 1
 
 
+def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) -> None:
+    some = [record for record in records if record.trial.part == "one"]
+    for field, other, told in (("rtt_ms", 80.0, "RTT 80 ms"), ("connections", 2, "at once 2"),
+                               ("bandwidth_kbps", 9e3, "bandwidth 9000 kbit/s"),
+                               ("congestion_control", "reno", ", reno"),
+                               ("paced", True, "cubic paced by fq"),
+                               ("queue", "cake", "cubic through cake")):
+        elsewhere = [replace(record, trial=replace(record.trial, **{field: other}))
+                     for record in some]
+        _, changes = findings.of_runs([*some, *elsewhere]).tables
+        names = [str(row[0]) for row in changes.rows]
+        assert len(names) == len(set(names)) == 4
+        assert sum(name.endswith(told) for name in names) == 2
+
+
 def test_a_partial_study_reports_its_runs() -> None:
     partial = study(scenario_file.read(GOLDEN / "small.toml"), Overrides({"initcwnd": [3]}))
     report = partial.report(replace(stored_load.run(), records=[

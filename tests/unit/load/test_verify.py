@@ -172,11 +172,17 @@ def test_a_record_says_which_checks_it_was_for() -> None:
 
 def test_damaged_files_are_told() -> None:
     content = joined(RAW.files)
-    for damaged in (content[:-20], b"not gzip", b"", content[:40] + b"\xff" * 9 + content[49:], gzip.compress(b"host,arrival_s\n1,2\n")):
+    endless = gzip.compress(gzip.decompress(content).replace(b"0.", b"1e300", 1))
+    for damaged in (content[:-20], b"not gzip", b"", content[:40] + b"\xff" * 9 + content[49:],
+                    gzip.compress(b"host,arrival_s\n1,2\n"), endless):
         with pytest.raises(ConnectionsError, match="measure again"):
             read(damaged)
-    with pytest.raises(ConnectionsError, match="measure again"):
-        read_bottleneck(b"time_s,bytes\n1,x\n")
+    head = b"time_s,bytes,packets,drops,queue_packets\n"
+    assert len(read_bottleneck(head + b"1,2,3,4,5\n").time_s) == 1
+    for damaged in (b"time_s,bytes\n1,x\n", head + b"-1,2,3,4,5\n", head + b"nan,2,3,4,5\n",
+                    head + b"1e9,2,3,4,5\n", head + b"1,2,3,4,\r5\n"):
+        with pytest.raises(ConnectionsError, match="measure again"):
+            read_bottleneck(damaged)
 
 
 def test_joined_files_are_the_same_bytes_again() -> None:

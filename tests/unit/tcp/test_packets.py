@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import replace
-from pathlib import Path
 
 import dpkt
 import pytest
 
 from lab.tcp.exchange import read_exchange
-from lab.tcp.packets import ACK, PCAP_HEADER, CaptureError, Segment, client_ports, write_capture
+from lab.tcp.packets import ACK, PCAP_HEADER, CaptureError, Segment, capture_file, client_ports
 from tests.unit.tcp.conversation import (CLIENT, MS, SERVER, START_NS, Conversation, capture,
                                          plain)
 
@@ -102,16 +101,15 @@ def test_a_packet_cut_short_is_broken() -> None:
         read_exchange(capture([(START_NS, stub, 54)]), b"")
 
 
-def test_writing_captures(tmp_path: Path) -> None:
+def test_a_capture_as_a_file() -> None:
     packets = capture(plain().client)
     for content in (packets, PCAP_HEADER + packets):  # with a header or without
-        own = tmp_path / "trial.pcap"
-        write_capture(own, content)
-        reader = dpkt.pcap.Reader(io.BytesIO(own.read_bytes()))
+        own = capture_file(content)
+        reader = dpkt.pcap.Reader(io.BytesIO(own))
         assert reader.datalink() == dpkt.pcap.DLT_EN10MB
         times, frames = zip(*reader)
         assert len(frames) == 10 and float(times[0]) == pytest.approx(START_NS / 1e9, abs=1e-3)
-        assert read_exchange(own.read_bytes(), own.read_bytes()).at_client
+        assert read_exchange(own, own).at_client
 
 
 def test_segments_compare_by_content() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lab.tcp.packets import MSS
 from lab.tcp.predict import Transfer, predict
+from lab.tcp.receiver import RECEIVE_BUFFERS, window_unit
+from lab.tcp.writer import SEND_BUFFERS
 
 WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2
 # Round trips with an acknowledgement for every segment, by segments and window.
@@ -88,6 +91,33 @@ def test_the_receive_window_limits_the_first_flight() -> None:
                for segments in (4, 10, 27, 44)]
     # A window of 10 · 1460 bytes has room for ten segments of 1448 and a short one.
     assert flights == [4, 11, 27, 42]
+
+
+# Measured: RTT 100 ms, 50 Mbit/s, 300 kB; initial and receive window, tcp_rmem, tcp_wmem.
+BUFFERS = {
+    (64, 27, RECEIVE_BUFFERS, SEND_BUFFERS): (27, 430.95),
+    (64, 64, RECEIVE_BUFFERS, SEND_BUFFERS): (44, None),
+    (64, 64, (189800, 6291456), SEND_BUFFERS): (64, 415.7),
+    (64, 64, (65536, 65536), SEND_BUFFERS): (23, 907.431),
+    (64, 64, (189800, 6291456), (16384, 32768)): (34, 542.318),
+}
+
+
+@pytest.mark.parametrize("given", BUFFERS)
+def test_the_buffers_limit_the_first_flight(given: tuple[Any, ...]) -> None:
+    flight, total_ms = BUFFERS[given]
+    initcwnd, initrwnd, receive_buffers, send_buffers = given
+    made = predict(Transfer(100, 50_000, 50_000, initcwnd, initrwnd, response_bytes=300_062,
+                            request_bytes=97, receive_buffers=receive_buffers,
+                            send_buffers=send_buffers))
+    assert made.first_flight == flight
+    assert total_ms is None or made.total_ms == pytest.approx(total_ms, abs=0.05)
+
+
+@pytest.mark.parametrize(("most", "unit"), [
+    (65536, 4), (6291456, 128), (8762920, 256), (1 << 40, 1 << 14)])
+def test_what_the_header_counts_the_window_in(most: int, unit: int) -> None:
+    assert window_unit((65536, most)) == unit
 
 
 def test_hystart_ends_slow_start_from_16_segments_on() -> None:

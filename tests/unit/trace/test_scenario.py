@@ -125,7 +125,9 @@ WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
     ('title = "A title"', "title = 5", "has to be a string"),
     (TRACE_TABLE + FIGURE, "", "nothing to measure"),
     ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sack" = "a b" }',
-     "is not of the form"),
+     "is not a number or a word"),
+    ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sak" = "0" }',
+     '[[tcp]] "linux": [sysctls]: unknown \'net.ipv4.tcp_sak\' (did you mean'),
 ])
 def test_a_bad_file_is_one_line_that_names_it(tmp_path: Path, old: str, new: str,
                                               said: str) -> None:

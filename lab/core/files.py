@@ -1,0 +1,225 @@
+"""The one way to write a file: whole at any moment, its reader's own, through nobody else's link.
+
+`sudo ./run.sh` writes as root into folders that others may write to as well. So a
+path is walked folder by folder, each held open while the next is looked up in
+it; links are followed only where they are root's or our own; what is made is
+made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from lab.core.errors import FirstFlightError
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+MOST_LINKS = 40  # of one path, as in the kernel (MAXSYMLINKS)
+_PLACE = os.O_PATH | os.O_NOFOLLOW
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+_ADVICE = {errno.ENOSPC: "make room", errno.EDQUOT: "make room or raise the quota",
+           errno.EFBIG: "raise the limit (ulimit -f)"}
+
+
+class WriteError(FirstFlightError):
+    """A file or a folder cannot be written; its text says which, why, and what to do."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Makes a WriteError of whatever the system says while `path` is written."""
+    try:
+        yield
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0)
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}"
+                         + (f": {advice}" if advice else "")) from error
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file of that name in a folder. Raises FirstFlightError where it would lie elsewhere."""
+    if name in ("", ".", "..") or "/" in name or not name.isprintable():
+        raise FirstFlightError(f"{name!r} cannot be the name of a file in {folder}")
+    return folder / name
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    """Write aside, then rename; return the path. Raises WriteError."""
+    aside = f".{path.name}"
+    with _folder(path.parent, path.name) as folder:
+        _unlink(aside, folder)
+        try:
+            with open(os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                _give(file.fileno())
+            os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            _unlink(aside, folder)
+            raise
+    return path
+
+
+def append(path: Path) -> FileIO:
+    """A file open for appending, made where it is missing; unbuffered. Raises WriteError."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
+    with _folder(path.parent, path.name) as folder:
+        try:
+            file = open(os.open(path.name, flags | _NEW, 0o666, dir_fd=folder), "ab", buffering=0)
+            _give(file.fileno())
+        except FileExistsError:
+            file = open(os.open(path.name, flags, dir_fd=folder), "ab", buffering=0)
+            _check_ours(file.fileno(), path)
+    return file
+
+
+def write_all(file: FileIO, content: bytes) -> None:
+    """Write to an unbuffered file, which may take less than it is given. Raises OSError."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest):]
+
+
+def make_folder(path: Path) -> Path:
+    """A folder with those above it, made where they are missing. Raises WriteError."""
+    with _folder(path):
+        return path
+
+
+def new_folder(path: Path) -> bool:
+    """Make a folder; False where the name is taken. Raises WriteError."""
+    with _folder(path.parent) as folder:
+        try:
+            _make(path.name, folder)
+        except FileExistsError:
+            return False
+    return True
+
+
+def empty_folder(path: Path) -> Path:
+    """A folder with nothing in it, whatever was there. Raises WriteError."""
+    remove(path)
+    with _folder(path.parent, path.name) as folder:
+        os.mkdir(path.name, dir_fd=folder)
+    return path
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that is in it; what cannot go, stays."""
+    with suppress(WriteError, OSError), _folder(path.parent, make=False) as folder:
+        try:
+            os.unlink(path.name, dir_fd=folder)
+        except (IsADirectoryError, PermissionError):  # Linux and POSIX say it differently
+            shutil.rmtree(f"/proc/self/fd/{folder}/{path.name}", ignore_errors=True)
+
+
+def link(path: Path, to: str) -> None:
+    """Let a link name its neighbour `to`. It stays root's after sudo. Raises WriteError."""
+    aside = f".{path.name}"
+    with _folder(path.parent, path.name) as folder:
+        _unlink(aside, folder)
+        os.symlink(to, aside, dir_fd=folder)
+        os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+# Folders -----------------------------------------------------------------------------
+
+@contextmanager
+def _folder(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
+    """The descriptor of a folder, while `name` in it is written. Raises WriteError."""
+    with writing(inside(path, name) if name else path):
+        folder = _walk(path, make)
+        try:
+            _check_ours(folder, path)
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _walk(path: Path, make: bool) -> int:
+    """Open a folder step by step, making what is missing. Raises OSError, WriteError."""
+    steps, links = list(reversed((Path.cwd() / path).parts)), 0
+    here = os.open(steps.pop(), _PLACE)
+    try:
+        while steps:
+            step = steps.pop()
+            there = _step(step, here, make)
+            try:
+                if stat.S_ISLNK(os.fstat(there).st_mode):
+                    links += 1
+                    steps += reversed(Path(_target(there, step, path)).parts)
+                else:
+                    here, there = there, here
+            finally:
+                os.close(there)
+            if links > MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if not stat.S_ISDIR(os.fstat(here).st_mode):
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except BaseException:
+        os.close(here)
+        raise
+    return here
+
+
+def _step(name: str, here: int, make: bool) -> int:
+    try:
+        return os.open(name, _PLACE, dir_fd=here)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):  # another process was quicker
+        _make(name, here)
+    return os.open(name, _PLACE, dir_fd=here)
+
+
+def _make(name: str, here: int) -> None:
+    """A new folder, the invoking user's."""
+    os.mkdir(name, dir_fd=here)
+    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+    try:
+        _give(made)
+    finally:
+        os.close(made)
+
+
+def _target(place: int, step: str, path: Path) -> str:
+    """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError."""
+    if os.fstat(place).st_uid not in (0, os.geteuid()):
+        raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
+                         " folder that it leads to")
+    return os.readlink("", dir_fd=place)
+
+
+# Owners ------------------------------------------------------------------------------
+
+def _give(made: int) -> None:
+    """After sudo, what this process has just made belongs to whoever called it."""
+    if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(made).st_uid == 0:
+        os.fchown(made, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
+
+
+def _check_ours(found: int, path: Path) -> None:
+    """As root, write only where root, the invoking user or the project's owner could.
+
+    Whoever owns the project has root run what they like already. Raises WriteError.
+    """
+    if os.geteuid() != 0:
+        return
+    seen = os.fstat(found)
+    owners = {0, int(os.environ.get("SUDO_UID", 0)), PROJECT.stat().st_uid}
+    if seen.st_uid not in owners:
+        raise WriteError(f"{path}: belongs to another user (uid {seen.st_uid}), so root does not"
+                         " write there: give a folder of your own")
+    if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
+        raise WriteError(f"{path}: has a second name, a hard link, so root does not write to it")
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)

@@ -1,0 +1,126 @@
+"""trials.csv: a row appended and synced as soon as its trial is measured, and sealed.
+
+A seal, kept in run.json, tells later whether somebody changed the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.core import files
+from lab.core.records import Record, columns_of, to_text, whole_lines
+from lab.core.words import exact
+
+# Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
+SYNC_INTERVAL_S = 0.2
+
+
+class RecordFile:
+    """trials.csv, open for appending. What cannot be written is a files.WriteError.
+
+    A record survives the death of this process as soon as `append` returns,
+    and that of the machine within SYNC_INTERVAL_S of the next one.
+    """
+
+    def __init__(self, path: Path, kind: type[Record]) -> None:
+        """Open or create it. A row cut short by a crash is cut away first."""
+        self.path = path
+        self.columns, whole = _adopt(path, columns_of(kind))
+        self.length, self.rows = len(whole), whole.count(b"\n") - 1
+        self.digest = hashlib.sha256(whole)
+        self.synced = 0.0
+        self.file = files.append(path)
+        with files.writing(path):
+            self.file.truncate(self.length)
+        if not whole:
+            self._write(self.columns)
+
+    def append(self, record: Record) -> None:
+        self._write([_field(record, column) for column in self.columns])
+
+    def seal(self) -> dict[str, Any]:
+        """What the file holds now, on the disk, to tell later whether it was changed."""
+        self._sync()
+        return {"rows": self.rows, "sha256": self.digest.hexdigest()}
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _write(self, row: Sequence[str]) -> None:
+        line = _line(row).encode()
+        with files.writing(self.path):
+            try:
+                files.write_all(self.file, line)
+            except OSError:
+                self.file.truncate(self.length)  # half a row may be there, on a full disk
+                raise
+        self.length += len(line)
+        self.rows += 1
+        self.digest.update(line)
+        if time.monotonic() - self.synced > SYNC_INTERVAL_S:
+            self._sync()
+
+    def _sync(self) -> None:
+        with files.writing(self.path):
+            os.fsync(self.file.fileno())
+        self.synced = time.monotonic()
+
+
+def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes]:
+    """The columns of the file, those it has and after them those that it lacks; its whole lines.
+
+    A file that lacks some is written anew, aside and renamed; rows measured
+    before have nothing under them. A torn last row is left out.
+    """
+    whole = whole_lines(path) if path.exists() else b""
+    if not whole:
+        return columns, whole
+    rows = list(csv.reader(io.StringIO(whole.decode("utf-8", errors="replace"))))
+    had = tuple(rows[0])
+    lacking = tuple(column for column in columns if column not in had)
+    if lacking:
+        whole = "".join(map(_line, [
+            [*had, *lacking], *([*row, *[""] * len(lacking)] for row in rows[1:])])).encode()
+        files.write(path, whole)
+    return had + lacking, whole
+
+
+def _line(row: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(row)
+    return line.getvalue()
+
+
+def _field(record: Record, column: str) -> str:
+    """A field of a row; nothing for a column that this version does not know."""
+    if hasattr(record.trial, column):
+        return to_text(getattr(record.trial, column), exact)
+    return to_text(getattr(record, column, None))
+
+
+# Noticing what was changed -----------------------------------------------------------
+
+def changes(path: Path, seal: Any, complete: bool) -> str:
+    """What was changed in a trials.csv since it was sealed (RecordFile.seal).
+
+    "" where nothing was, or where it has no seal: older runs have none. Where
+    the run is not complete, rows may follow the sealed ones. Raises RecordsError.
+    """
+    if not isinstance(seal, Mapping) or not isinstance(seal.get("rows"), int):
+        return ""
+    lines = whole_lines(path).split(b"\n")[:-1]
+    rows, sealed = len(lines) - 1, seal["rows"]
+    looked_at = lines if complete else lines[:sealed + 1]
+    digest = hashlib.sha256(b"".join(line + b"\n" for line in looked_at)).hexdigest()
+    if digest == seal.get("sha256"):
+        return ""
+    how = (f"it has {rows} rows, {sealed} were measured" if rows < sealed or complete and
+           rows > sealed else "rows were edited, doubled or put in another order")
+    return f"{path.name} was changed since it was measured: {how}; --fresh measures it again"

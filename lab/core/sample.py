@@ -1,0 +1,58 @@
+"""Which trials' packets are kept: a few, across the whole range of networks and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+CAPTURES_KEPT = 8  # trials or a few more, unless all are asked for
+MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
+# What differs between two trials of one cell: the windows that are compared.
+WITHIN_A_CELL = ("initcwnd", "window", "clients")
+NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
+
+Cell = tuple[tuple[str, Any], ...]
+
+
+def sample_of(trials: Sequence[Any]) -> set[str]:
+    """The ids of some trials, of each chosen cell the first and the last window.
+
+    The next cell is the one with most of the ends of quantities that none
+    has yet, and of several the one that is farthest from those chosen. It
+    depends on all trials, not on which are missing: a resumed run keeps the
+    same.
+    """
+    cells: dict[Cell, list[str]] = {}
+    for trial in trials:
+        cells.setdefault(tuple((name, value) for name, value in vars(trial).items()
+                               if name not in WITHIN_A_CELL), []).append(trial.id)
+    places = _places(list(cells)[::-(-len(cells) // MOST_LOOKED_AT) or 1])
+    kept: set[str] = set()
+    ends: set[tuple[str, float]] = set()
+    distance = dict.fromkeys(places, 0.0)
+    while distance and len(kept) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda each: (len(_ends(places[each]) - ends), distance[each]))
+        kept |= {cells[cell][0], cells[cell][-1]}
+        ends |= _ends(places[cell])
+        del distance[cell]
+        for other in distance:
+            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            distance[other] = min(distance[other] or apart, apart)
+    return kept
+
+
+def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    return {each for each in place.items() if each[1] in (0.0, 1.0)}
+
+
+def _places(cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+    for column in zip(*cells):
+        name, values = column[0][0], {value for _, value in column}
+        if name not in NO_AXIS and len(values) > 1:
+            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
+            for cell, (_, value) in zip(cells, column):
+                places[cell][name] = axis[value]
+    return places

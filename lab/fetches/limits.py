@@ -1,0 +1,59 @@
+"""What limited a first flight, read off the packets."""
+
+from __future__ import annotations
+
+from lab.fetches.evidence import Evidence
+from lab.tcp.exchange import SAME_WRITE_NS, Exchange
+from lab.tcp.packets import MSS, SYN, Segment
+
+RESPONSE, FIRST_WRITE = "response size", "first write"
+HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
+RECEIVE_WINDOW, SEND_BUFFER, PACING = "receive window", "send buffer", "pacing"
+BY_RESPONSE = ("", RESPONSE, FIRST_WRITE)  # where the window was no smaller than the response
+
+
+def limit_of(evidence: Evidence) -> str:
+    """Why the first flight was shorter than the window asked for, "" where it was not.
+
+    What the server had written left where no window holds it back: what then
+    stays is what the kernel did not take from the server (send buffer).
+    """
+    wire, asked = evidence.wire, evidence.trial.initcwnd
+    seen = evidence.first_flight
+    if seen is None or seen >= asked or not evidence.said:
+        return ""
+    if evidence.said["initial_window"] < asked:
+        return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
+    end = max(segment.end for segment in wire.first_flight)
+    if end >= _all_written(evidence):
+        return RESPONSE
+    if end in _writes(evidence):
+        return FIRST_WRITE
+    if offered_end(wire) - end < MSS:
+        return RECEIVE_WINDOW
+    return PACING if _is_spread(wire.first_flight) else SEND_BUFFER
+
+
+def offered_end(wire: Exchange) -> int:
+    """The end of the window that the client had offered when the first flight left."""
+    last = wire.first_flight[-1].time_ns
+    scale = next((segment.scale for segment in wire.syns), 0)
+    return max((segment.ack + (segment.window << scale) for segment in wire.at_server
+                if not segment.to_client and segment.ack is not None
+                and not segment.flags & SYN and segment.time_ns <= last), default=0)
+
+
+def _all_written(evidence: Evidence) -> int:
+    """Where the first response on the connection ends, as a sequence number."""
+    return 1 + (evidence.transfer.earlier_bytes or evidence.transfer.response_bytes)
+
+
+def _writes(evidence: Evidence) -> tuple[int, ...]:
+    """Where a write before the last one ends."""
+    staged = evidence.trial.gap_ms and not evidence.trial.earlier_bytes
+    return (1 + evidence.transfer.burst_bytes,) if staged else ()
+
+
+def _is_spread(flight: tuple[Segment, ...]) -> bool:
+    return any(later.time_ns - segment.time_ns > SAME_WRITE_NS
+               for segment, later in zip(flight, flight[1:]))

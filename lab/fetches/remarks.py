@@ -1,0 +1,68 @@
+"""What else than the initial window and chance decided on transfers, for readers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
+from lab.fetches.record import Record
+from lab.fetches.trial import Trial
+from lab.tcp.packets import MSS
+from lab.tcp.receiver import receive_window
+
+
+def is_limited(record: Record) -> bool:
+    """Whether something else than the initial window and the response limited the first flight."""
+    return record.limited_by not in BY_RESPONSE
+
+
+def limit(record: Record) -> str:
+    """Such as "64 asked, first flight 27: limited by the receive window (set …)"; "" for none."""
+    if not is_limited(record):
+        return ""
+    remedy = _remedy(record.trial, record.limited_by)
+    return (f"{record.trial.initcwnd} asked, first flight {record.seen_first_flight}: limited by"
+            f" the {record.limited_by}{f' ({remedy})' if remedy else ''}")
+
+
+def _remedy(trial: Trial, limited_by: str) -> str:
+    """What to set so that it does not limit, "" for nothing."""
+    if limited_by == RECEIVE_WINDOW:
+        return (f"set initrwnd = {trial.initcwnd}"
+                if receive_window(trial.initrwnd) < trial.initcwnd * MSS
+                and trial.initrwnd < trial.initcwnd else "set a larger net.ipv4.tcp_rmem")
+    return {SEND_BUFFER: "set a larger net.ipv4.tcp_wmem",
+            PACING: "choose a congestion control that does not pace"}.get(limited_by, "")
+
+
+def of(records: Sequence[Record]) -> tuple[str, ...]:
+    """A sentence for each thing that others than the window decided; () for nothing."""
+    return (*_limits(records), *_drops(records))
+
+
+def _limits(records: Sequence[Record]) -> list[str]:
+    limited = [record for record in records if is_limited(record)]
+    if not limited:
+        return []
+    parts = []
+    for name, count in sorted(Counter(record.limited_by for record in limited).items()):
+        least = min((record for record in limited if record.limited_by == name), key=_part)
+        parts.append(f"the {name} in {count}, down to {least.seen_first_flight} of"
+                     f" {least.trial.initcwnd} segments")
+    return [f"In {len(limited)} of {len(records)} transfers something else than the initial window"
+            f" limited the first flight: {'; '.join(parts)}."]
+
+
+def _part(record: Record) -> float:
+    """Of the window, what the first flight had."""
+    return (record.seen_first_flight or 0) / record.trial.initcwnd
+
+
+def _drops(records: Sequence[Record]) -> list[str]:
+    dropped = [record for record in records if record.queue_drops]
+    if not dropped:
+        return []
+    total = sum(record.queue_drops or 0 for record in dropped)
+    return [f"The queue was too short for {len(dropped)} of {len(records)} transfers and dropped"
+            f" {total} of their packets, apart from random loss."]

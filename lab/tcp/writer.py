@@ -1,0 +1,166 @@
+"""What a server writes and TCP has not sent: skbs, and the send buffer that limits them.
+
+The rules are those of Linux 6.1 to 7.2 with the sysctls that topo.py pins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from lab.tcp.path import Sent
+
+MAX_BATCH_BYTES = 65536 - 320 - 1  # sk_gso_max_size
+SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
+BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
+SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
+
+
+@dataclass
+class Waiting:
+    """Written and not sent: one skb."""
+
+    size: int = 0
+    pushed: bool = False
+
+
+@dataclass
+class Batch:
+    """Segments that left together as one skb: where those not acknowledged end.
+
+    again: whether it was sent a second time, last at sent_at; stamped_at: when
+    first, which is what the receiver echoes.
+    """
+
+    ends: deque[int]
+    sent_at: int
+    stamped_at: int
+    again: bool = False
+
+
+@dataclass
+class Writer:
+    """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
+
+    window: initcwnd at first, segments; window_end: what the receiver offers;
+    buffers: bytes that the send buffer has at first and at most (tcp_wmem).
+    Counts of bytes unless it says otherwise.
+    """
+
+    mss: int
+    window: int
+    window_end: int
+    buffers: tuple[int, int] = SEND_BUFFERS
+    written: int = 0
+    sent: int = 0
+    acknowledged: int = 0
+    in_flight: int = 0  # segments
+    waiting: deque[Waiting] = field(default_factory=deque)
+    batches: deque[Batch] = field(default_factory=deque)
+    closed: bool = False  # the FIN waits behind the last byte
+    fin_sent: bool = False  # alone, after the last byte
+    largest_offer: int = 0
+    pushed_at: int = 0
+    unwritten: int = 0
+    starved: bool = False  # SOCK_NOSPACE
+    call_ends: deque[int] = field(default_factory=deque)
+    last_write: bool = False
+    buffer: int = 0
+
+    def __post_init__(self) -> None:
+        self.buffer = self.buffers[0]
+        self._expand_buffer()
+        self.largest_offer = self.window_end
+
+    def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
+        """Send what the windows allow (Sender)."""
+        raise NotImplementedError
+
+    def copy(self, now: int) -> list[Sent]:
+        """Copy what is to be written, as far as the send buffer goes (tcp_sendmsg_locked)."""
+        half = self.largest_offer // 2
+        goal = max(min(half, MAX_BATCH_BYTES) // self.mss, 1) * self.mss  # tcp_xmit_size_goal
+        out: list[Sent] = []
+        while self.unwritten:
+            if not self.waiting or self.waiting[-1].size >= goal:
+                if self._memory() >= self.buffer:
+                    self.starved = True
+                    out += self._push(now)
+                    self._note_call()
+                    if self._memory() >= self.buffer:  # else the server's next call succeeds
+                        return out
+                self.waiting.append(Waiting())
+            tail = self.waiting[-1]
+            taken = min(goal - tail.size, self.unwritten)
+            tail.size += taken
+            tail.pushed = False
+            self.written += taken
+            self.unwritten -= taken
+            if not self.unwritten or self.written > self.pushed_at + half:
+                out += self._push(now)
+            elif len(self.waiting) == 1:
+                out += self.transmit(now, only_one=True)
+        self.closed = self.last_write
+        self._note_call()
+        self._is_writable()  # the server's next wait asks (tcp_poll)
+        return out
+
+    def write_on(self, now: int) -> list[Sent]:
+        """After an acknowledgement: write more if there is room again (tcp_check_space)."""
+        self.make_room(now)
+        wakes = self._is_writable()
+        while self.call_ends and self.call_ends[0] <= self.acknowledged:
+            self.call_ends.popleft()
+            wakes = True  # a time stamp makes a socket writable, as selectors tells it
+        return self.copy(now) if wakes and self.unwritten else []
+
+    def make_room(self, now: int) -> bool:
+        """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""
+        grows = self.starved and self.in_flight < self.window
+        if grows:
+            self._expand_buffer()
+        return grows
+
+    def fill(self, wanted: int) -> None:
+        """Top the first skb up from the one behind it (tcp_grow_skb)."""
+        if self.waiting[0].size >= wanted or len(self.waiting) == 1:
+            return
+        first, second = self.waiting[0], self.waiting[1]
+        moved = min(wanted - first.size, second.size)
+        first.size += moved
+        second.size -= moved
+        if not second.size:
+            first.pushed = second.pushed
+            del self.waiting[1]
+
+    def _push(self, now: int) -> list[Sent]:
+        if self.waiting:
+            self.waiting[-1].pushed, self.pushed_at = True, self.written
+        return self.transmit(now)
+
+    def _note_call(self) -> None:
+        """A call's last byte asks for a time stamp when acknowledged (tcp_tx_timestamp).
+
+        An skb has room for the last one only.
+        """
+        begins = self.written - self.waiting[-1].size if self.waiting else (
+            self.batches[-2].ends[-1] if len(self.batches) > 1 else self.acknowledged)
+        if self.call_ends and self.call_ends[-1] > begins:
+            self.call_ends.pop()
+        self.call_ends.append(self.written)
+
+    def _is_writable(self) -> bool:
+        """Whether the server hears that there is room again (sk_stream_is_writeable)."""
+        memory = self._memory()
+        self.starved = self.buffer - memory < memory // 2
+        return not self.starved
+
+    def _expand_buffer(self) -> None:
+        """tcp_sndbuf_expand"""
+        wanted = max(self.window, 10) * BUFFER_PER_SEGMENT
+        self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
+
+    def _memory(self) -> int:
+        """What is written and not acknowledged takes (sk_wmem_queued)."""
+        skbs = len(self.waiting) + len(self.batches)
+        return self.written - self.acknowledged + skbs * SENDING_OVERHEAD

@@ -1,0 +1,25 @@
+"""Where results and figures go: any folder that the system can have, named from where one stands."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.live.conftest import PROJECT
+
+
+@pytest.mark.parametrize("name", ["plain", "x" * 120, "-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)"])
+def test_results_and_figures_may_be_relative_and_of_any_name(
+        kernel: Path, tmp_path: Path, name: str) -> None:
+    done = subprocess.run(
+        [str(PROJECT / "run.sh"), "--scenario", "handley1999_nagle", f"--results={name}/r",
+         f"--figures={name}/f"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        check=False)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / name / "r" / "handley1999_nagle").glob("*-uml")
+    assert (run / "trials.csv").read_text().count("\n") > 1
+    figures = list((tmp_path / name / "f").iterdir())
+    assert figures and all(f"{name}/f/{figure.name}" in done.stdout for figure in figures)
+    assert [path.name for path in tmp_path.iterdir()] == [name]

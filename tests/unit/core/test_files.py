@@ -1,0 +1,200 @@
+"""Files: whole at any moment, the invoking user's, and through nobody else's link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab.core import files
+from lab.core.errors import FirstFlightError
+from lab.core.files import WriteError
+
+ME, OTHER = 12345, 23456  # who called sudo, and somebody else
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+
+
+@pytest.fixture
+def sudo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", str(ME))
+    monkeypatch.setenv("SUDO_GID", str(ME))
+
+
+def owner(path: Path) -> tuple[int, int]:
+    seen = path.lstat()
+    return seen.st_uid, seen.st_gid
+
+
+def planted(path: Path, target: Path, uid: int = OTHER) -> Path:
+    """A link of another user's."""
+    path.symlink_to(target)
+    os.chown(path, uid, uid, follow_symlinks=False)
+    return path
+
+
+def test_what_is_written_is_there_whole_and_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "a b,ü\N{SNOWMAN}.txt"
+    assert files.write(path, "one") == path
+    files.write(path, b"two")
+    assert path.read_bytes() == b"two" and os.listdir(path.parent) == [path.name]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+def test_a_file_left_aside_by_a_crash_is_no_obstacle(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".page").symlink_to(victim)
+    files.write(tmp_path / "page", "new")
+    assert victim.read_text() == "mine" and (tmp_path / "page").read_text() == "new"
+
+
+def test_appending(tmp_path: Path) -> None:
+    for line in (b"one\n", b"two\n"):
+        with files.append(tmp_path / "rows") as file:
+            files.write_all(file, line)
+    assert (tmp_path / "rows").read_text() == "one\ntwo\n"
+
+
+def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")  # relative, and twice
+    assert files.make_folder(tmp_path / "a" / "b").is_dir()
+    assert files.new_folder(tmp_path / "a" / "c") and not files.new_folder(tmp_path / "a" / "c")
+    files.write(tmp_path / "a" / "c" / "d" / "file", "")
+    assert not list(files.empty_folder(tmp_path / "a" / "c").iterdir())
+    files.link(tmp_path / "a" / "latest", "b")
+    files.link(tmp_path / "a" / "latest", "c")
+    assert os.readlink(tmp_path / "a" / "latest") == "c"
+    files.remove(tmp_path / "a" / "latest")
+    assert (tmp_path / "a" / "c").is_dir()  # of a link only the link is removed
+    files.remove(tmp_path / "none" / "of" / "these")
+    assert sorted(os.listdir(tmp_path)) == ["a"]  # and nothing is made to remove it
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../up", "/etc/passwd", "a/b", "a\nb", "a\0b",
+                                  "\x1b[2J", "a\u202eb"])
+def test_names_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FirstFlightError, match="cannot be the name of a file in") as caught:
+        files.inside(tmp_path, name)
+    assert str(caught.value).isprintable()
+
+
+def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for path, why in ((tmp_path / "file" / "below", "Not a directory"),
+                      (tmp_path / "file" / "below" / "deep", "Not a directory"),
+                      (tmp_path / "folder", "Is a directory"),
+                      (Path("/proc/none/file"), "No such file")):
+        with pytest.raises(WriteError, match=rf"^{path}: cannot be written: {why}"):
+            files.write(path, "text")
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(WriteError, match="Too many levels"):
+        files.write(tmp_path / "circle" / "file", "")
+    assert sorted(os.listdir(tmp_path)) == ["circle", "file", "folder"]  # nothing is left aside
+
+
+@pytest.mark.parametrize(("code", "advice"), [(errno.ENOSPC, "make room"),
+                                              (errno.EDQUOT, "quota"), (errno.EFBIG, "ulimit")])
+def test_a_full_disk_is_named_with_what_to_do(code: int, advice: str) -> None:
+    with pytest.raises(WriteError, match=f"^x: cannot be written: .*: .*{advice}"):
+        with files.writing(Path("x")):
+            raise OSError(code, os.strerror(code))
+
+
+LIMITED = """
+import pathlib, sys
+from lab.core import files
+try:
+    files.write(pathlib.Path(sys.argv[1]), "x" * 5000)
+except files.WriteError as error:
+    print(error)
+"""
+
+
+def test_half_a_file_is_none(tmp_path: Path) -> None:
+    """The limit of the file's size is met in its middle."""
+    path = tmp_path / "file"
+    path.write_text("before")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    assert "File too large: raise the limit" in done.stdout, done.stderr
+    assert path.read_text() == "before" and os.listdir(tmp_path) == ["file"]
+
+
+# Links and owners --------------------------------------------------------------------
+
+def test_our_own_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "absolute").symlink_to(tmp_path / "there")
+    (tmp_path / "relative").symlink_to("absolute/../there")
+    files.write(tmp_path / "relative" / "deep" / "file", "x")
+    assert (tmp_path / "there" / "deep" / "file").read_text() == "x"
+
+
+@as_root
+def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo: None) -> None:
+    files.write(tmp_path / "results" / "run" / "run.json", "{}")
+    files.append(tmp_path / "results" / "run" / "trials.csv").close()
+    files.new_folder(tmp_path / "results" / "other")
+    assert {owner(path) for path in (tmp_path / "results").rglob("*")} == {(ME, ME)}
+    assert owner(tmp_path / "results") == (ME, ME) and owner(tmp_path) == (0, 0)
+
+
+@as_root
+def test_another_users_link_gives_nothing_away(tmp_path: Path, sudo: None) -> None:
+    """Neither a folder's, nor a file's, nor the one that a file is written through."""
+    secret = tmp_path / "root"
+    secret.mkdir()
+    (secret / "shadow").write_text("root's")
+    home = tmp_path / "results"
+    home.mkdir()
+    os.chown(home, ME, ME)
+    through = planted(home / "zhao2019", secret)
+    for path in (through / "shadow", through / "deep" / "run.json"):
+        with pytest.raises(WriteError, match="zhao2019 is another user's link"):
+            files.write(path, "theirs")
+    with pytest.raises(WriteError, match="another user's link"):
+        files.make_folder(through)
+    for name in ("report.html", ".report.html", "latest", ".latest"):
+        planted(home / name, secret / "shadow")
+    files.write(home / "report.html", "page")  # replaces the link
+    files.link(home / "latest", "run")
+    planted(home / "trials.csv", secret / "shadow")
+    with pytest.raises(WriteError, match="trials.csv: cannot be written: Too many levels"):
+        files.append(home / "trials.csv")
+    assert (secret / "shadow").read_text() == "root's" and os.listdir(secret) == ["shadow"]
+    assert owner(secret) == owner(secret / "shadow") == (0, 0)
+    assert owner(home / "report.html") == (ME, ME) and not (home / "report.html").is_symlink()
+    planted(home / "work", secret)
+    files.empty_folder(home / "work")
+    assert (secret / "shadow").exists() and not (home / "work").is_symlink()
+
+
+@as_root
+def test_another_users_folder_and_a_hard_link_are_refused(tmp_path: Path, sudo: None) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, OTHER, OTHER)
+    with pytest.raises(WriteError, match=rf"belongs to another user \(uid {OTHER}\)"):
+        files.write(theirs / "file", "")
+    with pytest.raises(WriteError, match="belongs to another user"):
+        files.make_folder(theirs)
+    assert not list(theirs.iterdir())
+    (tmp_path / "shadow").write_text("root's")
+    os.link(tmp_path / "shadow", tmp_path / "trials.csv")
+    with pytest.raises(WriteError, match="a second name, a hard link"):
+        files.append(tmp_path / "trials.csv")
+    assert owner(tmp_path / "shadow") == (0, 0)

@@ -1,0 +1,91 @@
+"""Measuring where nothing more can be written: stopped, told, kept; the same command resumes."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab.core import runs
+from lab.core.measuring import CAPTURES
+from tests.unit.core.example import study
+
+PROJECT = Path(__file__).resolve().parent.parent.parent.parent
+TRIALS = 40
+KEPT = "; what is measured is kept, the same command resumes\n"
+
+
+def measured(results: Path, *prefix: str, capture_bytes: int = 10
+             ) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "tests.unit.core.example_run", str(results),
+         str(capture_bytes), str(TRIALS)],
+        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / runs.TRIALS_CSV).open(newline="") as file:
+        return [{column: value for column, value in row.items() if column != "measured_at"}
+                for row in csv.DictReader(file)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    done = measured(tmp_path_factory.mktemp("undisturbed"))
+    assert done.returncode == 0, done.stderr
+    found = rows(Path(done.stdout.strip()))
+    assert len(found) == TRIALS
+    return found
+
+
+@pytest.mark.parametrize(("limit", "capture_bytes", "file"), [
+    (1200, 10, "trials.csv"), (2000, 5000, ".pcap"), (100, 10, "run.json")])
+def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str, str]],
+                                      limit: int, capture_bytes: int, file: str) -> None:
+    for _ in range(2 if file == "run.json" else 1):  # again, as long as there is no more room
+        stopped = measured(tmp_path, "prlimit", f"--fsize={limit}", capture_bytes=capture_bytes)
+        assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
+        last = stopped.stderr.splitlines(keepends=True)[-1]
+        assert last.startswith("run.sh: ") and file in last and "File too large" in last
+        assert last.endswith(KEPT) or file == "run.json"
+    kept = [row for folder in runs.newest_first(tmp_path / "small")
+            if (folder / runs.TRIALS_CSV).exists() for row in rows(folder)]
+    assert kept == undisturbed[:len(kept)] and len(kept) < TRIALS
+    assert bool(kept) == (file == "trials.csv")
+    assert len(os.listdir(tmp_path / "small")) == (file != "run.json")  # no more each time
+    done = measured(tmp_path, capture_bytes=capture_bytes)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(kept)} of {TRIALS} trials are there" in done.stderr or not kept
+    folder = Path(done.stdout.strip())
+    assert rows(folder) == undisturbed
+    assert len(list((folder / CAPTURES).iterdir())) == TRIALS
+    assert not runs.load(folder, study()).changed and not (folder / "work").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@pytest.mark.parametrize("options", ["size=120k", "nr_inodes=25"])
+def test_a_full_disk(tmp_path: Path, undisturbed: list[dict[str, str]], options: str) -> None:
+    """Of blocks, and of inodes; then one that became read-only."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], check=True)
+    try:
+        stopped = measured(disk, capture_bytes=3000)
+        assert stopped.returncode == 1 and stopped.stderr.endswith(
+            f": cannot be written: No space left on device: make room{KEPT}"), stopped.stderr
+        (folder,) = runs.newest_first(disk / "small")
+        assert 0 < len(rows(folder)) < TRIALS
+        if options.startswith("size"):
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+            stopped = measured(disk)
+            assert stopped.returncode == 1 and "Read-only file system" in stopped.stderr
+        subprocess.run(["mount", "-o", "remount,rw,size=9m,nr_inodes=900", str(disk)], check=True)
+        done = measured(disk, capture_bytes=3000)
+        assert done.returncode == 0 and "resuming" in done.stderr, done.stderr
+        assert rows(folder) == undisturbed
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)

@@ -1,0 +1,106 @@
+"""What a confined process may do, seen by processes that try; the guest itself: tests/live."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engines import confine
+
+pytestmark = pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
+PROJECT = Path(__file__).resolve().parents[3]
+TRY = """
+import ctypes, json, os, socket, sys
+told = {}
+for words in json.loads(sys.argv[1]):
+    try:
+        told[words] = ["done", repr(eval(words))]
+    except OSError as error:
+        told[words] = ["refused", error.strerror]
+print(json.dumps(told))
+"""
+
+
+def attempts(folder: Path, *words: str) -> dict[str, list[str]]:
+    """What becomes of Python expressions in a process that is confined to a folder."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(PROJECT / "engines" / "confine.py"), sys.executable,
+         "-I", "-S", "-c", TRY, json.dumps(words)],
+        cwd=folder, env={**os.environ, "A_SECRET": "of the user's"}, capture_output=True,
+        text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, list[str]] = json.loads(done.stdout)
+    return told
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "beside").write_text("a secret")
+    return tmp_path / "own"
+
+
+def test_its_own_folder_and_what_it_needs_are_open(folder: Path) -> None:
+    told = attempts(folder, "open('mine', 'w').write('x')", "os.mkdir('within')",
+                    "open('within/mine', 'w').write('x')", "os.unlink('mine')",
+                    "os.truncate('within/mine', 0)", "len(open('/etc/ld.so.cache', 'rb').read())",
+                    f"open({str(PROJECT / 'server.py')!r}).readline()",
+                    f"len(os.listdir({str(PROJECT)!r}))", "socket.socketpair()",
+                    "open('/dev/null', 'w').write('x')",
+                    "os.open(os.environ['TMPDIR'], os.O_TMPFILE | os.O_RDWR) > 0")
+    assert {said[0] for said in told.values()} == {"done"}, told
+    assert os.listdir(folder) == ["within"]
+
+
+def test_all_else_is_refused(folder: Path) -> None:
+    beside, git = str(folder.parent / "beside"), str(PROJECT / ".git")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        told = attempts(
+            folder, f"open({beside!r}).read()", f"open({beside!r}, 'a').write('x')",
+            f"os.truncate({beside!r}, 0)", f"os.unlink({beside!r})",
+            f"os.rename({beside!r}, 'mine')", f"os.link({beside!r}, 'mine')",
+            f"os.chmod({beside!r}, 0o777)", f"os.utime({beside!r}, (1, 1))",
+            f"os.chown({beside!r}, {os.geteuid()}, -1)",
+            f"os.setxattr({beside!r}, 'user.mine', b'1')",
+            f"os.symlink({beside!r}, 'mine')", "os.mkfifo('mine')",
+            "os.mknod('mine', 0o20600, os.makedev(1, 1))", "os.chmod('.', 0o777)",
+            "open('/etc/shadow').read()", "os.listdir('/')", "os.listdir('/etc')",
+            "os.listdir('/dev/shm')", "open('/dev/shm/mine', 'w')",
+            "os.listdir(os.path.expanduser('~'))", 
+            f"open({git!r} + '/HEAD' * {os.path.isdir(git)}).read()",
+            f"open('/proc/{os.getpid()}/environ').read()", "open('/proc/self/environ').read()",
+            f"os.kill({os.getpid()}, 0)", f"socket.create_connection(('127.0.0.1', {port}))",
+            "socket.socket()", "socket.socket(socket.AF_UNIX)", "socket.socket(socket.AF_NETLINK)",
+            "os.execv('/proc/self/exe', []) if 0 else os.listdir('/proc')")
+    kill = f"os.kill({os.getpid()}, 0)"
+    if confine.abi() < 6:
+        told.pop(kill)
+    assert {words: said for words, said in told.items() if said[0] != "refused"} == {}
+    assert (folder.parent / "beside").read_text() == "a secret" and os.listdir(folder) == []
+
+
+def test_it_inherits_nothing_of_the_environment(folder: Path) -> None:
+    (said,) = attempts(folder, "sorted(os.environ)").values()
+    assert said == ["done", "['PATH', 'TMPDIR']"] or "LC_CTYPE" in said[1]
+    assert "A_SECRET" not in said[1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose")
+def test_root_keeps_two_capabilities(folder: Path) -> None:
+    has = "ctypes.CDLL(None).prctl(23, {}, 0, 0, 0)".format  # PR_CAPBSET_READ
+    told = attempts(folder, *(has(number) for number in range(41)))
+    assert [number for number in range(41) if told[has(number)][1] == "1"] == [1, 2]
+
+
+def test_it_leaves_nothing_in_memory(folder: Path) -> None:
+    before = set(os.listdir(confine.MEMORY))
+    attempts(folder, "1")
+    assert not [name for name in set(os.listdir(confine.MEMORY)) - before
+                if name.startswith("first-flight")]

@@ -1,0 +1,20 @@
+"""When a fetch is over for the next one."""
+
+from __future__ import annotations
+
+import pytest
+
+from engines.fetch_bench import open_connections
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
+
+
+def row(state: str) -> str:
+    return f"   0: 0200000A:0050 0100000A:C53A {state} 00000000:00000000 01:00000018 00000001\n"
+
+
+@pytest.mark.parametrize("state, count", [
+    ("01", 1), ("04", 1), ("05", 1), ("09", 1), ("06", 0), ("0A", 0)])
+def test_what_may_still_send(state: str, count: int) -> None:
+    """Established, FIN_WAIT_1, FIN_WAIT_2, LAST_ACK; not TIME_WAIT, not the listener."""
+    assert open_connections(HEAD + row("0A") + row(state)) == count

@@ -1,0 +1,72 @@
+"""The worker's loop: what it runs before anything counts, and what it writes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engines import host, worker
+from engines.job import EngineError, JobFolder
+
+
+class Noting:
+    """A bench that notes what it is to measure, and fails on the first of it."""
+
+    sysctls: dict[str, dict[str, str]] = {}
+
+    def __init__(self, *_: Any) -> None:
+        self.measured: list[str] = []
+
+    def prepare(self, trial: dict[str, Any]) -> None:
+        pass
+
+    def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
+        self.measured.append(trial["id"])
+        observation["number"] = len(self.measured)
+        if len(self.measured) == 1:
+            raise worker.WorkerError("cold")
+
+    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+def fetch(name: str, client: str, deadline_s: float) -> dict[str, Any]:
+    return {"id": name, "client": client, "deadline_s": deadline_s, "kind": "fetch"}
+
+
+TRIALS = [fetch("slow", "curl", 90), fetch("quick", "curl", 61), fetch("other", "wget", 70)]
+
+
+@pytest.mark.parametrize(("trials", "warm_up", "before"), [
+    (TRIALS, True, ["quick", "other"]), (TRIALS, False, []),
+    ([{"id": "load", "alone": True, "deadline_s": 9, "kind": "load"}], True, [])])
+def test_what_is_fetched_before_the_first_trial_is_not_recorded(
+        trials: list[dict[str, Any]], warm_up: bool, before: list[str], tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Noting()
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
+    folder = JobFolder(tmp_path / "job", trials, {}, warm_up=warm_up)
+    assert worker.main(folder.path, tmp_path) == 0
+    names = [trial["id"] for trial in trials]
+    assert bench.measured == before + names
+    told = [line for line in map(json.loads, folder.new_lines()) if "trial" in line]
+    assert [(line["trial"], line["number"]) for line in told] == [
+        (name, number) for number, name in enumerate(names, start=len(before) + 1)]
+    assert ("error" in told[0]) == (not before)  # what was cold is forgotten
+
+
+def test_in_real_time_the_first_fetch_is_asked_not_to_count(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(job: JobFolder, *_: Any) -> None:
+        raise EngineError((job.path / "job.json").read_text())
+    monkeypatch.setattr(host, "WorkerProcess", started)
+    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    with pytest.raises(EngineError) as asked:
+        list(host.HostEngine().run(TRIALS, {}, tmp_path))
+    assert json.loads(str(asked.value))["warm_up"] is True

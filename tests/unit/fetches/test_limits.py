@@ -1,0 +1,61 @@
+"""What limited a first flight: by the packets, of stored trials that were tampered with."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.golden import stored
+from tests.golden.stored import Packet, Stored
+
+Tamper = Callable[[Stored], Stored]
+
+
+@pytest.fixture
+def good() -> Stored:
+    """A window of 3; 7 segments are to be sent."""
+    return stored.load("iw3")
+
+
+def offering(trial: Stored, window: int) -> Stored:
+    """As if all packets of the client had this in their header's window."""
+    def changed(packet: Packet) -> Packet:
+        if packet.to_client:
+            return packet
+        return replace(packet, frame=packet.frame[:48] + struct.pack(">H", window)
+                       + packet.frame[50:])
+    return trial.captured(*([changed(packet) for packet in stored.read(side)]
+                            for side in (trial.client, trial.server)))
+
+
+def paced(trial: Stored) -> Stored:
+    """As if the second segment had left 2 ms later than the first."""
+    sent = stored.read(trial.server)
+    late = [stored.nth_data(sent, number) for number in (1, 2)]
+    return trial.captured(server=[replace(packet, time_ns=packet.time_ns + 2_000_000)
+                                  if packet in late else packet for packet in sent])
+
+
+@pytest.mark.parametrize(("limit", "tampered"), [
+    ("", lambda good: good),
+    ("congestion window", lambda good: good.asked(initcwnd=5)),
+    ("send buffer", lambda good: good.asked(initcwnd=5).said("server", initial_window=5)),
+    # 3 segments of 1448 bytes, and less than another one
+    ("receive window", lambda good: offering(
+        good.asked(initcwnd=5).said("server", initial_window=5), (4344 + 1447) // 128)),
+    ("send buffer", lambda good: offering(
+        good.asked(initcwnd=5).said("server", initial_window=5), (4344 + 1448) // 128 + 1)),
+    ("pacing", lambda good: paced(good.asked(initcwnd=5).said("server", initial_window=5))),
+    ("response size", lambda good: stored.load("iw10")),
+    ("response size", lambda good: stored.load("iw10").asked(initcwnd=12).said(
+        "server", initial_window=12)),
+    ("first write", lambda good: good.asked(
+        initcwnd=5, gap_ms=50.0, burst_bytes=4344 - good.observation["server"]["header_bytes"])
+        .said("server", initial_window=5)),
+])
+def test_the_packets_say_what_limited_the_first_flight(limit: str, tampered: Tamper,
+                                                       good: Stored) -> None:
+    assert tampered(good).judge().limited_by == limit

@@ -1,0 +1,72 @@
+"""The model against what guests measured: for each rule a transfer that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.tcp.predict import Transfer, predict
+
+# What a network of no sysctls but its own kept (scenarios/dukkipati2010.toml).
+OLD = {"restart_after_idle": False, "loss_probes": False}
+# The rule, by the kernel's function; total_ms as curl's library told it; the transfer.
+MEASURED: dict[str, tuple[float, Transfer]] = {
+    "calc_wheel_index: a timer fires in the jiffy after": (494.906, Transfer(
+        rtt_ms=221.376, bandwidth_kbps=4203.027, uplink_kbps=4203.027, initcwnd=3, initrwnd=64,
+        response_bytes=11221, request_bytes=77, earlier_bytes=581, earlier_request_bytes=75,
+        **OLD)),
+    "tcp_poll: a server that waits wants a larger buffer": (820.491, Transfer(
+        rtt_ms=678.101, bandwidth_kbps=2601.13, uplink_kbps=2601.13, initcwnd=10, initrwnd=64,
+        response_bytes=44042, request_bytes=77, earlier_bytes=38690, earlier_request_bytes=77,
+        **OLD)),
+    "tcp_dec_quickack_mode: a request uses up no quick ACK": (2053.036, Transfer(
+        rtt_ms=592.418, bandwidth_kbps=1765.32, uplink_kbps=1765.32, initcwnd=3, initrwnd=64,
+        response_bytes=80432, request_bytes=103, burst_bytes=4325, gap_ms=167.224,
+        earlier_bytes=9175, earlier_request_bytes=76, **OLD)),
+    "tcp_retransmit_timer: the client repeats its request": (4644.84, Transfer(
+        rtt_ms=76.264, bandwidth_kbps=59.677, uplink_kbps=59.677, initcwnd=3, initrwnd=64,
+        response_bytes=32272, request_bytes=77, earlier_bytes=8672, earlier_request_bytes=76,
+        **OLD)),
+    "tcp_send_loss_probe: new data beyond the window": (26153.246, Transfer(
+        rtt_ms=12.827, bandwidth_kbps=44.769, uplink_kbps=44.769, initcwnd=1, initrwnd=64,
+        response_bytes=139365, request_bytes=97)),
+    "tcp_send_loss_probe: the last segment again": (7639.521, Transfer(
+        rtt_ms=24.396, bandwidth_kbps=72.798, uplink_kbps=72.798, initcwnd=27, initrwnd=64,
+        response_bytes=65354, request_bytes=77, earlier_bytes=2426, earlier_request_bytes=76)),
+    "tcp_try_undo_loss: a timeout that was in vain": (96380.601, Transfer(
+        rtt_ms=2.104, bandwidth_kbps=33.013, uplink_kbps=33.013, initcwnd=82, initrwnd=11,
+        response_bytes=377870, request_bytes=97)),
+    "tcp_rearm_rto: a probe that is not sent leaves the timeout": (4380.741, Transfer(
+        rtt_ms=5.139, bandwidth_kbps=48.481, uplink_kbps=48.481, initcwnd=3, initrwnd=64,
+        response_bytes=23407, request_bytes=96, congestion_control="reno")),
+    "tcp_enter_quickack_mode: a segment that comes twice": (6970.948, Transfer(
+        rtt_ms=6.268, bandwidth_kbps=193.139, uplink_kbps=193.139, initcwnd=73, initrwnd=2,
+        response_bytes=158263, request_bytes=97)),
+    "tcp_sendmsg_locked: a second write before the first is taken": (346.409, Transfer(
+        rtt_ms=34.48, bandwidth_kbps=347262.646, uplink_kbps=347262.646, initcwnd=5, initrwnd=64,
+        response_bytes=1893215, request_bytes=125, burst_bytes=770212, gap_ms=35.851)),
+    "tcp_cleanup_rbuf: the window could double": (109.504, Transfer(
+        rtt_ms=21.829, bandwidth_kbps=480208.003, uplink_kbps=480208.003, initcwnd=1, initrwnd=2,
+        response_bytes=37735, request_bytes=77, earlier_bytes=66, earlier_request_bytes=74,
+        congestion_control="reno")),
+    "tcp_grow_window: a short segment opens no window": (3.305, Transfer(
+        rtt_ms=1.643, bandwidth_kbps=2041618.537, uplink_kbps=2041618.537, initcwnd=51,
+        initrwnd=64, response_bytes=64318, request_bytes=77, earlier_bytes=163,
+        earlier_request_bytes=75, congestion_control="reno")),
+    "tcp_cong_avoid: a window that grows is in use": (1292.508, Transfer(
+        rtt_ms=46.686, bandwidth_kbps=8696.72, uplink_kbps=8696.72, initcwnd=5, initrwnd=64,
+        response_bytes=962783, request_bytes=100, burst_bytes=44, gap_ms=251.74,
+        earlier_bytes=4905, earlier_request_bytes=76, congestion_control="reno")),
+    "tcp_ack_tstamp: a time stamp wakes the server to write": (26761.11, Transfer(
+        rtt_ms=144.064, bandwidth_kbps=309.234, uplink_kbps=240.462, initcwnd=59, initrwnd=44,
+        response_bytes=977877, request_bytes=97, congestion_control="reno")),
+    "__tcp_select_window: unread memory is no window": (288.563, Transfer(
+        rtt_ms=5.589, bandwidth_kbps=40418.741, uplink_kbps=40418.741, initcwnd=5, initrwnd=2,
+        response_bytes=1278739, request_bytes=79, earlier_bytes=47, earlier_request_bytes=73,
+        congestion_control="reno")),
+}
+
+
+@pytest.mark.parametrize("rule", MEASURED)
+def test_the_model_takes_what_the_guest_took(rule: str) -> None:
+    total_ms, transfer = MEASURED[rule]
+    assert predict(transfer).total_ms == pytest.approx(total_ms, abs=0.03)
