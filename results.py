@@ -12,11 +12,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-<<<<<<< HEAD
-from lab.core import command_line, errors, runs, scenario_file
-=======
-from lab.core import errors, files, runs, scenario_file
->>>>>>> main
+from lab.core import command_line, errors, files, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report

@@ -15,12 +15,8 @@ from typing import Any
 
 from drawing import style
 from drawing.style import FORMATS
-<<<<<<< HEAD
-from lab.core.errors import FirstFlightError, UsageError
-=======
 from lab.core import files
-from lab.core.errors import FirstFlightError
->>>>>>> main
+from lab.core.errors import UsageError
 from lab.core.findings import Report
 from lab.core.words import nearest
 

@@ -61,7 +61,6 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
     sys.exit(status)
 
 
-<<<<<<< HEAD
 def _open_streams() -> None:
     """Streams that the caller closed lead nowhere: else the next file opened would be one."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -75,7 +74,8 @@ def _forget_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
-=======
+
+
 def write_crash(text: str) -> Path:
     """Write a crash down, for nobody else to read, and return where.
 
@@ -90,4 +90,3 @@ def write_crash(text: str) -> Path:
     with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace") as crash:
         crash.write(text)
     return Path(path)
->>>>>>> main

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-<<<<<<< HEAD
-from lab.core import regular, runs
-=======
-from lab.core import files, runs
->>>>>>> main
+from lab.core import files, regular, runs
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError

@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-<<<<<<< HEAD
-from lab.core import regular
-from lab.core.errors import UsageError
-=======
-from lab.core import files
+from lab.core import files, regular
 from lab.core.errors import FirstFlightError, UsageError
->>>>>>> main
 
 PAPER = Path(__file__).resolve().parent.parent.parent / "paper"
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each

@@ -29,15 +29,9 @@ PASS = "pass"
 FAIL = "fail"
 SKIPPED = "skipped"  # nothing to judge: the transfer itself failed, or the kernel lacks it
 
-<<<<<<< HEAD
 ANY = Quantity("", "a number")
 LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
 
-# Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
-SYNC_INTERVAL_S = 0.2
-
-=======
->>>>>>> main
 
 class RecordsError(FirstFlightError):
     """A results file cannot be read as what it should be."""
@@ -129,21 +123,11 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
     Raises RecordsError where the file is missing, lacks a column that has no
     default, or holds a value that is none.
     """
-<<<<<<< HEAD
-    try:
-        data = regular.content(path)
-    except OSError as error:
-        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
-    text = data[:data.rfind(b"\n") + 1].decode("utf-8", errors="replace")
+    text = whole_lines(path).decode("utf-8", errors="replace")
     try:
         header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     except csv.Error as error:
         raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
-=======
-    text = whole_lines(path).decode("utf-8", errors="replace")
-    rows = csv.reader(io.StringIO(text))
-    header = tuple(next(rows, ()))
->>>>>>> main
     reader = RowReader(kind, header)
     if reader.lacking:
         raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a file"
@@ -161,7 +145,7 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
 def whole_lines(path: Path) -> bytes:
     """The content of a results file but for a torn last line. Raises RecordsError."""
     try:
-        data = path.read_bytes()
+        data = regular.content(path)
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
     return data[:data.rfind(b"\n") + 1]
@@ -209,20 +193,14 @@ def _parser(kind: str, of: Quantity) -> Callable[[str], Any]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Any]] = {
-<<<<<<< HEAD
-        "str": str, "bool": {"true": True, "false": False}.__getitem__,
+        "str": _from_text, "bool": {"true": True, "false": False}.__getitem__,
         "int": _limited(int, of), "float": _limited(float, of)}
-=======
-        "str": _from_text, "bool": {"true": True, "false": False}.__getitem__, "int": int,
-        "float": float}
->>>>>>> main
     parse = parsers[base]
     if base == kind:
         return parse
     return lambda text: None if text == "" else parse(text)
 
 
-<<<<<<< HEAD
 def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
     """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
     lowest, highest = max(of.lowest, -LARGEST), min(of.highest, LARGEST)
@@ -235,9 +213,6 @@ def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
     return read
 
 
-def to_text(value: Any) -> str:
-    """A field as it stands in the file; floats keep what was measured, to the microsecond."""
-=======
 def _microseconds(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
@@ -249,7 +224,6 @@ def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str
     microsecond. A spreadsheet takes text that begins with = + - or @ for a
     formula, which may call programs: a quote in front says that it is text.
     """
->>>>>>> main
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -18,15 +18,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-from lab.core import regular
-from lab.core.errors import FirstFlightError, UsageError
-=======
-from lab.core import files
+from lab.core import files, regular
 from lab.core.command_line import say
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.files import WriteError
->>>>>>> main
 from lab.core.kinds import RunData, Study
 from lab.core.record_file import RecordFile, changes
 from lab.core.records import Record, RecordsError, read_records, trial_class, whole_lines
@@ -177,16 +172,12 @@ def load(folder: Path, study: Study) -> RunData:
     if foreign is not None:
         raise RecordsError(f"{folder / TRIALS_CSV}: holds trials of {foreign.trial.scenario!r},"
                            f" but run.json says {name!r}")
-<<<<<<< HEAD
     for number, record in enumerate(records, start=2):
         try:
             record.trial.job()
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is no trial: {error}"
                                ) from error
-    return RunData(folder, read_facts(folder), records)
-=======
-    for record in records:
         files.inside(folder, record.trial.id)  # which names files of the run
     facts = read_facts(folder)
     changed = changes(folder / TRIALS_CSV, facts.get("trials"), facts.get("state") == COMPLETE)
@@ -194,7 +185,6 @@ def load(folder: Path, study: Study) -> RunData:
     if changed:
         say(f"{folder}: {changed}")
     return RunData(folder, facts, records, changed)
->>>>>>> main
 
 
 def scenario_of(folder: Path) -> str:

@@ -143,27 +143,11 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
-<<<<<<< HEAD
-def sysctls_of(raw: Mapping[str, Any], where: str, one_word: bool = False) -> dict[str, str]:
-    """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
-    sysctls = schema.table(raw, "sysctls", where)
-    for key, value in sysctls.items():
-        if not isinstance(value, str) or not re.fullmatch(r"net\.[\w.]+", key) \
-                or one_word and not re.fullmatch(r"\S+", value):
-            raise UsageError(f'{where}: [sysctls]: {key} = {value!r} is not of the form'
-                             ' "net.ipv4.tcp_sack" = "0"')
-    return sysctls
-
-
 def check_count(count: int, what: str = "trials", many: bool = False) -> None:
     """Raises UsageError for more trials than one run takes; many: for more than MOST_TRIALS only.
 
     To be asked before the trials are made: a slip can ask for billions.
     """
-=======
-def check_count(count: int, what: str = "trials") -> None:
-    """Raises UsageError for more trials than one run takes."""
->>>>>>> main
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are asked for, at most {MOST_TRIALS} fit in one run")
     if count > MANY_TRIALS and not many:

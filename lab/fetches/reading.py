@@ -12,11 +12,7 @@ from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.core.words import plain
 from lab.fetches import population
-<<<<<<< HEAD
-from lab.fetches.population import percentile_of
-=======
-from lab.fetches.population import Population
->>>>>>> main
+from lab.fetches.population import Population, percentile_of
 from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
                                   Defect, Figure, Raw, Scenario)
 from lab.fetches.sweep import Sweep, bucket_value

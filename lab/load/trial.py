@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-<<<<<<< HEAD
-from lab.core.words import plain
-=======
 from lab.core.words import exact
->>>>>>> main
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
@@ -38,16 +34,9 @@ class Clients:
     loss_percent: float = 0.0
 
     def __str__(self) -> str:
-<<<<<<< HEAD
-        # No exponent: its + would be taken for the one between two hosts.
-        link = f"/{plain(self.kbps)}k" if self.kbps else ""
-        loss = f"~{self.loss_percent:g}%" if self.loss_percent else ""
-        return f"iw{self.initcwnd}*{self.share:.6g}@{plain(self.rtt_ms)}ms{link}{loss}"
-=======
         link = f"/{exact(self.kbps)}k" if self.kbps else ""
         loss = f"~{exact(self.loss_percent)}%" if self.loss_percent else ""
         return f"iw{self.initcwnd}*{exact(self.share)}@{exact(self.rtt_ms)}ms{link}{loss}"
->>>>>>> main
 
     @classmethod
     def of(cls, text: str) -> Clients:

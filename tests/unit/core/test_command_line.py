@@ -1,28 +1,20 @@
-<<<<<<< HEAD
 """How programs end: one line, a status, and no traceback, whatever becomes of their streams."""
-=======
-"""What every command does with what goes wrong."""
->>>>>>> main
 
 from __future__ import annotations
 
 import os
-<<<<<<< HEAD
 import signal
-import subprocess
-import sys
-=======
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
->>>>>>> main
 from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from lab.core.errors import INTERRUPTED, UNREAD, FirstFlightError, one_line
+from lab.core.command_line import run_main, write_crash
+from lab.core.errors import FAILED, INTERRUPTED, UNREAD, FirstFlightError, one_line
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
@@ -78,9 +70,6 @@ def test_a_message_is_one_line_that_moves_no_cursor() -> None:
     long = one_line("begin" + "x\n" * 10**5 + "end")
     assert len(long) <= 500 and long.startswith("begin") and long.endswith("end")
     assert str(FirstFlightError("a\nb")) == "a b"
-=======
-from lab.core.command_line import run_main, write_crash
-from lab.core.errors import FAILED
 
 
 def failing(argv: Sequence[str]) -> int:
@@ -116,4 +105,3 @@ def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
     path = write_crash("a crash \udc80")
     assert path.read_text() == "a crash \\udc80" and path.parent.parent == tmp_path
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
->>>>>>> main

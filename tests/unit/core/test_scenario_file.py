@@ -69,14 +69,6 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         scenario_file.find("small", tmp_path)
 
 
-<<<<<<< HEAD
-def test_sysctls_of_one_word() -> None:
-    table = {"sysctls": {"net.ipv4.tcp_rmem": "1 2 3"}}
-    assert sysctls_of(table, "here") == table["sysctls"]
-    with pytest.raises(UsageError, match="here: .*tcp_rmem"):
-        sysctls_of(table, "here", one_word=True)
-
-
 @pytest.mark.parametrize("text", ["x = " + "[" * 50_000, f"x = {'[' * 40}{']' * 40}",
                                   f"x = {'{a=' * 3000}1{'}' * 3000}"])
 def test_deep_nesting_is_refused(text: str) -> None:
@@ -91,8 +83,6 @@ def test_other_encodings_are_refused(tmp_path: Path, content: bytes) -> None:
         scenario_file.find(str(tmp_path / "own.toml"))
 
 
-=======
->>>>>>> main
 def test_a_run_has_a_most_of_trials() -> None:
     check_count(1_000_000, many=True)
     check_count(100_000)
