@@ -9,7 +9,7 @@ from lab.core.records import read_records
 from lab.fetches import reading
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
-from tests.golden.stored import FOLDER
+from tests.golden.stored import FOLDER, Stored, load
 
 GOLDEN = FOLDER.parent / "zhao2019_trials.csv"
 
@@ -23,3 +23,9 @@ def scenario() -> Scenario:
 def stored() -> list[Record]:
     """128 fetches as they were measured."""
     return read_records(GOLDEN, Record)
+
+
+@pytest.fixture
+def good() -> Stored:
+    """RTT 100 ms, 1000 kbit/s, window 3, 9000 bytes; nothing sent again."""
+    return load("iw3")
