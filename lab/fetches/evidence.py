@@ -187,15 +187,15 @@ class Evidence:
 
     @property
     def model_ms(self) -> float | None:
-        return self._total_ms(self.prediction) if self._is_modelled else None
+        return self._total_ms(self.prediction) if self.is_modelled else None
 
     @property
     def model_latency_ms(self) -> float | None:
-        return self.prediction.latency_ms if self._is_modelled else None
+        return self.prediction.latency_ms if self.is_modelled else None
 
     @property
     def model_retransmissions(self) -> int:
-        return self.prediction.retransmissions if self._is_modelled else 0
+        return self.prediction.retransmissions if self.is_modelled else 0
 
     @property
     def may_lose(self) -> bool:
@@ -210,7 +210,7 @@ class Evidence:
     def against(self, prediction: Prediction) -> list[Compared]:
         """Total time and latency against the model; none where it does not know all of it."""
         again = len(self.wire.retransmissions)
-        if (self.tolerances.model_ms is None or not self._is_modelled
+        if (self.tolerances.model_ms is None or not self.is_modelled
                 or self.wire.lost_to_client or self.wire.lost_to_server
                 or (again and again != prediction.retransmissions)):
             return []
@@ -226,7 +226,7 @@ class Evidence:
         return found
 
     @property
-    def _is_modelled(self) -> bool:
+    def is_modelled(self) -> bool:
         return (self.exchange is not None and bool(self.said)
                 and not self.trial.jitter_ms
                 and self.trial.congestion_control in CONGESTION_CONTROLS)

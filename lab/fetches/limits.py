@@ -9,6 +9,7 @@ from lab.tcp.packets import MSS, SYN, Segment
 RESPONSE, FIRST_WRITE = "response size", "first write"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
 RECEIVE_WINDOW, SEND_BUFFER, PACING = "receive window", "send buffer", "pacing"
+DEFERRED = "wait for an acknowledgement"
 BY_RESPONSE = ("", RESPONSE, FIRST_WRITE)  # where the window was no smaller than the response
 
 
@@ -16,7 +17,10 @@ def limit_of(evidence: Evidence) -> str:
     """Why the first flight was shorter than the window asked for, "" where it was not.
 
     What the server had written left where no window holds it back: what then
-    stays is what the kernel did not take from the server (send buffer).
+    stays is what the kernel did not take from the server (send buffer). A
+    second write that meets a window already in use may keep its last segments
+    back, to send more at once when an acknowledgement has come
+    (tcp_tso_should_defer).
     """
     wire, asked = evidence.wire, evidence.trial.initcwnd
     seen = evidence.first_flight
@@ -31,7 +35,9 @@ def limit_of(evidence: Evidence) -> str:
         return FIRST_WRITE
     if offered_end(wire) - end < MSS:
         return RECEIVE_WINDOW
-    return PACING if _is_spread(wire.first_flight) else SEND_BUFFER
+    if not _is_spread(wire.first_flight):
+        return SEND_BUFFER
+    return DEFERRED if _writes(evidence) and evidence.is_modelled else PACING
 
 
 def offered_end(wire: Exchange) -> int:

@@ -49,6 +49,8 @@ def paced(trial: Stored) -> Stored:
     ("send buffer", lambda good: offering(
         good.asked(initcwnd=5).said("server", initial_window=5), (4344 + 1448) // 128 + 1)),
     ("pacing", lambda good: paced(good.asked(initcwnd=5).said("server", initial_window=5))),
+    ("wait for an acknowledgement", lambda good: paced(
+        good.asked(initcwnd=5, gap_ms=50.0, burst_bytes=1000).said("server", initial_window=5))),
     ("response size", lambda good: stored.load("iw10")),
     ("response size", lambda good: stored.load("iw10").asked(initcwnd=12).said(
         "server", initial_window=12)),
