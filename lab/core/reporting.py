@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lab.core import checks, runs, scenario_file, words
@@ -118,7 +119,8 @@ def command(facts: Mapping[str, Any], scenario: str) -> str:
     kept = [word for place, word in enumerate(arguments)
             if not word.startswith(("--results", "--figures"))
             and not (place and arguments[place - 1] in ("--results", "--figures"))]
-    if not any(word.startswith("--scenario") for word in kept):
+    # It stands there by its name or as a file of one's own, or a default chose it.
+    if not any(Path(word.removeprefix("--scenario=")).stem == scenario for word in kept):
         kept = ["--scenario", scenario, *kept]
     return f"./run.sh {shlex.join(kept)}"
 
