@@ -22,7 +22,7 @@ SIDES = ("client", "server")
 CONSOLE = "console.log"
 FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
-Job = dict[str, Any]  # one trial as the worker reads it: lab.trial.Trial.job()
+Job = dict[str, Any]  # one trial as the worker reads it: lab.core.kinds.Trial.job()
 
 
 class EngineError(Exception):

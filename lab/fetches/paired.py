@@ -2,7 +2,7 @@
 
 Every response was measured under each initial window, so that results are
 paired: what differs between two windows is the window. Means carry the
-weights of the draw (lab.fetches.population.sample); intervals come from
+weights of the draw (lab.fetches.draws.sample); intervals come from
 resampling clients, not responses, since the responses of one client share its
 network (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
 """

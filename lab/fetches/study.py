@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -67,7 +67,8 @@ class Fetches:
 def study(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Fetches:
     """A scenario with what the command line says in place of it. Raises UsageError."""
     scenario = reading.read(file)
-    return Fetches(scenario, tuple(expand(scenario, overrides, seed)), covers(scenario, overrides))
+    trials = tuple(expand(scenario, overrides, seed))
+    return Fetches(scenario, trials, not overrides.given or covers(scenario, trials, seed))
 
 
 # Trials ------------------------------------------------------------------------------
@@ -126,12 +127,9 @@ def _with_windows(scenario: Scenario, asked: tuple[int, ...]) -> Scenario:
         like=replace(like, initrwnd=buffers.window_for(like.initrwnd, windows, asked)))
 
 
-def covers(scenario: Scenario, overrides: Overrides) -> bool:
-    """Whether the overrides leave every cell and window of the scenario in, for its figures."""
-    if not overrides.given:
-        return True  # drawing a population takes seconds
+def covers(scenario: Scenario, trials: Iterable[Trial], seed: int = 1) -> bool:
+    """Whether the trials have every cell and window of the scenario, for its figures."""
+    def settings(of: Iterable[Trial]) -> set[tuple[object, ...]]:
+        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in of}
 
-    def settings(trials: list[Trial]) -> set[tuple[object, ...]]:
-        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
-
-    return settings(expand(scenario)) <= settings(expand(scenario, overrides))
+    return settings(expand(scenario, seed=seed)) <= settings(trials)
