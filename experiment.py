@@ -10,7 +10,7 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from engines.engine import Engine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, measuring, provenance, runs, scenario_file
-from lab.core.command_line import Parser, run_main, say
+from lab.core.command_line import Parser, numbers, positive, run_main, say, whole_numbers
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
@@ -47,29 +47,6 @@ exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usa
 
 
 # The command line ----------------------------------------------------------------------
-
-def listed(of: Callable[[str], float], what: str) -> Callable[[str], list[float]]:
-    """Reads a comma-separated list; lab.core.quantities judges the range of its values."""
-    def read(words: str) -> list[float]:
-        try:
-            return [of(word) for word in words.split(",")]
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"'{words}' is not a list of {what}") from None
-    return read
-
-
-numbers, whole_numbers = listed(float, "numbers like 20,50"), listed(int, "whole numbers like 3,10")
-
-
-def positive(word: str) -> int:
-    try:
-        value = int(word)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
-    return value
-
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(

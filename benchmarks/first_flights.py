@@ -10,7 +10,7 @@ recorded (seen_first_flight, retransmissions). A tail loss probe, which a timer 
 some RTTs later and without an acknowledgement, is told apart by its time.
 
 RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree,
-1 if not, 4 without tshark.
+1 if not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.core.command_line import Parser, run_main
+from benchmarks import command
+from lab.core.command_line import Parser
 from lab.core.errors import FAILED, CannotError, FirstFlightError
 from lab.core.records import read_records
 from lab.fetches.record import Record
@@ -95,4 +96,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    run_main("first_flights", main)
+    command.run("first_flights", main)

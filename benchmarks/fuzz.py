@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Attack the project with damaged inputs and count what becomes of them.
 
-    /usr/bin/python3 benchmarks/fuzz.py [--inputs 10000] [--seed 1] [--kind toml …]
+    /usr/bin/python3 -m benchmarks.fuzz [--inputs 10000] [--seed 1] [--kind toml …]
 
 Real scenario files, command lines, trials.csv and run.json of small stored runs
 (tests/golden) and captures are damaged (benchmarks/mutations.py) and put to the
@@ -15,21 +14,21 @@ error and no hang, else 1.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from types import FrameType
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import attempts  # noqa: E402  # this program is started by its path
-from benchmarks.attempts import ACCEPTED, INTERNAL, KINDS, REFUSED, Outcome  # noqa: E402
+from benchmarks import attempts, command
+from benchmarks.attempts import ACCEPTED, INTERNAL, KINDS, REFUSED, Outcome
+from lab.core.command_line import Parser, positive
+from lab.core.errors import FAILED, OK
 
 SLOW, HANG = "slow", "hang"
 SLOW_S, HANG_S = 5.0, 30
@@ -104,13 +103,14 @@ def table(found: dict[str, Counter[str]]) -> str:
                              for place, cell in enumerate(row)) for row in (heads, *rows))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Attack the project with damaged inputs.")
-    parser.add_argument("--inputs", type=int, default=10_000, help="all together (default 10000)")
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="fuzz", description="Attack the project with damaged inputs.")
+    parser.add_argument("--inputs", type=positive, default=10_000,
+                        help="all together (default 10000)")
     parser.add_argument("--seed", type=int, default=1, help="of the inputs (default 1)")
     parser.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS),
                         help="only these (default all)")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     signal.signal(signal.SIGALRM, expired)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     kept, kinds = Kept(), arguments.kind
@@ -122,8 +122,8 @@ def main() -> int:
     if not kept.seen:
         kept.folder.rmdir()
     failed = any(counts[INTERNAL] or counts[HANG] for counts in found.values())
-    return 1 if failed else 0
+    return FAILED if failed else OK
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run("fuzz", main)

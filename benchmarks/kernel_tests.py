@@ -9,8 +9,7 @@ needs none). PATH: google/packetdrill, built (./configure && make in
 gtests/net/packetdrill); no distribution of today has a package. DIR: the scripts;
 else those of the source that the guest's kernel was built from.
 
-Exit status: 0 if every script passes or fails as known, else 1; 4 without a
-packetdrill or a guest's kernel.
+Exit status: 0 if every script passes or fails as known, else 1.
 """
 
 from __future__ import annotations
@@ -28,11 +27,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import command
 from engines.guest.init import RESULTS, mount
 from engines.job import PROJECT
-from engines.uml import find_kernel, guest_command, processors
-from lab.core.command_line import Parser, run_main
-from lab.core.errors import FAILED, CannotError, FirstFlightError
+from engines.uml import built_kernel, guest_command, processors
+from lab.core.command_line import Parser
+from lab.core.errors import FAILED, CannotError, FirstFlightError, UsageError
 
 # Of wall time without a script ended: virtual time would stand still for ever.
 SILENCE_DEADLINE_S = 120.0
@@ -184,17 +184,15 @@ def main(words: Sequence[str]) -> int:
     if arguments.inside:
         inside()
         return 0
-    kernel = find_kernel()
-    if kernel is None:
-        raise CannotError("the guest kernel is not built: run ./install.sh")
+    kernel = built_kernel()
     if not arguments.packetdrill or not os.access(arguments.packetdrill, os.X_OK):
         raise CannotError("no packetdrill: build google/packetdrill, name it with --packetdrill")
     scripts = arguments.scripts or kernel.parent / "packetdrill"
     names = arguments.names or script_names(scripts)
     missing = [name for name in names if not (scripts / f"{name}.pkt").exists()]
     if missing or not names:
-        raise CannotError(f"{scripts} has no script {missing[0] if missing else 'for IPv4'}:"
-                          " name a folder with --scripts")
+        raise UsageError(f"{scripts} has no script {missing[0] if missing else 'for IPv4'}:"
+                         " name a folder with --scripts")
     started, counts = time.monotonic(), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for verdict, line in told(run_in_guest(kernel, Path(arguments.packetdrill), scripts,
@@ -207,4 +205,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    run_main("kernel_tests", main)
+    command.run("kernel_tests", main)

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Time a scenario as a user runs it: ./run.sh, figures drawn.
 
-    /usr/bin/python3 benchmarks/scenario.py [--runs 5] [zhao2019 [FLAG …]]
-    /usr/bin/python3 benchmarks/scenario.py --runs 3 ietf78_completion --repeat 1
+    /usr/bin/python3 -m benchmarks.scenario [--runs 5] [zhao2019 [-- FLAG …]]
+    /usr/bin/python3 -m benchmarks.scenario --runs 3 ietf78_completion -- --repeat 1
 
 Prints the median, least and most over the runs of: wall time from the command
 to its end, time to the first trial done, emulated seconds per wall second,
@@ -14,22 +13,21 @@ are noisy: compare runs on one machine, not numbers from two.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import processor  # noqa: E402  # this program is started by its path
-
-PROJECT = Path(__file__).resolve().parent.parent
+from benchmarks import command, processor
+from engines.job import PROJECT
+from lab.core.command_line import Parser, positive
+from lab.core.errors import OK, FirstFlightError
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Timing:
 
 
 def run_once(folder: Path, scenario: str, flags: list[str]) -> Timing:
-    """Run the driver once into `folder`. Raises RuntimeError with its words if it fails."""
+    """Run the driver once into `folder`. Raises FirstFlightError with its words if it fails."""
     command = [str(PROJECT / "run.sh"), "--scenario", scenario, "--fresh", "--results",
                str(folder / "results"), "--figures", str(folder / "figures"), *flags]
     with processor.group() as group:
@@ -79,8 +77,8 @@ def watch(command: list[str], folder: Path, scenario: str) -> Timing:
     wall_s = time.monotonic() - start
     if process.returncode != 0:
         assert process.stderr is not None
-        raise RuntimeError(f"run.sh ended with status {process.returncode}:"
-                           f" {process.stderr.read().strip()}")
+        raise FirstFlightError(f"run.sh ended with status {process.returncode}:"
+                               f" {process.stderr.read().strip()}")
     facts = json.loads((trials.parent / "run.json").read_text())
     with trials.open(newline="") as file:
         verdicts = [row["verdict"] for row in csv.DictReader(file)]
@@ -122,16 +120,17 @@ def show(name: str, values: list[float], unit: str) -> None:
           f" {max(values):8.2f}  {unit}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Time a whole scenario.")
-    parser.add_argument("--runs", type=int, default=5, help="counted runs (default 5)")
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="scenario", description="Time a whole scenario.")
+    parser.add_argument("--runs", type=positive, default=5, help="counted runs (default 5)")
     parser.add_argument("scenario", nargs="?", default="zhao2019")
-    arguments, flags = parser.parse_known_args()
+    parser.add_argument("flags", nargs="*", metavar="FLAG", help="flags of run.sh, after --")
+    arguments = parser.parse_args(words)
     runs = arguments.runs
     timings = []
     for number in range(runs + 1):  # the first warms the page cache and is not counted
         with tempfile.TemporaryDirectory() as folder:
-            timing = run_once(Path(folder), arguments.scenario, flags)
+            timing = run_once(Path(folder), arguments.scenario, arguments.flags)
         if number > 0:
             timings.append(timing)
     print(f"{'':<38} {'median':>8} {'least':>8} {'most':>8}")
@@ -152,8 +151,8 @@ def main() -> int:
         if used_s:
             show("processor time a connection", [used * 1000 / timing.connections for used, timing
                                                  in zip(used_s, timings)], "ms")
-    return 0
+    return OK
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run("scenario", main)

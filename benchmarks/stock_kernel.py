@@ -23,11 +23,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import command
 from engines.host import HostEngine
 from engines.job import PROJECT, EngineError, Job, Observation
-from engines.uml import UmlEngine, find_kernel
-from lab.core.command_line import Parser, run_main, say
-from lab.core.errors import FAILED, CannotError, FirstFlightError
+from engines.uml import UmlEngine, built_kernel
+from lab.core.command_line import Parser, positive, say, whole_numbers
+from lab.core.errors import FAILED, FirstFlightError
 from lab.core.records import PASS
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
@@ -157,16 +158,12 @@ def differ(mine: Record, other: Record) -> bool:
             or {mine.verdict, other.verdict} != {PASS})
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split(",")]
-
-
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="stock_kernel", description="A stock kernel beside the guest.")
-    parser.add_argument("--rtt", type=_numbers, default=[20, 100, 500, 3000], metavar="MS,…")
-    parser.add_argument("--bw", type=_numbers, default=[56, 1000, 10_000], metavar="KBPS,…")
-    parser.add_argument("--iw", type=_numbers, default=[3, 10], metavar="N,…")
-    parser.add_argument("--size", type=int, default=30_000, metavar="BYTES")
+    parser.add_argument("--rtt", type=whole_numbers, default=[20, 100, 500, 3000], metavar="MS,…")
+    parser.add_argument("--bw", type=whole_numbers, default=[56, 1000, 10_000], metavar="KBPS,…")
+    parser.add_argument("--iw", type=whole_numbers, default=[3, 10], metavar="N,…")
+    parser.add_argument("--size", type=positive, default=30_000, metavar="BYTES")
     parser.add_argument("--kernel", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--initrd", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -174,12 +171,9 @@ def main(words: Sequence[str]) -> int:
     if arguments.inside:
         inside()
         return 0
-    kernel = find_kernel()
-    if kernel is None:
-        raise CannotError("the guest kernel is not built: run ./install.sh")
     if arguments.kernel is None or arguments.initrd is None:
         parser.error("start benchmarks/stock_kernel.sh, which brings the stock kernel")
-    wrong, cells = compare(arguments, kernel)
+    wrong, cells = compare(arguments, built_kernel())
     print(f"{cells - wrong} of {cells} cells: the same window and first flight on both, every"
           " verdict passed")
     return FAILED if wrong else 0
@@ -206,4 +200,4 @@ def compare(arguments: argparse.Namespace, kernel: Path) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    run_main("stock_kernel", main)
+    command.run("stock_kernel", main)

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Random lossless transfers against the model: what a verdict says of settings that nobody chose.
 
-    /usr/bin/python3 benchmarks/transfers.py --transfers 2000 --seed 1 --jobs 2
-    /usr/bin/python3 benchmarks/transfers.py --seed 1 --only 17,93 --keep FOLDER
+    /usr/bin/python3 -m benchmarks.transfers --transfers 2000 --seed 1 --jobs 2
+    /usr/bin/python3 -m benchmarks.transfers --seed 1 --only 17,93 --keep FOLDER
 
 Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
 1 byte to 2 MB, one write or two, new and kept connections, CUBIC and Reno,
@@ -14,20 +13,19 @@ number and a seed always mean the same transfer.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from benchmarks import command
 from engines.job import Observation
-from engines.uml import UmlEngine, find_kernel
+from engines.uml import UmlEngine, built_kernel
 from lab.core import files
+from lab.core.command_line import Parser, positive, whole_numbers
+from lab.core.errors import FAILED, OK
 from lab.core.progress import Progress
 from lab.core.records import PASS
 from lab.fetches.evidence import EXACT
@@ -118,9 +116,7 @@ def _needed_packets(trial: Trial) -> int:
 
 def measured(trials: list[Trial], jobs: int) -> Iterator[tuple[Trial, Observation]]:
     """Run them in guests. Raises EngineError."""
-    kernel = find_kernel()
-    if kernel is None:
-        raise SystemExit("transfers: the guest kernel is not built: run ./install.sh")
+    kernel = built_kernel()
     by_id = {trial.id: trial for trial in trials}
     for start in range(0, len(trials), BATCH):
         jobs_of = [trial.job() for trial in trials[start:start + BATCH]]
@@ -160,17 +156,17 @@ def described(trial: Trial) -> str:
             f" queue {trial.queue_packets}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Random lossless transfers against the model.")
-    parser.add_argument("--transfers", type=int, default=1000, help="how many (default 1000)")
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="transfers", description="Random lossless transfers against the model.")
+    parser.add_argument("--transfers", type=positive, default=1000, help="how many (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="of the settings (default 1)")
-    parser.add_argument("--jobs", type=int, default=1, help="guests side by side (default 1)")
-    parser.add_argument("--only", default="", metavar="N,…", help="these numbers of the seed's")
+    parser.add_argument("--jobs", type=positive, default=1, help="guests side by side (default 1)")
+    parser.add_argument("--only", type=whole_numbers, default=[], metavar="N,…",
+                        help="these numbers of the seed's")
     parser.add_argument("--keep", type=Path, metavar="FOLDER",
                         help="keep the packets of failures, and of all that --only names")
-    asked = parser.parse_args()
-    numbers = ([int(number) for number in asked.only.split(",")] if asked.only
-               else range(1, asked.transfers + 1))
+    asked = parser.parse_args(words)
+    numbers = asked.only or range(1, asked.transfers + 1)
     trials = [sample(asked.seed, number) for number in numbers]
     tally = Tally()
     with Progress(len(trials), 0, "transfers") as progress:
@@ -182,8 +178,8 @@ def main() -> int:
                 keep(asked.keep, seen)
             progress.step()
     show(tally)
-    return 1 if tally.failed else 0
+    return FAILED if tally.failed else OK
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run("transfers", main)

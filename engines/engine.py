@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from engines import memory
 from engines.host import HostEngine
-from engines.job import EngineCannot, Job, Observation
-from engines.uml import UmlEngine, find_kernel
+from engines.job import Job, Observation
+from engines.uml import UmlEngine, built_kernel, find_kernel
 
 
 class Engine(Protocol):
@@ -43,10 +43,8 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     jobs: guests side by side, None for as many as this machine has cores and
     memory for. Raises EngineCannot where it is not to be had.
     """
-    kernel = find_kernel() if name in ("auto", "uml") else None
-    if kernel is not None:
-        return UmlEngine(kernel, memory.guests(jobs))
-    if name == "uml":
-        raise EngineCannot("the guest kernel is not built: run ./install.sh, it says what is"
-                           " missing")
-    return HostEngine()
+    kernel = (built_kernel() if name == "uml" else
+              find_kernel() if name == "auto" else None)
+    if kernel is None:
+        return HostEngine()
+    return UmlEngine(kernel, memory.guests(jobs))

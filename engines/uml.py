@@ -59,6 +59,15 @@ def find_kernel() -> Path | None:
     return Path(done.stdout.strip()) if done.returncode == 0 else None
 
 
+def built_kernel() -> Path:
+    """The same. Raises EngineCannot where it is not built."""
+    kernel = find_kernel()
+    if kernel is None:
+        raise EngineCannot("the guest kernel is not built: run ./install.sh, it says what is"
+                           " missing")
+    return kernel
+
+
 class UmlEngine:
     """Runs trials in `jobs` guests side by side."""
 

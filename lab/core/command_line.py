@@ -30,6 +30,30 @@ class Parser(argparse.ArgumentParser):
         sys.exit(USAGE)
 
 
+def listed(of: Callable[[str], float], what: str) -> Callable[[str], list[float]]:
+    """Reads a comma-separated list; lab.core.quantities judges the range of its values."""
+    def read(words: str) -> list[float]:
+        try:
+            return [of(word) for word in words.split(",")]
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{words}' is not a list of {what}") from None
+    return read
+
+
+numbers, whole_numbers = listed(float, "numbers like 20,50"), listed(int, "whole numbers like 3,10")
+
+
+def positive(word: str) -> int:
+    """Reads a whole number above 0."""
+    try:
+        value = int(word)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
+    return value
+
+
 def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "") -> NoReturn:
     """Run a command's main and exit with its status; no traceback reaches the user.
 

@@ -6,18 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from engines import engine
+from engines import engine, uml
 from engines.job import EngineCannot
 
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "find_kernel", lambda: Path("/cache/linux"))
+    for module in (engine, uml):
+        monkeypatch.setattr(module, "find_kernel", lambda: Path("/cache/linux"))
 
 
 @pytest.fixture
 def not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "find_kernel", lambda: None)
+    for module in (engine, uml):
+        monkeypatch.setattr(module, "find_kernel", lambda: None)
 
 
 @pytest.mark.usefixtures("built")

@@ -1,0 +1,22 @@
+"""How every benchmark ends: 0, 1 what it measured is wrong, 2 usage, 4 this machine cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from engines.job import EngineCannot, EngineError
+from lab.core.command_line import run_main
+from lab.core.errors import CannotError, FirstFlightError
+
+
+def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Run a benchmark's main and exit with its status; what an engine lacks is told in one line."""
+    def told(words: Sequence[str]) -> int:
+        try:
+            return main(words)
+        except EngineCannot as error:
+            raise CannotError(str(error)) from error
+        except EngineError as error:
+            raise FirstFlightError(str(error)) from error
+    run_main(program, told)

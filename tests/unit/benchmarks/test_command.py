@@ -1,0 +1,45 @@
+"""All benchmarks end alike: 2 for what is asked wrongly, 4 where the machine cannot."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from benchmarks import command, transfers
+from engines import uml
+from engines.job import EngineError
+from lab.core.errors import CANNOT, FAILED, USAGE
+
+FOLDER = Path(command.__file__).parent
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_an_unknown_flag_is_told_in_one_line(program: str,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(f"benchmarks.{program}").main(["--no-such-flag"])
+    said = capsys.readouterr().err
+    assert ended.value.code == USAGE and said.count("\n") == 1 and said.startswith(program)
+    assert f'command.run("{program}", main)' in (FOLDER / f"{program}.py").read_text()
+
+
+def test_without_the_guests_kernel_the_machine_cannot(monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(uml, "find_kernel", lambda: None)
+    monkeypatch.setattr("sys.argv", ["transfers", "--transfers", "1"])
+    with pytest.raises(SystemExit) as ended:
+        command.run("transfers", transfers.main)
+    assert ended.value.code == CANNOT
+    assert "transfers: the guest kernel is not built: run ./install.sh" in capsys.readouterr().err
+
+
+def test_what_fails_in_an_engine_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(_: object) -> int:
+        raise EngineError("the guest hangs")
+    with pytest.raises(SystemExit) as ended:
+        command.run("transfers", fail)
+    assert (ended.value.code, capsys.readouterr().err) == (FAILED, "transfers: the guest hangs\n")
