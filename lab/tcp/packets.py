@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import dpkt
+from typing import NamedTuple
 
 from lab.core.errors import FirstFlightError
 
@@ -35,16 +35,20 @@ _SNAP_BYTES = 96
 # Nanosecond stamps, Ethernet: the header that engines/tap.py writes.
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
+# Ethernet's type; of IPv4 version, length, identification, fragment, protocol, addresses.
+_IP = struct.Struct(">12xHBxHHHxB2x4s4s")
+_TCP = struct.Struct(">HHIIHHHH")  # ports, numbers, length and flags, window, checksum, urgent
+_STAMPS = struct.Struct(">II")
+_IPV4, _TCP_PROTOCOL, _FRAGMENT_OFFSET, _FLAGS = 0x0800, 6, 0x1FFF, 0x1FF
 _SEQUENCE_SPACE = 1 << 32
-_OPTION_SCALE, _OPTION_SACK, _OPTION_TIMESTAMP = 3, 5, 8
+_OPTIONS_END, _OPTION_NONE, _OPTION_SCALE, _OPTION_SACK, _OPTION_TIMESTAMP = 0, 1, 3, 5, 8
 
 
 class CaptureError(FirstFlightError):
     """A capture is cut, damaged, or does not hold the connection that was asked for."""
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """One TCP segment as one tap saw it.
 
     time_ns: since the epoch, by the kernel's clock.
@@ -103,18 +107,21 @@ class Connection:
     at_server: tuple[Segment, ...]
 
 
-@dataclass(frozen=True)
-class _Packet:
-    """A segment as it stands in the packet: absolute numbers."""
+class _Packet(NamedTuple):
+    """A segment as it stands in the packet: absolute numbers, options as bytes."""
 
     time_ns: int
     to_client: bool
     client_address: bytes
     client_port: int
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    options: bytes
     payload_bytes: int
     frame_bytes: int
     identification: int
-    tcp: dpkt.tcp.TCP
 
 
 def read_connection(client_pcap: bytes, server_pcap: bytes, client_port: int = 0) -> Connection:
@@ -145,8 +152,8 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
             ends.setdefault(client, ([], []))[side].append(packet)
     connections = {}
     for (address, port), (at_client, at_server) in ends.items():
-        syns = {packet.tcp.seq for packet in at_client
-                if packet.tcp.flags & SYN and not packet.to_client}
+        syns = {packet.seq for packet in at_client
+                if packet.flags & SYN and not packet.to_client}
         if len(syns) <= 1:
             connections[socket.inet_ntoa(address), port] = _connection(port, at_client, at_server)
     return connections
@@ -163,8 +170,6 @@ def capture_file(packets: bytes) -> bytes:
 
 
 def _packets(pcap: bytes, side: str) -> list[_Packet]:
-    # The records are taken apart here: dpkt's reader would pass over a cut
-    # last one in silence, and makes a Decimal of every time.
     packets = []
     position = len(PCAP_HEADER) if pcap.startswith(PCAP_HEADER[:4]) else 0
     while position < len(pcap):
@@ -176,29 +181,38 @@ def _packets(pcap: bytes, side: str) -> list[_Packet]:
             raise CaptureError(f"{side} capture is damaged at byte {position}")
         if position + kept > len(pcap):
             raise CaptureError(f"{side} capture ends within a packet")
+        if kept < ETHERNET_BYTES:
+            raise CaptureError(f"{side} capture holds a broken packet: {kept} bytes")
         packet = _packet(seconds * 1_000_000_000 + nanoseconds,
-                         pcap[position:position + kept], on_wire, side)
+                         pcap[position:position + kept], on_wire)
         if packet is not None:
             packets.append(packet)
         position += kept
     return packets
 
 
-def _packet(time_ns: int, frame: bytes, frame_bytes: int, side: str) -> _Packet | None:
-    """One captured frame; None for what is not TCP to or from the HTTP server."""
-    try:
-        ip = dpkt.ethernet.Ethernet(frame).data
-        if not isinstance(ip, dpkt.ip.IP) or not isinstance(ip.data, dpkt.tcp.TCP):
-            return None
-        tcp = ip.data
-    except dpkt.UnpackError as error:
-        raise CaptureError(f"{side} capture holds a broken packet: {error}") from error
-    if HTTP_PORT not in (tcp.sport, tcp.dport):
+def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> _Packet | None:
+    """One captured frame; None for what is not TCP over IPv4 to or from the HTTP server."""
+    if len(frame) < _IP.size:
         return None
-    to_client = tcp.sport == HTTP_PORT
-    return _Packet(time_ns, to_client, ip.dst if to_client else ip.src,
-                   tcp.dport if to_client else tcp.sport,
-                   ip.len - ip.hl * 4 - tcp.off * 4, frame_bytes, ip.id, tcp)
+    kind, version, length, identification, fragment, protocol, source, destination = \
+        _IP.unpack_from(frame)
+    ip_bytes = (version & 0x0F) * 4
+    tcp_at = ETHERNET_BYTES + ip_bytes
+    # A length of 0 is left to the sender's hardware; what follows the packet pads the frame.
+    end = min(len(frame), ETHERNET_BYTES + length) if length else len(frame)
+    if (kind != _IPV4 or ip_bytes < 20 or protocol != _TCP_PROTOCOL
+            or fragment & _FRAGMENT_OFFSET or end - tcp_at < _TCP.size):
+        return None
+    from_port, to_port, seq, ack, offset_flags, window, _, _ = _TCP.unpack_from(frame, tcp_at)
+    tcp_bytes = (offset_flags >> 12) * 4
+    if tcp_bytes < _TCP.size or HTTP_PORT not in (from_port, to_port):
+        return None
+    to_client = from_port == HTTP_PORT
+    return _Packet(time_ns, to_client, destination if to_client else source,
+                   to_port if to_client else from_port, seq, ack, offset_flags & _FLAGS, window,
+                   frame[tcp_at + _TCP.size:min(end, tcp_at + tcp_bytes)],
+                   length - ip_bytes - tcp_bytes, frame_bytes, identification)
 
 
 def _only_port(packets: list[_Packet]) -> int:
@@ -225,39 +239,52 @@ def _initial_numbers(packets: list[_Packet], port: int) -> dict[bool, int]:
     starts: dict[bool, int] = {}
     for to_client in (False, True):
         sent = [packet for packet in packets if packet.to_client == to_client]
-        numbers = {packet.tcp.seq for packet in sent if packet.tcp.flags & SYN}
+        numbers = {packet.seq for packet in sent if packet.flags & SYN}
         if len(numbers) > 1:
             raise CaptureError(f"client port {port} was used for more than one connection")
         if numbers:
             starts[to_client] = numbers.pop()
         elif sent:
-            starts[to_client] = min(sent, key=lambda packet: packet.time_ns).tcp.seq - 1
+            starts[to_client] = min(sent, key=lambda packet: packet.time_ns).seq - 1
     for to_client in (False, True):
         if to_client not in starts:  # nothing sent: go by what the other side acknowledges
-            acks = [packet.tcp.ack for packet in packets if packet.tcp.flags & ACK]
+            acks = [packet.ack for packet in packets if packet.flags & ACK]
             starts[to_client] = acks[0] - 1 if acks else 0
     return starts
 
 
 def _segment(packet: _Packet, starts: dict[bool, int]) -> Segment:
-    tcp = packet.tcp
     own, other = starts[packet.to_client], starts[not packet.to_client]
     stamp = echo = None
     scale = 0
     sacked: tuple[tuple[int, int], ...] = ()
-    for kind, data in dpkt.tcp.parse_opts(tcp.opts):
+    for kind, data in _options(packet.options):
         if kind == _OPTION_TIMESTAMP and len(data) == 8:
-            stamp, echo = struct.unpack(">II", data)
+            stamp, echo = _STAMPS.unpack(data)
         elif kind == _OPTION_SCALE and len(data) == 1:
             scale = data[0]
         elif kind == _OPTION_SACK and len(data) % 8 == 0:
             sacked = tuple((distance(start, other), distance(end, other))
-                           for start, end in struct.iter_unpack(">II", data))
+                           for start, end in _STAMPS.iter_unpack(data))
     return Segment(packet.time_ns, packet.to_client, packet.client_port,
-                   distance(tcp.seq, own),
-                   distance(tcp.ack, other) if tcp.flags & ACK else None,
-                   packet.payload_bytes, packet.frame_bytes, tcp.flags, tcp.win,
+                   distance(packet.seq, own),
+                   distance(packet.ack, other) if packet.flags & ACK else None,
+                   packet.payload_bytes, packet.frame_bytes, packet.flags, packet.window,
                    stamp, echo, sacked, packet.identification, scale)
+
+
+def _options(options: bytes) -> Iterator[tuple[int, bytes]]:
+    """Kind and value of each option (RFC 9293, 3.1), without the padding."""
+    place = 0
+    while place < len(options):
+        if options[place] in (_OPTIONS_END, _OPTION_NONE):
+            place += 1
+            continue
+        if place + 1 == len(options):
+            raise CaptureError("a capture holds a broken packet: an option without a length")
+        end = place + max(2, options[place + 1])
+        yield options[place], options[place + 2:end]
+        place = end
 
 
 def distance(number: int, start: int) -> int:

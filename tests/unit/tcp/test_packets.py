@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-from dataclasses import replace
 
 import dpkt
 import pytest
@@ -114,4 +113,4 @@ def test_a_capture_as_a_file() -> None:
 
 def test_segments_compare_by_content() -> None:
     segment = plain().read().first_flight[0]
-    assert isinstance(segment, Segment) and segment == replace(segment)
+    assert isinstance(segment, Segment) and segment == Segment(*segment)
