@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from engines.commands import commands_of
-from engines.engine import Engine, choose_engine
+from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, measuring, provenance, runs, scenario_file
@@ -131,9 +131,10 @@ def dry_run(study: Study, engine: Engine) -> None:
         print(f"  {trial.id}")
     if len(study.trials) > DRY_RUN_LISTED:
         print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
-    print("commands of the first trial:")
-    for command in commands_of(study.trials[0].job()):
-        print(f"  {command}")
+    for trial in study.trials[:1]:
+        print("commands of the first trial:")
+        for command in commands_of(trial.job()):
+            print(f"  {command}")
     print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
           f" ({engine.name} engine)")
 
@@ -150,7 +151,8 @@ def study_of(name: str, arguments: argparse.Namespace) -> Study:
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario, print what it found, draw it; return the exit status."""
     try:
-        engine = choose_engine(arguments.engine, arguments.jobs)
+        engine = (choose_engine(arguments.engine, arguments.jobs) if study.trials
+                  else NoEngine())
         if arguments.dry_run:
             dry_run(study, engine)
             return errors.OK
@@ -163,9 +165,10 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
                                ) from error
     report = study.report(run)
     print(text.text(report))
-    print(f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
-          f" {run.facts['wall_s']:.1f} s of wall time")
-    print(run.folder / runs.TRIALS_CSV, flush=True)
+    if study.trials:
+        print(f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
+              f" {run.facts['wall_s']:.1f} s of wall time")
+        print(run.folder / runs.TRIALS_CSV, flush=True)
     if study.whole and not arguments.no_figures:
         draw(report, run.folder, arguments.figures)
     return status_of(run)

@@ -136,9 +136,11 @@ def _look(line: Line, chart: LineChart) -> dict[str, object]:
         look |= {"linestyle": ":", "linewidth": 1.0, "alpha": 0.5}
     elif line.style == "bars":
         look |= {"linewidth": 7, "linestyle": "-"}
-    if line.style in ("line", "faint"):
+    elif line.style == "points":
+        look |= {"linestyle": "none"}
+    if line.style in ("line", "points", "faint"):
         look |= {"marker": MARKERS[line.look % len(MARKERS)],
-                 "markersize": 4.5 if line.style == "line" else 3}
+                 "markersize": 3 if line.style == "faint" else 4.5}
     return look
 
 

@@ -37,6 +37,24 @@ class Engine(Protocol):
         """
 
 
+class NoEngine:
+    """What a study without trials is given: it runs nothing, and needs no kernel."""
+
+    name = "none"
+    build = ""
+    exact = False
+    jobs = 1
+    warning = ""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Observation]:
+        assert not trials
+        return iter(())
+
+
 def choose_engine(name: str, jobs: int | None) -> Engine:
     """The engine named "uml" or "host"; "auto": uml where its kernel is built, else host.
 

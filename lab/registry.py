@@ -30,8 +30,15 @@ def trace() -> Kind:
     return study
 
 
+def arithmetic() -> Kind:
+    """Published numbers against each other; nothing is measured."""
+    from lab.arithmetic.study import study
+    return study
+
+
 # By the `kind` of a scenario file; each is imported only where it is asked for.
-KINDS: dict[str, Callable[[], Kind]] = {"fetches": fetches, "load": load, "trace": trace}
+KINDS: dict[str, Callable[[], Kind]] = {"fetches": fetches, "load": load, "trace": trace,
+                                     "arithmetic": arithmetic}
 
 
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:

@@ -135,9 +135,9 @@ class Line:
 
     name: in the legend, "" for none. x, y: of one length; ends: 95 %
     intervals of y, () where there are none. look: which of the colours and
-    markers, in their order. style: "curve" has no markers; "faint" is for
-    what others are compared with; "published" are open markers; "bars" stand
-    beside those of other lines.
+    markers, in their order. style: "curve" has no markers; "points" are
+    not joined; "faint" is for what others are compared with; "published" are
+    open markers; "bars" stand beside those of other lines.
     """
 
     name: str
@@ -145,7 +145,7 @@ class Line:
     y: tuple[float, ...]
     ends: tuple[Ends | None, ...] = ()
     look: int = 0
-    style: Literal["line", "curve", "dashed", "faint", "published", "bars"] = "line"
+    style: Literal["line", "curve", "dashed", "faint", "points", "published", "bars"] = "line"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Progress:
             from tqdm import tqdm  # its import is only worth it where it is seen
             self.bar = tqdm(total=self.total, initial=self.done, desc=self.what, unit="trial",
                             leave=False, dynamic_ncols=True)
-        else:
+        elif self.total:
             say(f"{self.what}: {self.total - self.done} of {self.total} trials to measure")
         return self
 

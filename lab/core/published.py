@@ -50,12 +50,12 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
     has absolute_ms and percent, one of times total_ms or, as the paper's
     Figure 2, avg_tcp_latency_ms. Raises UsageError.
     """
-    header = _header(_path(folder, file))
+    header = _header(path_of(file, folder))
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
     if time not in header:
         _check_columns(file, header, ("responses_percent", "absolute_ms", "percent"))
     found = {}
-    for row in rows(_path(folder, file), ()):
+    for row in rows(path_of(file, folder), ()):
         if row.get("panel", panel) != panel:
             continue
         label = next(value for column, value in row.items() if column != "panel")
@@ -80,12 +80,12 @@ def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
                            rtt_ms=number(row, "rtt_ms", file),
                            bandwidth_kbps=number(row, "bandwidth_kbps", file),
                            total_ms=round(number(row, "total_s", file) * 1000, 6))
-            for row in rows(_path(folder, file), columns)]
+            for row in rows(path_of(file, folder), columns)]
 
 
 def source(file: str, folder: Path = PAPER) -> str:
     """The first comment line of a file: where its numbers are from and how exact they are."""
-    return _lines(_path(folder, file))[0].lstrip("# ").strip()
+    return _lines(path_of(file, folder))[0].lstrip("# ").strip()
 
 
 def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
@@ -100,7 +100,7 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     return found
 
 
-def _path(folder: Path, file: str) -> Path:
+def path_of(file: str, folder: Path = PAPER) -> Path:
     """A file of the folder, whatever a scenario says. Raises UsageError."""
     try:
         return files.inside(folder, file)

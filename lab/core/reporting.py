@@ -38,6 +38,8 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
 
 def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:
     """The numbers that a reader of any run wants first."""
+    if not run.records:
+        return ()
     counting = sum(record.counts for record in run.records)
     found = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
     counted = bars(findings)
@@ -88,13 +90,14 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
     """
     machine, tools, project = (mapping(facts.get(key)) for key in
                                ("machine", "tools", "project"))
-    engine = {"uml": "User-Mode Linux guest", "host": "this machine's kernel"}.get(
+    engine = {"uml": "User-Mode Linux guest", "host": "this machine's kernel", "none": ""}.get(
         str(facts.get("engine")), text(facts.get("engine")))
+    kernel = "" if facts.get("engine") == "none" else facts.get("kernel") or machine.get("kernel")
     clock = ", virtual time" if facts.get("virtual_time") is True else ", real time"
     changed = facts.get("scenario_file", text_now) != text_now
     rows = [
         ("command", command(facts, scenario)), ("run", path), ("state", facts.get("state")),
-        ("kernel under test", facts.get("kernel") or machine.get("kernel")),
+        ("kernel under test", kernel),
         ("engine", f"{engine}{clock}" if engine else ""),
         ("network time", seconds(facts.get("emulated_s"))),
         ("wall time", seconds(facts.get("wall_s"))), ("started", facts.get("started_at")),

@@ -165,7 +165,7 @@ def load(folder: Path, study: Study) -> RunData:
     """
     records = read_records(folder / TRIALS_CSV, study.record)
     name = study.head.name
-    if not records:
+    if not records and study.trials:
         raise RecordsError(f"{folder / TRIALS_CSV}: holds no trial yet; measure with"
                            f" ./run.sh --scenario {name}")
     foreign = next((record for record in records if record.trial.scenario != name), None)

@@ -49,6 +49,7 @@ class FakeStudy:
 
     head: Any
     record = Measured
+    trials = ("of a network",)
 
     def report(self, run: Any) -> Report:
         if run.facts.get("broken"):

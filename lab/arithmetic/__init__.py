@@ -1,0 +1,1 @@
+"""What a publication prints, held against itself: scenarios of kind "arithmetic"."""

@@ -1,0 +1,128 @@
+"""The paper's own arithmetic: by hand, from paper/*.csv, and with numbers that were changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiment import main
+from lab.arithmetic import findings
+from lab.arithmetic.analysis import Bounded, means_of, sums_of
+from lab.arithmetic.scenario import Arithmetic, Panel, read
+from lab.core import scenario_file
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.published import PublishedBucket
+from lab.registry import study_of, stored_report
+
+NAME = "paper_arithmetic"
+
+
+@pytest.fixture(name="paper")
+def fixture_paper() -> Arithmetic:
+    return read(scenario_file.find(NAME))
+
+
+def panel_of(paper: Arithmetic, name: str) -> Panel:
+    return next(panel for panel in paper.panels if panel.name == name)
+
+
+def test_a_bucket_by_hand() -> None:
+    """10 ms are 5 % of 200 ms; 10.013 / 4.993 % and 9.987 / 5.007 % are the ends."""
+    found = means_of(PublishedBucket("20", 25.0, 10.0, 5.0))
+    assert found.baseline.value == pytest.approx(200)
+    assert found.experiment.value == pytest.approx(190)
+    assert found.baseline.high == pytest.approx(10.013 / 0.04993)
+    assert found.baseline.low == pytest.approx(9.987 / 0.05007)
+    assert found.experiment.high == pytest.approx(10.013 / 0.04993 - 10.013)
+    assert found.experiment.low == pytest.approx(9.987 / 0.05007 - 9.987)
+    assert (found.share.low, found.share.high) == pytest.approx((0.24995, 0.25005))
+
+
+@pytest.mark.parametrize(("name", "experiment_ms", "baseline_ms", "agrees"), [
+    ("rtt", 515.3, 560.1, False), ("bw", 514.4, 561.5, False), ("bdp", 515.1, 583.3, True),
+    ("size", 515.1, 583.3, True), ("slowdc_bw", 751.1, 815.1, False)])
+def test_the_paper_adds_up_for_ten_segments_and_not_for_three(
+        paper: Arithmetic, name: str, experiment_ms: float, baseline_ms: float, agrees: bool
+        ) -> None:
+    found = sums_of(panel_of(paper, name))
+    assert found.experiment.value == pytest.approx(experiment_ms, abs=0.05)
+    assert found.baseline.value == pytest.approx(baseline_ms, abs=0.05)
+    assert found.experiment_agrees
+    assert found.baseline_agrees is agrees
+    assert found.same_shares_saving_ms + found.other_shares_ms == pytest.approx(
+        found.printed_saving_ms)
+
+
+@pytest.mark.parametrize(("ends", "meets"), [
+    ((1.0, 2.0), False), ((1.0, 3.0), True), ((3.5, 3.6), True), ((4.0, 9.0), True),
+    ((4.1, 9.0), False)])
+def test_numbers_meet_where_their_ends_overlap(ends: tuple[float, float], meets: bool) -> None:
+    one, other = Bounded(3.5, 3.0, 4.0), Bounded(sum(ends) / 2, *ends)
+    assert one.meets(other) is meets and other.meets(one) is meets
+
+
+def test_a_changed_share_is_seen(paper: Arithmetic) -> None:
+    panel = panel_of(paper, "bdp")
+    first, *others = panel.buckets
+    assert first.responses_percent is not None
+    changed = replace(panel, buckets=(
+        replace(first, responses_percent=first.responses_percent + 1), *others))
+    assert not sums_of(changed).baseline_agrees
+
+
+def test_what_is_said_follows_from_the_numbers(paper: Arithmetic) -> None:
+    adding_up = findings.findings(paper)[0]
+    found = {statement.says: statement.found for statement in adding_up.statements}
+    assert found["Do the buckets add up to the printed mean with 10 segments?"].startswith(
+        "In 5 of 5 panels: off by 1.3 ms")
+    assert "In 2 of 5 panels. Figure 5, RTT at AvgDC: 560 ms" in found["And with 3 segments?"]
+    assert "23.2 ms by Figure 5, RTT (34 %) or 20.9 ms by Figure 5, bandwidth (31 %)" in (
+        found["What follows?"])
+    only = replace(paper, panels=(panel_of(paper, "bdp"),))
+    assert findings.findings(only)[0].statements[2].found == (
+        "The buckets add up to the printed means with both windows: 1 of 1 panels.")
+
+
+def test_a_run_needs_no_engine_and_can_be_told_again(tmp_path: Path) -> None:
+    assert main([NAME, "--engine", "host", "--results", str(tmp_path), "--figures",
+                 str(tmp_path)]) == 0
+    report = stored_report(tmp_path / NAME / "latest")
+    assert report.count == 0 and not report.provenance == ()
+    assert not any(fact.name == "kernel under test" for fact in report.provenance)
+    assert (tmp_path / f"{NAME}_sums.png").stat().st_size > 10_000
+    page = (tmp_path / NAME / "latest" / "report.html").read_text(encoding="utf-8")
+    assert "trials verified" not in page and "560.1" in page
+
+
+def test_a_dry_run_says_that_there_is_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([NAME, "--dry-run"]) == 0
+    assert f"{NAME}: 0 trials" in capsys.readouterr().out
+
+
+def test_flags_of_a_network_are_refused() -> None:
+    with pytest.raises(UsageError, match="--rtt: it computes with published numbers"):
+        study_of(scenario_file.find(NAME), Overrides({"rtt_ms": [20.0]}))
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('data_center = "AvgDC"', 'data_center = "Avg"', "data_center: unknown 'Avg'"),
+    ('panel = "RTT"', 'panel = "rtt"', "has no panel 'rtt'"),
+    ('"paper_means.csv"', '"paper_figure5.csv"', "has no column data_center"),
+    ('"paper_means.csv"', '"../README.md"', "published numbers"),
+    ("experiment_initcwnd = 10", "experiment_initcwnd = 0", "out of range"),
+    ("paper_figure7.csv", "paper_figure2.csv", "has to have a share"),
+])
+def test_a_wrong_file_is_one_line(old: str, new: str, message: str) -> None:
+    text = scenario_file.find(NAME).text
+    assert old in text
+    with pytest.raises(UsageError, match=message):
+        read(scenario_file.parsed(NAME, text.replace(old, new, 1)))
+
+
+def test_without_panels_there_is_nothing_to_add_up() -> None:
+    text = scenario_file.find(NAME).text.partition("[[panel]]")[0]
+    with pytest.raises(UsageError, match=r"has no \[\[panel\]\]"):
+        read(scenario_file.parsed(NAME, text))
