@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +25,10 @@ _ETH_P_ALL = 0x0003
 _PCAP_MAGIC_NS = 0xA1B23C4D  # time stamps in nanoseconds
 _LINKTYPE_ETHERNET = 1
 _ETHERNET_BYTES = 14
+
+BATCH_PACKETS = 256  # read by one system call
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Tap:
@@ -52,36 +58,79 @@ class Tap:
                 _attach(self.socket, sample_filter(every_port, hosts))
             # A tap for one protocol only would not see what is sent.
             self.socket.bind((interface, _ETH_P_ALL))
+        self.batch = Batch(BATCH_PACKETS)
 
     def close(self) -> None:
         self.socket.close()
 
     def discard(self) -> None:
         """Forget everything recorded so far."""
-        while self._next() is not None:
+        for _ in self.batch.of(self.socket):
             pass
 
     def save(self, file: BinaryIO) -> int:
         """Append what was recorded to a pcap file; return the number of packets."""
         count = 0
-        while (packet := self._next()) is not None:
-            stamp_ns, head, wire_bytes = packet
-            seconds, nanoseconds = divmod(stamp_ns, 1_000_000_000)
-            file.write(struct.pack("<IIII", seconds, nanoseconds, len(head), wire_bytes) + head)
-            count += 1
-        return count
-
-    def _next(self) -> tuple[int, bytes, int] | None:
-        """The next packet: time (ns), its first bytes, its length on the wire."""
-        while True:
-            try:
-                head, control, _, _ = self.socket.recvmsg(SNAP_BYTES, 64)
-            except BlockingIOError:
-                return None
+        for seconds, nanoseconds, head in self.batch.of(self.socket):
             if head[12:14] != b"\x08\x00":  # IPv4 only: the length comes from its header
                 continue
             (ip_bytes,) = struct.unpack_from(">H", head, 16)
-            return _stamp_ns(control), head, _ETHERNET_BYTES + ip_bytes
+            file.write(struct.pack("<IIII", seconds, nanoseconds, len(head),
+                                   _ETHERNET_BYTES + ip_bytes) + head)
+            count += 1
+        return count
+
+
+class Batch:
+    """Room for many packets that one system call reads: recvmmsg(2), which Python has no word for.
+
+    Nor does it ask for the sender's address: Python looks up an interface's name for each.
+    """
+
+    # struct mmsghdr: name, its length, the pieces and how many, control data and its length,
+    # flags; then how many bytes came.
+    _HEADER = struct.Struct("PI4xPNPNi4xI4x")
+    _CAME = "40xN8xI4x"  # of it: the length of the control data, and how many bytes came
+    _PIECE = struct.Struct("PN")  # struct iovec
+    _STAMP = struct.Struct("Niiqq")  # struct cmsghdr, struct timespec
+
+    def __init__(self, packets: int) -> None:
+        self.packets = packets
+        self.heads = ctypes.create_string_buffer(packets * SNAP_BYTES)
+        self.stamps = ctypes.create_string_buffer(packets * self._STAMP.size)
+        heads, stamps = map(ctypes.addressof, (self.heads, self.stamps))
+        self.pieces = ctypes.create_string_buffer(b"".join(
+            self._PIECE.pack(heads + number * SNAP_BYTES, SNAP_BYTES)
+            for number in range(packets)))
+        pieces = ctypes.addressof(self.pieces)
+        # The kernel writes into the headers what it has read: each call needs them anew.
+        self.wanted = b"".join(
+            self._HEADER.pack(0, 0, pieces + number * self._PIECE.size, 1,
+                              stamps + number * self._STAMP.size, self._STAMP.size, 0, 0)
+            for number in range(packets))
+        self.headers = ctypes.create_string_buffer(len(self.wanted))
+
+    def of(self, tapped: socket.socket) -> Iterator[tuple[int, int, bytes]]:
+        """The packets that wait in a socket: time (s and ns), first bytes. Raises OSError."""
+        came = self.packets
+        while came == self.packets:
+            ctypes.memmove(self.headers, self.wanted, len(self.wanted))
+            came = _libc.recvmmsg(tapped.fileno(), self.headers, self.packets,
+                                  socket.MSG_DONTWAIT, None)
+            if came < 0:
+                if ctypes.get_errno() == errno.EAGAIN:
+                    return
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "recvmmsg")
+            heads = self.heads.raw
+            for number, ((stamp_bytes, length), stamp) in enumerate(zip(
+                    struct.iter_unpack(self._CAME, self.headers.raw[:came * self._HEADER.size]),
+                    self._STAMP.iter_unpack(self.stamps.raw))):
+                _, level, kind, seconds, nanoseconds = stamp
+                if (stamp_bytes, level, kind) != (self._STAMP.size, socket.SOL_SOCKET,
+                                                  _SO_TIMESTAMPNS):
+                    raise OSError("the kernel gave a packet without a time stamp")
+                start = number * SNAP_BYTES
+                yield seconds, nanoseconds, heads[start:start + length]
 
 
 def save_all(taps: Iterable[Tap], capture: BinaryIO) -> dict[str, int]:
@@ -145,11 +194,3 @@ def open_capture(path: Path) -> BinaryIO:
     file = path.open("wb")
     file.write(pcap_header())
     return file
-
-
-def _stamp_ns(control: list[tuple[int, int, bytes]]) -> int:
-    for level, kind, data in control:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-            seconds, nanoseconds = struct.unpack("qq", data[:16])
-            return int(seconds * 1_000_000_000 + nanoseconds)
-    raise OSError("the kernel gave a packet without a time stamp")

@@ -144,7 +144,8 @@ class Generator:
         self._bind(opened)
         code = opened.connect_ex((next(self.servers), self.task.port))
         if code == errno.EINPROGRESS:
-            self.loop.add_writer(opened, self._connected, connection)
+            # By its number: asyncio would make words of the socket, which asks for its addresses.
+            self.loop.add_writer(opened.fileno(), self._connected, connection)
         else:
             self._end(connection, FAILED, os.strerror(code))
 
@@ -160,7 +161,7 @@ class Generator:
         raise OSError(errno.EADDRNOTAVAIL, "every port is in use")
 
     def _connected(self, connection: Connection) -> None:
-        self.loop.remove_writer(connection.socket)
+        self.loop.remove_writer(connection.socket.fileno())
         code = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             self._end(connection, FAILED, os.strerror(code))
@@ -172,7 +173,7 @@ class Generator:
         except OSError as error:
             self._end(connection, FAILED, os.strerror(error.errno or 0))
             return
-        self.loop.add_reader(connection.socket, self._receive, connection)
+        self.loop.add_reader(connection.socket.fileno(), self._receive, connection)
 
     def _receive(self, connection: Connection) -> None:
         try:
@@ -197,8 +198,8 @@ class Generator:
 
     def _end(self, connection: Connection, end: str, error: str = "") -> None:
         now, start = time.monotonic(), connection.opened_s
-        self.loop.remove_reader(connection.socket)
-        self.loop.remove_writer(connection.socket)
+        self.loop.remove_reader(connection.socket.fileno())
+        self.loop.remove_writer(connection.socket.fileno())
         connection.socket.close()
         self.open.discard(connection)
         self.rows.append((

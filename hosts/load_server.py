@@ -68,7 +68,8 @@ class Server:
             # Read before anything is sent: this is the initial window.
             connection = Connection(accepted, TcpInfo.of(accepted).congestion_window)
             self.open[accepted.fileno()] = connection
-            self.loop.add_reader(accepted, self._receive, connection)
+            # By its number: asyncio would make words of the socket, which asks for its addresses.
+            self.loop.add_reader(accepted.fileno(), self._receive, connection)
 
     def _receive(self, connection: Connection) -> None:
         try:
@@ -104,17 +105,17 @@ class Server:
         whole = sent == len(connection.pending)
         connection.pending = connection.pending[sent:]
         if whole:
-            self.loop.remove_writer(connection.socket)
+            self.loop.remove_writer(connection.socket.fileno())
         else:
-            self.loop.add_writer(connection.socket, self._send, connection)
+            self.loop.add_writer(connection.socket.fileno(), self._send, connection)
 
     def _close(self, connection: Connection, end: str) -> None:
         info = TcpInfo.of(connection.socket)
         self.rows.append((connection.id, connection.initial_window, connection.first_flight,
                           info.sent_bytes, info.retransmitted_bytes, info.min_rtt_us / 1000, end))
         del self.open[connection.socket.fileno()]
-        self.loop.remove_reader(connection.socket)
-        self.loop.remove_writer(connection.socket)
+        self.loop.remove_reader(connection.socket.fileno())
+        self.loop.remove_writer(connection.socket.fileno())
         connection.socket.close()
 
     def write(self, path: Path) -> None:
