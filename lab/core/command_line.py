@@ -11,8 +11,9 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from lab import __version__
 from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
 
 
@@ -23,7 +24,12 @@ def say(message: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and leaves the flags to --help."""
+    """Says what is wrong in one line, and leaves the flags to --help; has --version."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.add_argument("--version", action="version", version=f"First Flight {__version__}",
+                          help="print the project's version and exit")
 
     def error(self, message: str) -> NoReturn:
         say(one_line(f"{self.prog}: {message} (--help shows every flag)"))

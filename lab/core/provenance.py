@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lab import __version__
+
 
 def of_this_machine(project: Path) -> dict[str, Any]:
     """Facts for run.json that hold for the whole run; "" where one cannot be had."""
@@ -18,7 +20,8 @@ def of_this_machine(project: Path) -> dict[str, Any]:
         "tools": {"python": sys.version.split()[0],
                   "curl": first_line(["curl", "--version"]),
                   "iproute2": first_line(["ip", "-V"])},
-        "project": {"commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
+        "project": {"version": __version__,
+                    "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
                     "changed": bool(first_line(["git", "-C", str(project), "status",
                                                 "--porcelain", "--untracked-files=no"]))},
     }

@@ -107,6 +107,7 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
         ("processor", joined(machine.get("processor"),
                              f"{machine['cpus']} cores" if machine.get("cpus") else "")),
         *sorted(tools.items()),
+        ("version", project.get("version")),
         ("commit", joined(project.get("commit"),
                           "with local changes" if project.get("changed") else "")),
         ("scenario file", f"scenarios/{scenario}.toml{', changed since the run' if changed else ''}"

@@ -1,0 +1,37 @@
+"""One version: on every command line, in run.json, and in the files that name it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import experiment
+import plot
+import report
+import results
+from lab import __version__
+from lab.core import provenance
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.mark.parametrize("program", [experiment, plot, report, results],
+                         ids=lambda module: module.__name__)
+def test_every_command_says_it(program: object, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        program.main(["--version"])  # type: ignore[attr-defined]
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"First Flight {__version__}\n"
+
+
+def test_run_json_says_it(tmp_path: Path) -> None:
+    assert provenance.of_this_machine(tmp_path)["project"]["version"] == __version__
+
+
+@pytest.mark.parametrize(("file", "line"), [("CITATION.cff", r"^version: (.*)$"),
+                                            ("CHANGELOG.md", r"^## (.*)$")])
+def test_the_files_that_name_it_agree(file: str, line: str) -> None:
+    found = re.search(line, (PROJECT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None and found[1] == __version__
