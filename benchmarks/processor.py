@@ -35,7 +35,11 @@ class Group:
     @property
     def used_s(self) -> float:
         """Processor seconds of everything that has run in it so far."""
-        numbers = self.counter.read_text(encoding="ascii").split()
+        return self.seconds(self.counter.read_text(encoding="ascii"))
+
+    def seconds(self, content: str) -> float:
+        """What the counter's file says."""
+        numbers = content.split()
         # "usage_usec 123 …" in the second version, a bare number in the first.
         return int(numbers[1] if len(numbers) > 1 else numbers[0]) * self.microseconds / 1e6
 

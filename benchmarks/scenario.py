@@ -1,14 +1,14 @@
-"""Time a scenario as a user runs it: ./run.sh, figures drawn.
+"""Time a command of run.sh as a user gives it, figures drawn.
 
-    /usr/bin/python3 -m benchmarks.scenario [--runs 5] [zhao2019 [-- FLAG …]]
-    /usr/bin/python3 -m benchmarks.scenario --runs 3 ietf78_completion -- --repeat 1
+    /usr/bin/python3 -m benchmarks.scenario [--runs 5] [-- --scenario zhao2019 …]
+    /usr/bin/python3 -m benchmarks.scenario --runs 3 -- --scenario ietf78_completion --repeat 1
 
-Prints the median, least and most over the runs of: wall time from the command
-to its end, time to the first trial done, emulated seconds per wall second,
-memory of one guest, processor time of all processes (benchmarks/processor.py;
-it takes root), and how many trials were verified; for a load scenario also its
-connections, and the processor time that each took. Machines differ and
-are noisy: compare runs on one machine, not numbers from two.
+Prints the median, least and most over the runs of: wall time from the command to
+its end, to the first trial done and to the first figure, emulated seconds per wall
+second, memory of the process that measures and of one guest, disk for what engines
+keep meanwhile, processor time of all processes (benchmarks/processor.py; it takes
+root), and how many trials were verified; for load also the connections. Machines differ
+and are noisy: compare runs on one machine, not numbers from two.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import command, processor
@@ -29,128 +30,170 @@ from engines.job import PROJECT
 from lab.core.command_line import Parser, positive
 from lab.core.errors import OK, FirstFlightError
 
+POLL_S, LOOK_S = 0.01, 0.5  # between looks at what there is, and at what takes longer to count
 
-@dataclass(frozen=True)
+
+@dataclass
 class Timing:
-    """One run of the driver.
+    """One run of the driver, or of another program.
 
-    guest_mb: largest proportional set size of one guest. processor_s: None
+    first_record_s, first_figure_s: 0 where there was none. main_mb: most resident
+    memory of the process that measures; guest_mb: largest proportional set size of a
+    guest; work_mb: most disk of what engines keep while they measure. processor_s: None
     where it cannot be counted.
     """
 
-    wall_s: float
-    first_record_s: float
-    emulated_s: float
-    guest_mb: float
-    trials: int
-    verified: int
-    connections: int
-    processor_s: float | None
+    wall_s: float = 0.0
+    processor_s: float | None = None
+    first_record_s: float = 0.0
+    first_figure_s: float = 0.0
+    emulated_s: float = 0.0
+    main_mb: float = 0.0
+    guest_mb: float = 0.0
+    work_mb: float = 0.0
+    verdicts: list[str] = field(default_factory=list)
+    connections: int = 0
 
 
-def run_once(folder: Path, scenario: str, flags: list[str]) -> Timing:
-    """Run the driver once into `folder`. Raises FirstFlightError with its words if it fails."""
-    command = [str(PROJECT / "run.sh"), "--scenario", scenario, "--fresh", "--results",
-               str(folder / "results"), "--figures", str(folder / "figures"), *flags]
-    with processor.group() as group:
-        timing = watch(group.command(command) if group else command, folder, scenario)
-        return replace(timing, processor_s=group.used_s if group else None)
+def timed(flags: Sequence[str], project: Path = PROJECT,
+          environment: Mapping[str, str] | None = None,
+          look: Callable[[Path], object] = lambda run: None) -> Timing:
+    """One run of run.sh in a folder of its own. Raises FirstFlightError if it fails.
+
+    look: is given each run's folder before it is thrown away.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        timing = watched([str(project / "run.sh"), "--results", str(folder / "results"),
+                          "--figures", str(folder / "figures"), *flags], folder, environment)
+        for run in (folder / "results").glob("*/*-*/run.json"):
+            if not run.parent.is_symlink():
+                _add(timing, run.parent)
+                look(run.parent)
+        return timing
 
 
-def watch(command: list[str], folder: Path, scenario: str) -> Timing:
-    """Run the command to its end, looking at what it has made and taken so far."""
-    results = folder / "results"
-    start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True)
-    home, trials = results / scenario, Path("none yet")
-    first_s, guest_mb, look = 0.0, 0.0, start
-    while process.poll() is None:
-        trials = next(home.glob("*-uml/trials.csv"), trials)  # of the only run here
-        if not first_s and trials.exists() and trials.read_bytes().count(b"\n") > 1:
-            first_s = time.monotonic() - start
-        # Once for a fetch scenario, whose guests soon have what they need; load runs grow.
-        if (first_s and not guest_mb) or scenario.startswith("ietf78") and time.monotonic() > look:
-            guest_mb = max(guest_mb, largest_guest_mb(str(results)))
-            look = time.monotonic() + 1.0
-        time.sleep(0.01)
-    wall_s = time.monotonic() - start
-    if process.returncode != 0:
-        assert process.stderr is not None
-        raise FirstFlightError(f"run.sh ended with status {process.returncode}:"
-                               f" {process.stderr.read().strip()}")
-    facts = json.loads((trials.parent / "run.json").read_text())
-    with trials.open(newline="") as file:
-        verdicts = [row["verdict"] for row in csv.DictReader(file)]
-    connections = sum(gzip.decompress(path.read_bytes()).count(b"\n") - 1 for path in
-                      (trials.parent / "files").glob("*-connections.csv.gz"))
-    return Timing(wall_s, first_s, facts["emulated_s"], guest_mb, len(verdicts),
-                  verdicts.count("pass"), connections, None)
+def watched(words: list[str], folder: Path, environment: Mapping[str, str] | None = None
+            ) -> Timing:
+    """Run a command to its end, looking at what it takes, and makes in `folder`.
+
+    Raises FirstFlightError with its last words if it fails.
+    """
+    timing = Timing()
+    with processor.group() as group, (folder / "said").open("w+") as said:
+        start = time.monotonic()
+        process = subprocess.Popen(group.command(words) if group else words, text=True,
+                                   stdout=subprocess.DEVNULL, stderr=said,
+                                   env={**os.environ, **(environment or {})})
+        look = start
+        while process.poll() is None:
+            _look(timing, process.pid, folder, time.monotonic() - start)
+            if time.monotonic() > look:
+                timing.guest_mb = max(timing.guest_mb, largest_guest_mb(str(folder)))
+                timing.work_mb = max(timing.work_mb, _megabytes(folder.glob("results/*/*/work")))
+                look = time.monotonic() + LOOK_S
+            time.sleep(POLL_S)
+        timing.wall_s = time.monotonic() - start
+        timing.processor_s = group.used_s if group else None
+        said.seek(0)
+        if process.returncode != 0:
+            last = (said.read().strip().splitlines() or ["without a word"])[-1]
+            raise FirstFlightError(f"{words[0]} ended with status {process.returncode}: {last}")
+    return timing
+
+
+def _look(timing: Timing, pid: int, folder: Path, now_s: float) -> None:
+    """What can be seen at any moment: memory, and the first record and figure."""
+    try:
+        status = Path("/proc", str(pid), "status").read_text()
+        timing.main_mb = max(timing.main_mb, *(int(line.split()[1]) / 1024 for line in
+                                               status.splitlines() if line.startswith("VmHWM")))
+    except (OSError, TypeError):  # it ends, and has no memory any more
+        pass
+    if not timing.first_record_s and any(path.stat().st_size > 4096 for path in
+                                         folder.glob("results/*/*/trials.csv")):
+        timing.first_record_s = now_s
+    if not timing.first_figure_s and any(folder.glob("figures/*.png")):
+        timing.first_figure_s = now_s
+
+
+def _add(timing: Timing, run: Path) -> None:
+    """What a run's files say of it."""
+    timing.emulated_s += json.loads((run / "run.json").read_text()).get("emulated_s", 0.0)
+    with (run / "trials.csv").open(newline="") as file:
+        timing.verdicts += [row["verdict"] for row in csv.DictReader(file)]
+    timing.connections += sum(gzip.decompress(path.read_bytes()).count(b"\n") - 1 for path in
+                              (run / "files").glob("*-connections.csv.gz"))
+
+
+def _megabytes(folders: Iterable[Path]) -> float:
+    total = 0
+    for folder in folders:
+        for path in folder.rglob("*"):
+            try:
+                total += path.stat().st_blocks * 512
+            except OSError:  # gone meanwhile
+                continue
+    return total / 1e6
 
 
 def largest_guest_mb(word: str) -> float:
-    """Proportional set size of the largest guest whose command line has `word`.
+    """Proportional set size of the largest guest whose working folder has `word` in its path.
 
     A guest is one process with helpers in the same session that map the same memory.
     """
     sessions: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and word.encode() in (entry / "cmdline").read_bytes() \
-                    and b"uml_dir" in (entry / "cmdline").read_bytes():
+    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    for of_guests in (True, False):
+        for entry in processes:
+            try:
                 session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
-                sessions[session] = 0
-        except OSError:
-            continue
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal():
-                session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
-                if session in sessions:
+                if of_guests and session not in sessions:
+                    if (b"uml_dir" in (entry / "cmdline").read_bytes()
+                            and word in os.readlink(entry / "cwd")):
+                        sessions[session] = 0
+                elif not of_guests and session in sessions:
                     rollup = (entry / "smaps_rollup").read_text()
                     sessions[session] += next(int(line.split()[1]) for line in
                                               rollup.splitlines() if line.startswith("Pss:"))
-        except (OSError, StopIteration):
-            continue
+            except (OSError, StopIteration):
+                continue
     return max(sessions.values(), default=0) / 1024
 
 
-def show(name: str, values: list[float], unit: str) -> None:
-    print(f"{name:<38} {statistics.median(values):8.2f} {min(values):8.2f}"
-          f" {max(values):8.2f}  {unit}")
+SHOWN: tuple[tuple[str, str, Callable[[Timing], float | None]], ...] = (
+    ("command to end, figures drawn", "s", lambda run: run.wall_s),
+    ("command to first trial done", "s", lambda run: run.first_record_s),
+    ("command to first figure", "s", lambda run: run.first_figure_s),
+    ("emulated seconds per wall second", "", lambda run: run.emulated_s / run.wall_s),
+    ("memory of the process that measures", "MB", lambda run: run.main_mb),
+    ("memory of one guest", "MB", lambda run: run.guest_mb),
+    ("disk of what engines keep meanwhile", "MB", lambda run: run.work_mb),
+    ("processor time, all processes", "s", lambda run: run.processor_s),
+    ("trials", "", lambda run: len(run.verdicts)),
+    ("trials verified on the wire", "", lambda run: run.verdicts.count("pass")),
+    ("connections", "", lambda run: run.connections or None),
+    ("processor time a connection", "ms", lambda run: None if not run.connections else
+     run.processor_s and run.processor_s * 1000 / run.connections))
 
 
 def main(words: Sequence[str]) -> int:
-    parser = Parser(prog="scenario", description="Time a whole scenario.")
+    parser = Parser(prog="scenario", description="Time a command of run.sh.")
     parser.add_argument("--runs", type=positive, default=5, help="counted runs (default 5)")
-    parser.add_argument("scenario", nargs="?", default="zhao2019")
-    parser.add_argument("flags", nargs="*", metavar="FLAG", help="flags of run.sh, after --")
+    parser.add_argument("flags", nargs="*", metavar="FLAG",
+                        help="what run.sh is given, after -- (default --scenario zhao2019)")
     arguments = parser.parse_args(words)
-    runs = arguments.runs
-    timings = []
-    for number in range(runs + 1):  # the first warms the page cache and is not counted
-        with tempfile.TemporaryDirectory() as folder:
-            timing = run_once(Path(folder), arguments.scenario, arguments.flags)
-        if number > 0:
-            timings.append(timing)
+    flags = arguments.flags or ["--scenario", "zhao2019"]
+    # The first one warms the page cache and is not counted.
+    runs = [timed(flags) for _ in range(arguments.runs + 1)][1:]
     print(f"{'':<38} {'median':>8} {'least':>8} {'most':>8}")
-    show("command to end, figures drawn", [timing.wall_s for timing in timings], "s")
-    show("command to first trial done", [timing.first_record_s for timing in timings], "s")
-    show("emulated seconds per wall second",
-         [timing.emulated_s / timing.wall_s for timing in timings], "")
-    show("memory of one guest", [timing.guest_mb for timing in timings], "MB")
-    used_s = [timing.processor_s for timing in timings if timing.processor_s is not None]
-    if used_s:
-        show("processor time, all processes", used_s, "s")
-    else:
+    for name, unit, value in SHOWN:
+        values = [each for run in runs if (each := value(run)) is not None]
+        if values:
+            print(f"{name:<38} {statistics.median(values):8.2f} {min(values):8.2f}"
+                  f" {max(values):8.2f}  {unit}")
+    if runs[0].processor_s is None:
         print("processor time is not counted: no control group can be made (it takes root)")
-    show("trials verified on the wire", [float(timing.verified) for timing in timings],
-         f"of {timings[0].trials}")
-    if timings[0].connections:
-        show("connections", [float(timing.connections) for timing in timings], "")
-        if used_s:
-            show("processor time a connection", [used * 1000 / timing.connections for used, timing
-                                                 in zip(used_s, timings)], "ms")
     return OK
 
 

@@ -10,7 +10,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PATTERNS = ("*.py", "hosts/*.py", "engines/**/*.py", "lab/**/*.py", "drawing/*.py",
-            "benchmarks/*.py")
+            "benchmarks/**/*.py")
 FILES = [path.relative_to(PROJECT) for pattern in PATTERNS for path in sorted(PROJECT.glob(pattern))]
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()

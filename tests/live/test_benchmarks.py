@@ -1,0 +1,27 @@
+"""The benchmarks run: nothing is said of how fast anything is."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from benchmarks import processor
+from tests.live.conftest import PROJECT
+
+
+def test_the_table_of_performance_has_its_rows(kernel: Path) -> None:
+    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.performance", "--quick"],
+                          cwd=PROJECT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for row in ("zhao2019, whole command", "one bucket, whole command", "two guests against one",
+                "memory, a decade more trials", "20 stored trials: memory", "resume, analyse, draw"):
+        assert row in done.stdout
+    assert "ratio" in done.stdout and "∝ N^" in done.stdout
+    with processor.group() as group:
+        if group is None:
+            assert "parts: not measured: no control group" in done.stdout
+            return
+    # Every part of a run with a guest was met by some sample.
+    table = done.stdout[done.stdout.index("processor time by part"):]
+    for part in ("check", "start", "boot", "network", "client", "all"):
+        assert f"\n  {part} " in table
