@@ -19,7 +19,7 @@ from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, measuring, provenance, runs, scenario_file
-from lab.core.command_line import Parser, numbers, positive, run_main, say, whole_numbers
+from lab.core.command_line import Parser, listed, positive, run_main, say
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
@@ -61,10 +61,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--scenario", nargs="+", metavar="SCENARIO", default=[], help="the same")
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
-            type=whole_numbers if quantity.whole else numbers, help=quantity.help)
+            type=listed(quantity.parsed, quantity.like), help=quantity.help)
     add("--repeat", type=positive, metavar="N",
         help="measure every setting N times (default the scenario's)")
-    add("--client", choices=("curl", "wget"), help="the fetching program (default the scenario's)")
+    add("--client", choices=("curl", "wget", "libcurl"),
+        help="the fetching program (default the scenario's)")
     add_how(parser)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]

@@ -35,7 +35,7 @@ from mininet.nodelib import LinuxBridge
 from mininet.topo import Topo
 
 from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkError, pin_sysctls,
-                            switch_offloads_off)
+                            set_pacing, switch_offloads_off)
 from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Route, RouteOptions,
                             dumbbell_routes, star_routes)
 from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
@@ -119,10 +119,12 @@ class Star:
         self.tc = BatchTool(self.switch, "tc")
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
         self.tc.install_port(Port(CLIENT_PORT, (Netem(),)))
+        self.kinds: dict[str, tuple[str, ...]] = {}  # of the qdiscs, by port
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
         self.client_ip = BatchTool(self.client, "ip")
         self.server_ip = BatchTool(self.server, "ip")
+        self.paced = False
         self.shaped: Shape | None = None
         # By port, what its qdiscs have dropped so far, as last read.
         self.dropped: dict[str, dict[str, int]] = {}
@@ -141,7 +143,13 @@ class Star:
             return
         self.shaped = None
         for port in ports:
+            if self.kinds.get(port.name, port.kinds) != port.kinds:  # tc changes no kind
+                self.tc.ask([f"qdisc del dev {port.name} root"], port.question)
             self.dropped[port.name] = dropped(self.tc.install_port(port))
+            self.kinds[port.name] = port.kinds
+        if self.paced != shape.paced:
+            set_pacing(self.server, shape.paced)
+            self.paced = shape.paced
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -267,13 +275,9 @@ class Dumbbell:
             tool.close()
 
     def set_pacing(self) -> None:
-        """The fq qdisc on every server's interface, which paces what TCP sends."""
+        """Every server paces what it sends."""
         for server in self.servers:
-            interface = f"{server.name}-eth0"
-            shown = server.cmd(f"tc qdisc replace dev {interface} root fq;"
-                               f" tc qdisc show dev {interface}")
-            if "qdisc fq " not in shown:
-                raise NetworkError(f"{interface} has the queue {shown.strip()}, asked fq")
+            set_pacing(server, True)
 
     def bottleneck(self) -> dict[str, int]:
         """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""

@@ -16,7 +16,9 @@ def commands_of(job: dict[str, Any]) -> list[str]:
 def _star_commands(job: dict[str, Any]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
-    return [*(command for port in Shape(**job["shape"]).ports() for command in port.commands),
+    shape = Shape(**job["shape"])
+    return [*(command for port in shape.ports() for command in port.commands),
+            *(["qdisc replace dev server-eth0 root fq"] if shape.paced else []),
             *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
             *(route.command for route in routes),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]

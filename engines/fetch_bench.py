@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
-from engines.routes import SERVER_IP
+from engines.routes import SERVER_IP, RouteOptions
 from engines.shaping import Shape, dropped_between
 from engines.tap import Tap, open_capture, save_all
 from topo import Star
@@ -37,7 +37,8 @@ class FetchBench:
 
     def prepare(self, trial: dict[str, Any]) -> None:
         self.star.shape(Shape(**trial["shape"]))
-        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
+        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
+                             RouteOptions(**trial.get("options", {})))
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         for tap in self.taps.values():
@@ -62,9 +63,13 @@ class FetchBench:
 
     def _fetch(self, trial: dict[str, Any]) -> dict[str, Any]:
         deadline_s = trial["deadline_s"]
-        self.client.send({"program": trial["client"], "deadline_s": deadline_s,
-                          "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
-        answer = self.client.receive(deadline_s + TOOL_DEADLINE_S, "end of the fetch")
+        request = {"program": trial["client"], "deadline_s": deadline_s,
+                   "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]}
+        if "think_s" in trial:
+            request["think_s"] = trial["think_s"]
+        self.client.send(request)
+        answer = self.client.receive(len(trial["paths"]) * deadline_s + TOOL_DEADLINE_S,
+                                     "end of the fetch")
         fetch: dict[str, Any] = answer["fetches"][-1]
         return fetch
 

@@ -210,3 +210,13 @@ def switch_offloads_off(node: Node) -> None:
               if f"{name}: off" not in shown]
         if on:
             raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")
+
+
+def set_pacing(server: Node, paced: bool) -> None:
+    """The fq qdisc on a server's interface, which paces what TCP sends; or none, as at first."""
+    interface = f"{server.name}-eth0"
+    change = f"replace dev {interface} root fq" if paced else f"del dev {interface} root"
+    shown = server.cmd(f"tc qdisc {change}; tc qdisc show dev {interface}")
+    if ("qdisc fq " in shown) != paced:
+        raise NetworkError(f"{interface} has the queue {shown.strip()}, asked"
+                           f" {'fq' if paced else 'none'}")

@@ -10,16 +10,14 @@ The outer qdisc hands a packet to the inner one when its delay has passed, so
 a packet first propagates and then queues at the bottleneck. Frames are
 counted with their 14 bytes of Ethernet header, as netem counts them.
 
-A new parameter of the network, jitter say, is added here and nowhere else
-below lab/: a field of Netem, whose `_parameter` tells how tc takes it and
-tells it; a field of Shape with its default; and its place in Shape.ports.
-It is then installed, read back and compared like all the others.
+A new parameter of the network is a field of Netem, whose `_parameter` tells how
+tc takes it and tells it, a field of Shape, and its place in Shape.ports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
@@ -86,6 +84,14 @@ class Netem:
     loss_percent: float = _parameter(0.0, lambda percent: f"loss random {percent:g}%",
                                      "loss-random", "loss", scale=100, rounding=0.001,
                                      random=True)
+    # Gilbert's model: of the packets that go through, how many are followed by a loss; of those
+    # that are lost, how many by one that goes through.
+    burst_begins_percent: float = _parameter(0.0, lambda percent: f"loss gemodel {percent:g}%",
+                                             "loss-gemodel", "p", scale=100, rounding=0.001,
+                                             random=True)
+    burst_ends_percent: float = _parameter(0.0, lambda percent: f"{percent:g}%",
+                                           "loss-gemodel", "r", scale=100, rounding=0.001,
+                                           random=True)
     seed: int = 0  # of what is random; tc has no word for it, see engines/netem_seed.py
 
     kind = "netem"
@@ -140,19 +146,21 @@ class Port:
                 for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1)]
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(qdisc.kind for qdisc in self.qdiscs)
+
+    @property
     def question(self) -> str:
         return f"qdisc show dev {self.name}"
 
     def differences(self, rows: list[dict[str, Any]]) -> list[str]:
         """What the answer to the question tells otherwise than it was asked; empty if nothing."""
         told = {row["handle"]: row for row in rows}
-        found = []
+        found: list[str] = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
             row = told.get(f"{number}:", {})
-            if row.get("kind") != qdisc.kind:
-                found.append(f"qdisc {number}: {row.get('kind', 'none')}, asked {qdisc.kind}")
-            else:
-                found += qdisc.differences(row.get("options", {}))
+            found += (qdisc.differences(row.get("options", {})) if row.get("kind") == qdisc.kind
+                      else [f"qdisc {number}: {row.get('kind', 'none')}, asked {qdisc.kind}"])
         return found
 
 
@@ -182,9 +190,11 @@ class Shape:
     rtt_ms: propagation delay of both ways together.
     bandwidth_kbps, uplink_kbps: towards the client, towards the server.
     queue_packets: drop-tail limit of either bottleneck.
-    loss_percent: random loss towards the client, before the bottleneck; seed
-        makes it repeat.
+    loss_percent: random loss towards the client, before the bottleneck, so many
+        packets in a row on average (loss_burst); seed makes it repeat.
     jitter_ms: standard deviation of the delay towards the client.
+    qdisc: "fifo", or "fq_codel" or "cake" in the place of the queue to the
+        client; or "fq": a fifo there, and the server's own interface paces.
     """
 
     rtt_ms: float
@@ -193,16 +203,22 @@ class Shape:
     queue_packets: int
     loss_percent: float = 0.0
     jitter_ms: float = 0.0
+    loss_burst: float = 1.0
+    qdisc: str = "fifo"
     seed: int = 0
 
     def ports(self) -> tuple[Port, Port]:
         """The switch's, to the client and to the server."""
-        to_client = Netem(delay_ms=self.rtt_ms / 2, jitter_ms=self.jitter_ms,
-                          loss_percent=self.loss_percent, seed=self.seed)
+        to_client = losing(Netem(delay_ms=self.rtt_ms / 2, jitter_ms=self.jitter_ms,
+                                 seed=self.seed), self.loss_percent, self.loss_burst)
         to_server = Netem(delay_ms=self.rtt_ms / 2)
-        return (Port(CLIENT_PORT, (to_client, bottleneck(self.bandwidth_kbps,
-                                                         self.queue_packets))),
+        return (Port(CLIENT_PORT, (to_client, *bottleneck_queue(self.qdisc, self.bandwidth_kbps,
+                                                                self.queue_packets))),
                 Port(SERVER_PORT, (to_server, bottleneck(self.uplink_kbps, self.queue_packets))))
+
+    @property
+    def paced(self) -> bool:
+        return self.qdisc == "fq"
 
 
 @dataclass(frozen=True)
@@ -258,8 +274,20 @@ def bottleneck(rate_kbps: float, queue_packets: int) -> Netem:
     return Netem(rate_kbps=rate_kbps, limit_packets=queue_packets)
 
 
+def losing(netem: Netem, percent: float, burst: float) -> Netem:
+    """With random loss, so many packets in a row on average.
+
+    Bursts follow Gilbert's model, which begins every transfer among packets that go through.
+    """
+    if burst == 1 or not percent:
+        return replace(netem, loss_percent=percent)
+    ends = 100 / burst
+    return replace(netem, burst_begins_percent=percent * ends / (100 - percent),
+                   burst_ends_percent=ends)
+
+
 def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem | Queue, ...]:
-    """A rate and a queue of a kind, "droptail", "fq_codel" or "cake"."""
+    """A rate and a queue of a kind, "fq_codel" or "cake", drop-tail by any other name."""
     rate = f"{round(rate_kbps * 1000)}bit"
     if kind == "cake":
         # Bytes, since cake has no limit in packets; one host is not to have one share.

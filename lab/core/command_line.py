@@ -36,9 +36,9 @@ class Parser(argparse.ArgumentParser):
         sys.exit(USAGE)
 
 
-def listed(of: Callable[[str], float], what: str) -> Callable[[str], list[float]]:
+def listed(of: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
     """Reads a comma-separated list; lab.core.quantities judges the range of its values."""
-    def read(words: str) -> list[float]:
+    def read(words: str) -> list[Any]:
         try:
             return [of(word) for word in words.split(",")]
         except ValueError:
@@ -46,7 +46,7 @@ def listed(of: Callable[[str], float], what: str) -> Callable[[str], list[float]
     return read
 
 
-numbers, whole_numbers = listed(float, "numbers like 20,50"), listed(int, "whole numbers like 3,10")
+whole_numbers = listed(int, "whole numbers like 3,10")
 
 
 def positive(word: str) -> int:

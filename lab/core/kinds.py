@@ -62,7 +62,7 @@ class Overrides:
     many: more trials than people mean to ask for are meant (scenario_file.check_count).
     """
 
-    lists: Mapping[str, Sequence[float]]
+    lists: Mapping[str, Sequence[Any]]
     repeat: int | None = None
     client: str | None = None
     many: bool = False

@@ -8,11 +8,12 @@ heads of tables and axes of figures all follow from its line here.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.words import plain
+from lab.core.words import nearest, plain
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,10 @@ class Quantity:
     what: in a sentence, with its article. unit: "" for a plain number.
     lowest, highest: the range of what may be asked, both ends included.
     head: of a table's column. label: on an axis, and where there is room.
-    flag, flag_help: of the command line, "" for none. why: behind the range
-    in the message that refuses a value. more_is_better: an improvement is a
-    gain of it, not a saving.
+    flag, flag_help: of the command line, "" for none. default: the values of a
+    question of one's own that does not say them, as on the command line. why:
+    behind the range in the message that refuses a value. more_is_better: an
+    improvement is a gain of it, not a saving.
     """
 
     name: str
@@ -37,10 +39,11 @@ class Quantity:
     label: str = ""
     flag: str = ""
     flag_help: str = ""
+    default: str = ""
     why: str = ""
     more_is_better: bool = False
 
-    def check(self, value: Any, where: str) -> float:
+    def check(self, value: Any, where: str) -> Any:
         """The value as a number; raises UsageError beginning with `where`."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"{where}: {value!r} is not a number")
@@ -58,18 +61,33 @@ class Quantity:
                              f"{self.why}")
         return int(value) if self.whole else float(value)
 
+    def parsed(self, word: str) -> Any:
+        """A value as it stands on a command line, unchecked. Raises ValueError."""
+        return int(word) if self.whole else float(word)
+
+    @property
+    def like(self) -> str:
+        """What a list of its values is, in a message."""
+        return "whole numbers like 3,10" if self.whole else "numbers like 20,50"
+
     @property
     def metavar(self) -> str:
         """What --help writes behind the flag: "MS,…"."""
-        unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT", "": "PART"}.get(
-            self.unit, self.unit.upper())
+        unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT",
+                "": "N" if self.whole else "PART"}.get(self.unit, self.unit.upper())
         return f"{unit},…"
+
+    @property
+    def range(self) -> str:
+        """The unit and what may be asked: "ms, 0.1 to 100000"."""
+        ends = f"{plain(self.lowest)} to {plain(self.highest)}"
+        return f"{self.unit}, {ends}" if self.unit else ends
 
     @property
     def help(self) -> str:
         """The flag's line of --help."""
-        unit = f", {self.unit}" if self.unit and self.unit.upper() not in self.metavar else ""
-        return f"only these {self.flag_help}{unit} (default the scenario's)"
+        default = f" (default {self.default})" if self.default else ""
+        return f"{self.flag_help}: {self.range}{default}".replace("%", "%%")
 
     @property
     def axis(self) -> str:
@@ -79,49 +97,143 @@ class Quantity:
         return f"{name} ({self.unit})" if self.unit else name
 
 
-_ALL = (
+@dataclass(frozen=True)
+class Word(Quantity):
+    """One of some words, or a name that looks right; known: the words, () for any such name."""
+
+    known: tuple[str, ...] = ()
+    like = "names like cubic,bbr"
+
+    def check(self, value: Any, where: str) -> str:
+        if self.known and value not in self.known:
+            raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
+                             f" known: {', '.join(self.known)}")
+        # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
+        if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
+            raise UsageError(f"{where}: {value!r} is no name of an algorithm")
+        return value
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def metavar(self) -> str:
+        return "NAME,…"
+
+    @property
+    def range(self) -> str:
+        return "|".join(self.known) or "a name that the kernel knows"
+
+
+@dataclass(frozen=True)
+class Length(Quantity):
+    """A queue's length: packets, or a time or bandwidth-delay products from which they follow.
+
+    Values are words: "100", "50ms", "1bdp".
+    """
+
+    like = "lengths like 100,50ms,bdp"
+
+    def check(self, value: Any, where: str) -> str:
+        if isinstance(value, (int, float)):
+            return str(QUANTITIES["queue_packets"].check(value, where))
+        found = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
+            if isinstance(value, str) else None
+        if found is None or not found[1] and found[2] != "bdp":
+            raise UsageError(f"{where}: {value!r} is no length of a queue; say packets, a time or"
+                             " bandwidth-delay products, like 100, 50ms or 0.5bdp")
+        name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[found[2]]
+        return f"{plain(QUANTITIES[name].check(float(found[1] or 1), where))}{found[2]}"
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def metavar(self) -> str:
+        return "PACKETS|MSms|bdp,…"
+
+    @property
+    def range(self) -> str:
+        ends = ", ".join(QUANTITIES[name].range for name in ("queue_packets", "queue_ms",
+                                                             "queue_bdp"))
+        return f"{ends}, like 100, 50ms or 0.5bdp"
+
+
+_ALL: tuple[Quantity, ...] = (
     # The network. Below 0.1 ms the guest's own processing outweighs the link.
     Quantity("rtt_ms", "an RTT", "ms", 0.1, 100_000, head="RTT", flag="--rtt",
-             flag_help="RTTs", why="; over longer ones Linux's timers give the connection up"
-             " (measured: from 101 s on)"),
+             flag_help="round-trip times of the empty path", default="50",
+             why="; over longer ones Linux's timers give the connection up (measured: from 101 s"
+             " on)"),
     Quantity("bandwidth_kbps", "a bandwidth", "kbit/s", 1, 10_000_000, head="BW",
-             label="bandwidth", flag="--bw", flag_help="bandwidths"),
-    Quantity("uplink_kbps", "an uplink", "kbit/s", 1, 10_000_000, head="uplink"),
+             label="bandwidth", flag="--bw", default="10000",
+             flag_help="bandwidths of the bottleneck towards the client"),
+    Quantity("uplink_kbps", "an uplink", "kbit/s", 1, 10_000_000, head="uplink", flag="--uplink",
+             flag_help="bandwidths towards the server", default="as --bw"),
     Quantity("queue_packets", "a queue", "packets", 1, 1_000_000, whole=True, head="queue"),
+    Quantity("queue_ms", "a queue", "ms", 0.01, 60_000, head="queue"),
     Quantity("queue_bdp", "a queue", "bandwidth-delay products", 0.001, 100, head="buffer",
              why=" (a bottleneck without a buffer passes nothing on)"),
+    Length("queue", "a queue", head="queue", label="queue (packets, ms or BDP)", flag="--queue",
+           flag_help="lengths of the bottleneck's queue", default="100"),
     Quantity("access_queue_packets", "a queue", "packets", 1, 1_000_000, whole=True,
              head="access queue"),
+    Word("qdisc", "a queueing discipline", head="qdisc", label="queueing discipline",
+         flag="--qdisc", default="fifo", known=("fifo", "fq", "fq_codel", "cake"),
+         flag_help="queueing disciplines: fifo, fq_codel and cake are the bottleneck's queue; fq"
+         " paces the server, before a fifo"),
     Quantity("loss_percent", "a loss rate", "%", 0, 99, head="loss",
-             label="random loss towards the client"),
+             label="random loss towards the client", flag="--loss",
+             flag_help="random loss towards the client", default="0"),
+    Quantity("loss_burst", "a burst of losses", "packets", 1, 1000, head="burst",
+             label="mean burst of losses", flag="--burst-loss", default="1",
+             flag_help="how many packets --loss takes in a row on average (Gilbert's model; 1:"
+             " each by itself)"),
     Quantity("jitter_ms", "a jitter", "ms", 0, 60_000, head="jitter",
-             label="jitter of the delay towards the client", flag="--jitter",
-             flag_help="jitters of the delay, normal distribution"),
+             label="jitter of the delay towards the client", flag="--jitter", default="0",
+             flag_help="standard deviations of the delay towards the client, normal distribution"),
     Quantity("bdp_bytes", "a bandwidth-delay product", "bytes", 0.01, 1e12, head="BDP",
              label="bandwidth-delay product"),
     Quantity("outage_ms", "a time", "ms", 0, 86_400_000),
     # TCP.
     Quantity("initcwnd", "an initial window", "segments", 1, 65_535, whole=True, head="IW",
-             label="initial window", flag="--iw", flag_help="initial windows"),
+             label="initial window", flag="--iw", default="10,30",
+             flag_help="the server's initial windows; the others are compared with the first"),
     Quantity("initrwnd", "an initial receive window", "segments", 1, 65_535, whole=True,
-             head="initial receive window"),
-    Quantity("mss", "a segment", "bytes", 88, 1448, whole=True, head="segment"),
+             head="rwnd", label="initial receive window", flag="--rwnd",
+             default="the largest --iw, so that it limits nothing",
+             flag_help="the client's initial receive windows"),
+    Word("congestion_control", "a congestion control", head="congestion control", flag="--cc",
+         flag_help="the server's congestion controls", default="cubic"),
+    Quantity("mss", "a segment", "bytes", 88, 1448, whole=True, head="segment", flag="--mss",
+             flag_help="most data in a segment", default="1448",
+             why=" (1460 less 12 of time stamps)"),
     Quantity("receive_window", "a receive window", "segments", 0, 1000, whole=True),
     Quantity("rto_min_ms", "a least timeout", "ms", 0, 60_000, whole=True),
     # The responses.
     Quantity("response_bytes", "a response", "bytes", 1, 50_000_000, whole=True, head="size",
-             label="response", flag="--size", flag_help="response sizes",
+             label="response", flag="--size", flag_help="responses' bodies", default="30000",
              why=" (body and packets of more do not fit in a guest's memory, 512 MB; measured:"
                  " 70 MB do, 100 do not)"),
     Quantity("response_segments", "a response", "segments", head="size",
              label="response at 1430 bytes a segment, up to"),
+    Quantity("kept", "a number of earlier responses", "", 0, 100, whole=True, head="earlier",
+             label="earlier responses on the connection", flag="--kept", default="0",
+             flag_help="how many responses of the same size came before on the connection"),
+    Quantity("idle_ms", "a pause", "ms", 0, 3_600_000, head="idle",
+             label="pause before the request", flag="--idle", default="0",
+             flag_help="pauses before the last request; on a connection that was in use, so"
+             " --kept is 1 unless it is said"),
     Quantity("write_bytes", "a size", "bytes", 1, 50_000_000, whole=True),
     Quantity("write_segments", "a size", "segments", 1, 100_000, whole=True),
-    Quantity("gap_ms", "a pause", "ms", 0, 60_000, head="gap"),
+    Quantity("gap_ms", "a pause", "ms", 0, 60_000, head="gap", label="time of the back-end",
+             flag="--think", default="0",
+             flag_help="times of the back-end: headers leave at once, the body after them"),
     Quantity("percentile", "a percentile", head="percentile", label="percentile of the latency"),
     # The traffic of a shared link.
     Quantity("load", "an offered load", "", 0.001, 1, head="offered load", flag="--load",
-             flag_help="offered loads, parts of the bottleneck like 0.5,0.95",
+             flag_help="offered loads, of scenarios of kind load: parts of the bottleneck like"
+             " 0.5,0.95",
              why=" (over 1 the queue only grows, and no run is long enough)"),
     Quantity("connections", "a number of connections at once", "", 1, 1000, whole=True,
              head="connections at once"),

@@ -141,14 +141,8 @@ def file_name(value: Any, where: str) -> str:
     return str(value)
 
 
-def congestion_control(value: Any, where: str) -> str:
-    # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
-        raise UsageError(f"{where}: {value!r} is no name of an algorithm")
-    return value
-
-
 def number(quantity: str) -> Reader:
+    """A value of a quantity, in its range; of some it is a word."""
     return QUANTITIES[quantity].check
 
 

@@ -17,7 +17,7 @@ from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, pe
                                  published_bars, sign_of)
 from lab.fetches.record import Record
 from lab.fetches.scenario import WINDOW_SWEEP, Axis, Figure, Scenario
-from lab.fetches.sweep import Cell
+from lab.fetches.sweep import Cell, Value
 from lab.fetches.trial import is_random
 from lab.fetches.weights import ByCell, by_cell, weighted_cells
 
@@ -166,7 +166,7 @@ def counting(records: Iterable[Record],
     return sorted(values), excluded
 
 
-def _bucket(figure: Figure, axis: Axis, value: float, pairs: Sequence[Pair],
+def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[Pair],
             bar: Published | None) -> Bucket:
     label = axis.label(value)
     excluded = sum((pair.excluded for pair in pairs), Excluded())

@@ -15,6 +15,7 @@ from lab.core.charts import Ends, Sample
 from lab.core.errors import FirstFlightError
 from lab.core.quantities import Quantity, quantity
 from lab.fetches.scenario import OF_EXPERIMENT, WINDOW_SWEEP, Figure
+from lab.fetches.sweep import Value
 
 
 class NoPanel(FirstFlightError):
@@ -82,7 +83,7 @@ class Bucket:
     """
 
     label: str
-    value: float
+    value: Value
     share_percent: float | None
     n: int
     excluded: Excluded

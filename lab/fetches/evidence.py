@@ -17,13 +17,16 @@ from lab.core.words import exact
 from lab.fetches import buffers
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, clock_phases_ns, seen_rtt_ms
-from lab.tcp.packets import HEADER_BYTES, SYN_BYTES, Segment
+from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES, Segment
 from lab.tcp.path import STAMP_MS
 from lab.tcp.predict import CONGESTION_CONTROLS, Prediction, Transfer, predict
 from lab.tcp.retransmissions import Retransmission, explain
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
 _PAUSE_MS = 2.0
+# Those that the model follows, and those that a transfer without losses does not notice.
+MODELLED_SYSCTLS = frozenset((buffers.RECEIVE, buffers.SEND, *(f"net.ipv4.tcp_{name}" for name in (
+    "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
 # netem's table of the normal distribution ends there (iproute2, netem/normal.c).
 JITTER_SIGMAS = 4.0
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
@@ -85,13 +88,15 @@ class Evidence:
     def first_flight(self) -> int | None:
         """Segments before the first acknowledgement of data, paused ones included."""
         flight = len(self.wire.first_flight)
-        if not self.trial.earlier_bytes and flight < self.trial.initcwnd:
+        if not self.trial.before and flight < self.trial.initcwnd:
             flight += len(self._paused_writes)
         return flight or None
 
     @cached_property
     def rtt_ms(self) -> float | None:
-        return seen_rtt_ms(self.wire, self.trial.uplink_kbps, self.trial.bandwidth_kbps)
+        # A token bucket and cake send the first packet at once, and wait after it.
+        kbps = math.inf if self.trial.qdisc in ("fq_codel", "cake") else self.trial.bandwidth_kbps
+        return seen_rtt_ms(self.wire, self.trial.uplink_kbps, kbps)
 
     @property
     def rtt_allowed_ms(self) -> float:
@@ -149,19 +154,19 @@ class Evidence:
         trial = self.trial
         header_bytes, request_bytes = self.said["header_bytes"], self.said["request_bytes"]
         earlier: dict[str, Any] = {}
-        if trial.earlier_bytes:
+        if trial.before:
             # The same request and headers, but for the sizes that they name.
-            digits = len(str(trial.earlier_bytes)) - len(str(trial.response_bytes))
+            digits = len(str(trial.before[0])) - len(str(trial.response_bytes))
             path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
                     else "")
-            earlier = {"earlier_bytes": trial.earlier_bytes + header_bytes + digits,
+            earlier = {"earlier_bytes": trial.before[0] + header_bytes + digits,
                        "earlier_request_bytes": request_bytes + digits - len(path)}
         return Transfer(
             rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps,
             uplink_kbps=trial.uplink_kbps, initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
             congestion_control=trial.congestion_control,
             response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
-            gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
+            mss=trial.mss, gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
             receive_buffers=buffers.of(self.sysctls, buffers.RECEIVE),
             send_buffers=buffers.of(self.sysctls, buffers.SEND),
             restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
@@ -204,7 +209,7 @@ class Evidence:
         What was sent again, and the model does not know of, comes on top.
         """
         again = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
-        return (self.trial.loss_percent > 0
+        return (self.trial.loss_percent > 0 or not self._is_followed
                 or self.prediction.peak_queue + again > self.trial.queue_packets)
 
     def against(self, prediction: Prediction) -> list[Compared]:
@@ -227,9 +232,16 @@ class Evidence:
 
     @property
     def is_modelled(self) -> bool:
-        return (self.exchange is not None and bool(self.said)
-                and not self.trial.jitter_ms
-                and self.trial.congestion_control in CONGESTION_CONTROLS)
+        return (self.exchange is not None and bool(self.said) and not self.trial.jitter_ms
+                and self._is_followed)
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether the model knows such senders, queues and settings."""
+        trial = self.trial
+        return (trial.congestion_control in CONGESTION_CONTROLS and trial.qdisc == "fifo"
+                and trial.mss == MSS and len(trial.before) <= 1 and not trial.idle_ms
+                and self.sysctls.keys() <= MODELLED_SYSCTLS)
 
     def _total_ms(self, prediction: Prediction) -> float:
         # wget tells no times: its total is that of the process, earlier fetches included.

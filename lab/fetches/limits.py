@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.fetches.evidence import Evidence
 from lab.tcp.exchange import SAME_WRITE_NS, Exchange
-from lab.tcp.packets import MSS, SYN, Segment
+from lab.tcp.packets import SYN, Segment
 
 RESPONSE, FIRST_WRITE = "response size", "first write"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
@@ -33,7 +33,7 @@ def limit_of(evidence: Evidence) -> str:
         return RESPONSE
     if end in _writes(evidence):
         return FIRST_WRITE
-    if offered_end(wire) - end < MSS:
+    if offered_end(wire) - end < evidence.trial.mss:
         return RECEIVE_WINDOW
     if not _is_spread(wire.first_flight):
         return SEND_BUFFER
@@ -56,7 +56,7 @@ def _all_written(evidence: Evidence) -> int:
 
 def _writes(evidence: Evidence) -> tuple[int, ...]:
     """Where a write before the last one ends."""
-    staged = evidence.trial.gap_ms and not evidence.trial.earlier_bytes
+    staged = evidence.trial.gap_ms and not evidence.trial.before
     return (1 + evidence.transfer.burst_bytes,) if staged else ()
 
 

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 from lab.core import published, schema
 from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
-from lab.core.words import plain
 from lab.fetches import population
 from lab.fetches.population import Population, percentile_of
 from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
                                   Defect, Figure, Raw, Scenario)
-from lab.fetches.sweep import Sweep, bucket_value
+from lab.fetches.sweep import Sweep, Value, bucket_value
 from lab.fetches.trial import Trial
 
 _KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population")
@@ -214,8 +213,8 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
 
 
-def _same_values(axis: Iterable[float], sweep: Iterable[float], where: str, name: str) -> None:
-    odd = sorted(set(axis) ^ set(sweep))
+def _same_values(axis: Iterable[Value], sweep: Iterable[Value], where: str, name: str) -> None:
+    odd = sorted(set(axis) ^ set(sweep), key=str)
     if odd:
         raise UsageError(f"{where}: the axis and sweep {name!r} differ in"
-                         f" {', '.join(map(plain, odd))}")
+                         f" {', '.join(Axis('', tuple(odd)).labels)}")

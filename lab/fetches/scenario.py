@@ -91,7 +91,7 @@ from lab.core.schema import key
 from lab.core.words import plain
 from lab.fetches.population import Population
 from lab.fetches.record import METRICS
-from lab.fetches.sweep import SWEPT, Sweep, bucket_value
+from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.trial import Trial
 
 IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
@@ -109,14 +109,15 @@ class Axis:
     """The buckets of one quantity; shares_percent is empty where none are published."""
 
     by: str = key(reader=_BY)
-    values: tuple[float, ...] = key(quantity_in="by")
+    values: tuple[Value, ...] = key(quantity_in="by")
     labels: tuple[str, ...] = ()  # without any, the values
     shares_percent: tuple[float, ...] = key((), reader=schema.values(
         schema.number("shares_percent"), distinct=False))
 
     def __post_init__(self) -> None:
         if not self.labels:
-            object.__setattr__(self, "labels", tuple(map(plain, self.values)))
+            object.__setattr__(self, "labels", tuple(
+                each if isinstance(each, str) else plain(each) for each in self.values))
 
     def check(self, where: str) -> None:
         """Raises UsageError where labels or shares do not go with the values."""
@@ -129,10 +130,10 @@ class Axis:
             raise UsageError(f"{where}: shares_percent sum to {total:.2f}, not to 100 ±"
                              f" {SHARES_TOLERANCE_PERCENT:g}")
 
-    def share_percent(self, value: float) -> float | None:
+    def share_percent(self, value: Value) -> float | None:
         return self.shares_percent[self.values.index(value)] if self.shares_percent else None
 
-    def label(self, value: float) -> str:
+    def label(self, value: Value) -> str:
         return self.labels[self.values.index(value)]
 
 
@@ -265,7 +266,7 @@ class Scenario:
         if axis is not None and figure.kind != WINDOW_SWEEP:
             return axis
         sweep = self.sweep(figure.sweep)
-        values: Iterable[float] = (
+        values: Iterable[Value] = (
             sweep.initcwnd if figure.by == "initcwnd" else
             dict.fromkeys(bucket_value(figure.by, cell) for cell in sweep.cells))
         return Axis(figure.by, tuple(values))

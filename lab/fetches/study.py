@@ -113,6 +113,8 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
                          " --seed, and no list of RTTs, bandwidths, sizes or repeats")
     changed = replace(scenario, sweeps=tuple(replace(sweep.overridden(given), **single)
                                              for sweep in scenario.sweeps))
+    for sweep in changed.sweeps:
+        sweep.check_together(scenario.name)
     return _with_windows(changed, given["initcwnd"]) if "initcwnd" in given else changed
 
 

@@ -6,6 +6,7 @@ same name in Trial: cells, trials and networks follow from the two.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -14,13 +15,16 @@ from typing import Any, Literal, get_args
 
 from lab.core import schema
 from lab.core.errors import UsageError
+from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
 from lab.fetches.buffers import window_for
 from lab.fetches.trial import Trial, is_random
+from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
+Value = float | str
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Cell:
     too, as cell.rtt_ms.
     """
 
-    values: tuple[tuple[str, float], ...]
+    values: tuple[tuple[str, Any], ...]
 
     def __getattr__(self, name: str) -> Any:
         for each, value in self.__dict__.get("values", ()):
@@ -42,6 +46,11 @@ class Cell:
 
 def _uplink(value: Any, where: str) -> float | None:
     return None if value == "same" else schema.number("uplink_kbps")(value, where)
+
+
+def _list(name: str) -> schema.Reader:
+    """Values of a quantity, or a single one without brackets."""
+    return schema.one_or_more(schema.number(name))
 
 
 def _pairs(value: Any, where: str) -> tuple[Network, ...]:
@@ -58,34 +67,39 @@ def _pairs(value: Any, where: str) -> tuple[Network, ...]:
 class Sweep:
     """Networks, windows and sizes that are measured in every combination.
 
-    initrwnd: the largest initial window where it is left out (0).
+    initrwnd: the largest initial window where it is left out.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
     bandwidth. repeat_with_loss: in place of repeat where chance decides.
-    uplink_kbps: None where the uplink is as fast as the downlink.
-    The rest as in lab.fetches.trial.Trial.
+    uplink_kbps: None where the uplink is as fast as the downlink. queue: see
+    lab.core.quantities.Length. The rest as in lab.fetches.trial.Trial.
     """
 
     name: str
     rtt_ms: tuple[float, ...] = ()
     bandwidth_kbps: tuple[float, ...] = ()
     pairs: tuple[Network, ...] = key((), reader=_pairs)
-    loss_percent: tuple[float, ...] = key(
-        reader=schema.one_or_more(schema.number("loss_percent")))
-    jitter_ms: tuple[float, ...] = key(
-        (0.0,), reader=schema.one_or_more(schema.number("jitter_ms")))
+    uplink_kbps: tuple[float | None, ...] = key(name="uplink",
+                                                reader=schema.one_or_more(_uplink))
+    queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
+    qdisc: tuple[str, ...] = key(("fifo",), reader=_list("qdisc"))
+    loss_percent: tuple[float, ...] = key(reader=_list("loss_percent"))
+    loss_burst: tuple[float, ...] = key((1.0,), reader=_list("loss_burst"))
+    jitter_ms: tuple[float, ...] = key((0.0,), reader=_list("jitter_ms"))
     response_bytes: tuple[int, ...]
     initcwnd: tuple[int, ...]
-    initrwnd: int = 0
-    congestion_control: str = key(reader=schema.congestion_control)
+    initrwnd: tuple[int, ...] = key((), reader=_list("initrwnd"))
+    congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
+    mss: tuple[int, ...] = key((MSS,), reader=_list("mss"))
+    kept: tuple[int, ...] = key((0,), reader=_list("kept"))
+    idle_ms: tuple[float, ...] = key((0.0,), reader=_list("idle_ms"))
+    gap_ms: tuple[float, ...] = key((0.0,), reader=_list("gap_ms"))
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
-    queue_packets: int
-    uplink_kbps: float | None = key(name="uplink", reader=_uplink)
 
     def __post_init__(self) -> None:
         if not self.initrwnd:
-            object.__setattr__(self, "initrwnd", max(self.initcwnd))
+            object.__setattr__(self, "initrwnd", (max(self.initcwnd),))
 
     def check(self, where: str) -> None:
         """Raises UsageError where the networks are said twice, or not at all."""
@@ -94,6 +108,19 @@ class Sweep:
         for name in ("rtt_ms", "bandwidth_kbps"):
             if not self.pairs and not getattr(self, name):
                 raise UsageError(f"{where}: {name} is missing")
+        self.check_together(where)
+
+    def check_together(self, where: str) -> None:
+        """Raises UsageError where one value makes no sense without another."""
+        if any(each > 1 for each in self.loss_burst) and not all(self.loss_percent):
+            raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
+                             " loss (loss_percent, --loss)")
+        if any(self.idle_ms) and not all(self.kept):
+            raise UsageError(f"{where}: a pause (idle_ms, --idle) is between two responses: kept"
+                             " (--kept) has to be 1 or more")
+        if any(self.idle_ms) and self.client != "libcurl":
+            raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
+                             f" {self.client}")
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -102,7 +129,8 @@ class Sweep:
 
     @property
     def cells(self) -> list[Cell]:
-        return [Cell(tuple(zip(SWEPT, (*network, *values))))
+        return [Cell(tuple((name, network[1] if value is None else value)
+                           for name, value in zip(SWEPT, (*network, *values))))
                 for network in self.networks for values in self._besides_networks()]
 
     @property
@@ -127,7 +155,7 @@ class Sweep:
         shared = {name: getattr(self, name) for name in _SHARED}
         for cell in self.cells:
             values: dict[str, Any] = {**shared, **dict(cell.values)}
-            values["uplink_kbps"] = self.uplink_kbps or cell.bandwidth_kbps
+            values.update(queue_of(values.pop("queue"), cell.rtt_ms, cell.bandwidth_kbps))
             for repeat in range(1, self.repeats(cell) + 1):
                 drawn = seed_of(seed, repeat) if is_random(values) else 0
                 for initcwnd in self.initcwnd:
@@ -140,11 +168,12 @@ class Sweep:
             rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(each)) for each in zip(*self.pairs))
             lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
         changed: dict[str, Any] = dict(lists)
-        if "initcwnd" in lists:
-            changed["initrwnd"] = window_for(self.initrwnd, self.initcwnd, lists["initcwnd"])
+        if "initcwnd" in lists and "initrwnd" not in lists:
+            changed["initrwnd"] = tuple(dict.fromkeys(
+                window_for(each, self.initcwnd, lists["initcwnd"]) for each in self.initrwnd))
         return replace(self, **changed)
 
-    def _besides_networks(self) -> Iterator[tuple[float, ...]]:
+    def _besides_networks(self) -> Iterator[tuple[Any, ...]]:
         """Every combination of the other lists' values."""
         return product(*(getattr(self, name) for name in SWEPT[2:]))
 
@@ -154,7 +183,7 @@ _LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith(
 SWEPT = tuple(name for name in _LISTS if name not in ("pairs", "initcwnd"))
 _SHARED = tuple(each.name for each in fields(Sweep)
                 if each.name in {other.name for other in fields(Trial)}
-                and each.name not in (*_LISTS, "repeat", "uplink_kbps"))
+                and each.name not in (*_LISTS, "repeat"))
 
 
 def cell_of(trial: Trial) -> Cell:
@@ -162,15 +191,30 @@ def cell_of(trial: Trial) -> Cell:
     return Cell(tuple((name, getattr(trial, name)) for name in SWEPT))
 
 
-def bucket_value(by: str, of: Any) -> float:
+def bucket_value(by: str, of: Any) -> Value:
     """The value that places a cell, or whatever has its attributes, in a bucket of `by`.
 
     In the unit of its name.
     """
     if by == "bdp_bytes":
         return float(of.rtt_ms * of.bandwidth_kbps / 8)
-    value: float = getattr(of, by)
+    value: Value = getattr(of, by)
     return value
+
+
+def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
+    """The fields of a Trial for a queue's length. Raises UsageError where it is too long.
+
+    One that is given in time or products holds so many full packets, the last of
+    them begun.
+    """
+    if length.isdigit():
+        return {"queue_packets": int(length)}
+    ms = (float(length.removesuffix("ms")) if length.endswith("ms")
+          else float(length.removesuffix("bdp")) * rtt_ms)
+    packets = math.ceil(ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
+    return {"queue_packets": QUANTITIES["queue_packets"].check(packets, f"a queue of {length}"),
+            "queue_from": length}
 
 
 def seed_of(run_seed: int, repeat: int) -> int:

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lab.core.words import exact
+from lab.tcp.packets import MSS, TIMESTAMP_BYTES
+
+
+TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 
 
 def network(tag: str, random: bool = False) -> dict[str, Any]:
@@ -24,18 +28,23 @@ class Trial:
     rtt_ms: propagation delay, both ways together.
     bandwidth_kbps, uplink_kbps: bottleneck towards the client, towards the
         server, in kbit/s, Ethernet headers counted.
-    queue_packets: drop-tail limit of either bottleneck.
-    loss_percent: random loss towards the client.
+    queue_packets: limit of either bottleneck; queue_from: what it follows from,
+        as "50ms" or "1bdp", "" for itself. qdisc: fifo, fq_codel or cake at the
+        bottleneck towards the client, or fq at the server with a fifo there.
+    loss_percent: random loss towards the client; loss_burst: so many packets in
+        a row, on average.
     jitter_ms: standard deviation of the delay towards the client, normal
         distribution; packets overtake each other.
     initcwnd, initrwnd: route metrics at the server, at the client (segments).
     response_bytes: size of the body; headers come on top.
+    mss: most data in a segment, as the client asks for it.
     repeat: 1, 2, … for the same setting measured again.
     seed: of what is random.
     burst_bytes, gap_ms: a response in two stages: headers and this much of the
         body at once, the rest after the back-end's time; gap_ms 0 for one write.
     earlier_bytes: body of a response fetched before on the same connection;
-        0 for a connection of its own.
+        0 for a connection of its own. kept: so many responses like the one that
+        counts, in its place; idle_ms: the client's pause after them.
 
     For a client and a response drawn from a population (lab.fetches.draws):
 
@@ -66,52 +75,80 @@ class Trial:
     key_bandwidth_kbps: float | None = None
     weight: float = 1.0
     jitter_ms: float = field(default=0.0, metadata=network("jitter", random=True))
+    loss_burst: float = field(default=1.0, metadata=network("burst"))
+    qdisc: str = field(default="fifo", metadata=network(""))
+    queue_from: str = ""
+    mss: int = MSS
+    kept: int = 0
+    idle_ms: float = 0.0
 
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a run."""
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
-        shape = "-".join(f"{tag}{exact(value)}" for tag, value in zip(_TAGS, self.shape) if value)
+        shape = "-".join(
+            f"{each.metadata['tag']}{value if isinstance(value, str) else exact(value)}"
+            for each, value in zip(_SHAPE, self.shape) if value not in (0, each.default))
         seed = f"-seed{self.seed}" if is_random(vars(self)) else ""
         stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
-        return (f"{shape}{seed}-iw{self.initcwnd}-rw{self.initrwnd}"
+        earlier += f"-kept{self.kept}" if self.kept else ""
+        earlier += f"-idle{exact(self.idle_ms)}" if self.idle_ms else ""
+        segment = f"-mss{self.mss}" if self.mss != MSS else ""
+        queue = f"-{self.queue_from}" if self.queue_from else ""
+        return (f"{shape}{queue}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
                 f"-{self.congestion_control}-{self.client}{earlier}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}")
 
     @property
-    def shape(self) -> tuple[float, ...]:
+    def shape(self) -> tuple[Any, ...]:
         """The network's values, in the order of NETWORK; trials of one shape share a network."""
         return tuple(getattr(self, name) for name in NETWORK)
+
+    @property
+    def queue(self) -> str:
+        """The queue's length as it was asked for (lab.core.quantities.Length)."""
+        return self.queue_from or str(self.queue_packets)
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The bodies that are fetched first on the same connection, in bytes."""
+        return (self.earlier_bytes,) if self.earlier_bytes else (self.response_bytes,) * self.kept
 
     @property
     def deadline_s(self) -> float:
         """Seconds of the network's time after which the client gives up.
 
         Room for a handshake that is retransmitted, for every round trip that
-        slow start could need, and for sending everything thrice.
+        slow start could need, for sending everything thrice, and for as long as
+        TCP tries where losses come in a row.
         """
-        sending_s = (self.response_bytes + self.earlier_bytes) * 8 / (self.bandwidth_kbps * 1000)
-        return 60 + 20 * self.rtt_ms / 1000 + 3 * sending_s + self.gap_ms / 1000
+        sent_bytes = self.response_bytes + sum(self.before)
+        return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
+                + 3 * sent_bytes * 8 / (self.bandwidth_kbps * 1000)
+                + (self.gap_ms + self.idle_ms) / 1000 + (TIMEOUTS_S if self.loss_burst > 1 else 0))
 
     def job(self) -> dict[str, Any]:
         """The trial as the worker reads it."""
+        more: dict[str, Any] = {}
+        if self.mss != MSS:
+            more["options"] = {"advertised_mss": self.mss + TIMESTAMP_BYTES}
+        if self.idle_ms:
+            more["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
         return {"kind": "fetch", "id": self.id, "initcwnd": self.initcwnd,
                 "initrwnd": self.initrwnd, "congestion_control": self.congestion_control,
                 "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
-                "shape": {**dict(zip(NETWORK, self.shape)), "seed": self.seed}}
+                "shape": {**dict(zip(NETWORK, self.shape)), "seed": self.seed}, **more}
 
     def _paths(self) -> list[str]:
         """What is fetched, in order, on one connection; the last is what is measured."""
         stages = f"?burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}" if self.gap_ms else ""
-        earlier = [f"/{self.earlier_bytes}"] if self.earlier_bytes else []
-        return [*earlier, f"/{self.response_bytes}{stages}"]
+        return [*(f"/{size}" for size in self.before), f"/{self.response_bytes}{stages}"]
 
 
 _SHAPE = tuple(each for each in fields(Trial) if each.metadata)
 NETWORK = tuple(each.name for each in _SHAPE)
-_TAGS = tuple(each.metadata["tag"] for each in _SHAPE)
 _RANDOM = tuple(each.name for each in _SHAPE if each.metadata["random"])
 
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 
 from lab.core.errors import FirstFlightError
 from lab.core.words import plain
 from lab.fetches.buckets import NoPanel
 from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, Axis, Figure, Scenario
-from lab.fetches.sweep import SWEPT, Cell, Sweep, bucket_value, cell_of
-from lab.fetches.trial import Trial
+from lab.fetches.sweep import Cell, Sweep, bucket_value, cell_of
 
 ByCell = dict[tuple[Cell, int], list[Record]]
 
-_WHO = ("client", "congestion_control")  # what the command line may have replaced
-# What all trials of a sweep have in common, by name; their uplink follows from both.
-_COMMON = tuple(each.name for each in fields(Trial) if each.name in
-                {other.name for other in fields(Sweep)}
-                - {*SWEPT, *_WHO, "initcwnd", "repeat", "uplink_kbps"})
 
 
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
@@ -44,25 +37,20 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
 def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     """The records whose trial the sweep asks for.
 
-    A run may have been made with another client or algorithm than the sweep
-    names; then all of its records have to agree. Raises NoPanel.
+    A run may have been made with another client than the sweep names; then
+    all of its records have to agree. Raises NoPanel.
     """
     cells = set(sweep.cells)
-    common = [getattr(sweep, name) for name in _COMMON]
-    made: dict[tuple[str, ...], list[Record]] = {}
+    made: dict[str, list[Record]] = {}
     for record in records:
         trial = record.trial
-        if (not trial.part and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells
-                and trial.uplink_kbps == (sweep.uplink_kbps or trial.bandwidth_kbps)
-                and [getattr(trial, name) for name in _COMMON] == common):
-            made.setdefault(tuple(getattr(trial, name) for name in _WHO), []).append(record)
-    own = tuple(getattr(sweep, name) for name in _WHO)
-    if own in made or not made:
-        return made.get(own, [])
+        if not trial.part and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells:
+            made.setdefault(trial.client, []).append(record)
+    if sweep.client in made or not made:
+        return made.get(sweep.client, [])
     if len(made) > 1:
-        raise NoPanel("the records mix " + " and ".join(" with ".join(each)
-                                                        for each in sorted(made))
-                      + f" in sweep {sweep.name!r}; measure again with --fresh")
+        raise NoPanel(f"the records mix {' and '.join(sorted(made))} in sweep {sweep.name!r};"
+                      " measure again with --fresh")
     return next(iter(made.values()))
 
 

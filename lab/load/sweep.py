@@ -88,7 +88,7 @@ class Sweep:
     sizes: str = FIXED
     connections: tuple[int, ...]
     congestion_control: tuple[str, ...] = key(
-        reader=schema.values(schema.congestion_control, "names"))
+        reader=schema.values(schema.number("congestion_control"), "names"))
     paced: tuple[bool, ...]
     initcwnd: tuple[int, ...] = key(
         (), reader=schema.values(schema.number("initcwnd"), empty=True))

@@ -28,6 +28,7 @@ HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
 # IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
 SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
 MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
+TIMESTAMP_BYTES = 12  # of those that a side advertises as its MSS, the option's
 
 MS = 1_000_000  # nanoseconds
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
+from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent
 from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver, receive_window
 from lab.tcp.sender import Sender
@@ -137,15 +137,15 @@ class _Course:
         self.clock = clock = Clock(transfer.clock_phase_ns)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
-            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers),
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
+                                      transfer.mss + TIMESTAMP_BYTES),
             buffers=transfer.send_buffers, handshake_us=handshake_ns // 1000,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, connected, clock,
                                  transfer.receive_buffers)
         self.request_timer = LossTimer(clock, self.receiver.sent_round_trip, transfer.loss_probes)
-        self.transfer = transfer
-        self.down, self.up = down, up
+        self.transfer, self.down, self.up = transfer, down, up
         self.connected = connected
         self.echo = connected  # when the client sent what the server heard last
         self.expected = 0  # bytes, when all that was asked for has arrived

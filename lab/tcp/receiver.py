@@ -7,6 +7,7 @@ nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
+from lab.tcp.packets import TIMESTAMP_BYTES
 from lab.tcp.path import Clock, RoundTrip, Sent
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
@@ -37,12 +38,13 @@ class Receiver:
         self.sent_round_trip.sample(connected // 1000, new_round=False)
         self.received = self.acknowledged = 0
         self.unit = window_unit(buffers)
-        self.window = receive_window(initrwnd, buffers)
+        self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES)
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved (tcp_init_buffer_space)
         self.clamp = self.buffer // 2 - mss
-        self.threshold = min(_first_window(initrwnd, buffers), self.clamp)  # rcv_ssthresh
+        self.threshold = min(_first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
+                             self.clamp)  # rcv_ssthresh
         # What counts as a full segment (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
         self.offer: int | None = None  # with what is acknowledged before it is read
@@ -243,9 +245,10 @@ class Receiver:
             self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
 
 
-def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS) -> int:
+def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
+                   syn_mss: int = SYN_MSS) -> int:
     """Bytes that the client's first acknowledgement offers, for a route's initrwnd."""
-    return _scaled(_first_window(initrwnd, buffers), window_unit(buffers))
+    return _scaled(_first_window(initrwnd, buffers, syn_mss), window_unit(buffers))
 
 
 def window_unit(buffers: tuple[int, int]) -> int:
@@ -254,9 +257,9 @@ def window_unit(buffers: tuple[int, int]) -> int:
     return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
 
 
-def _first_window(initrwnd: int, buffers: tuple[int, int]) -> int:
+def _first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
     """Half of the buffer in whole segments, or less by the route."""
-    return min(initrwnd, buffers[0] // 2 // SYN_MSS) * SYN_MSS
+    return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
 
 
 def _scaled(window: int, unit: int) -> int:

@@ -61,7 +61,7 @@ class Tcp:
     title: str
     validation: bool
     name: str = key(reader=schema.file_name)
-    congestion_control: str = key(reader=schema.congestion_control)
+    congestion_control: str = key(reader=schema.number("congestion_control"))
     sysctls: tuple[str, ...] = key((), reader=_settings)
 
 

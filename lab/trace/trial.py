@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core.words import exact
+from lab.tcp.packets import TIMESTAMP_BYTES
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
 VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
-TIMESTAMP_BYTES = 12  # of the MSS, the option's
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,14 @@ def test_which_scenarios_are_measured(argv: list[str], scenarios: list[str]) -> 
 
 def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
     for name, quantity in FLAGS.items():
-        values = [1, 2] if quantity.whole else [0.5, 2.0]
+        values = ([1, 2] if quantity.whole else ["cubic", "fq"] if quantity.lowest == -math.inf
+                  else [0.5, 2.0])
         arguments = experiment.parse([quantity.flag, ",".join(map(str, values))])
         assert experiment.overrides_of(arguments).lists == {name: values}
 
 
 @pytest.mark.parametrize("argv", [["--rtt", "fast"], ["--iw", "2.5"], ["--repeat", "0"],
-                                  ["--jobs", "-1"], ["--rt", "5"], ["--client", "libcurl"]])
+                                  ["--jobs", "-1"], ["--rt", "5"], ["--client", "lynx"]])
 def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
                                              capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

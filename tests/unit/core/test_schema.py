@@ -130,4 +130,4 @@ def test_lists_may_repeat_or_be_empty_where_that_is_said() -> None:
 @pytest.mark.parametrize("name", ["", "cu bic", "; rm", "a" * 16, 3])
 def test_what_no_algorithm_is_called(name: Any) -> None:
     with pytest.raises(UsageError, match="here: .* is no name of an algorithm"):
-        schema.congestion_control(name, "here")
+        schema.number("congestion_control")(name, "here")

@@ -21,6 +21,8 @@ PARAMETERS: dict[str, tuple[float, str, dict[str, Any], float]] = {
     "limit_packets": (12, "limit 12", {"limit": 12}, 13),
     "loss_percent": (1.5, "loss random 1.5%",
                      {"loss-random": {"loss": 0.0149999999, "correlation": 0}}, 1.6),
+    "burst_begins_percent": (0.2, "loss gemodel 0.2%", {"loss-gemodel": {"p": 0.002, "r": 0}}, 0.3),
+    "burst_ends_percent": (20.0, "20%", {"loss-gemodel": {"p": 0, "r": 0.2}}, 21.0),
 }
 STAR = Shape(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=20, loss_percent=2,
              seed=7)

@@ -129,9 +129,12 @@ def test_another_client_is_drawn_but_never_mixed(scenario: Scenario,
     wget = [replace(record, trial=replace(record.trial, client="wget")) for record in stored]
     assert panels(scenario, wget)[0].client == "wget"
     assert panels(scenario, wget + stored)[0].client == "curl"
+    library = [replace(record, trial=replace(record.trial, client="libcurl"))
+               for record in stored]
+    assert "mix libcurl and wget" in why_missing(scenario, wget + library)
     reno = [replace(record, trial=replace(record.trial, congestion_control="reno"))
             for record in stored]
-    assert "mix curl with reno and wget with cubic" in why_missing(scenario, wget + reno)
+    assert "were not measured" in why_missing(scenario, reno)
 
 
 def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,

@@ -84,7 +84,7 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
     always = ["RTT", "BW", "IW", "size"]
     assert heads() == always
     for name, value, head in (("uplink_kbps", 9.0, "uplink"), ("queue_packets", 5, "queue"),
-                              ("initrwnd", 10, "initial receive window"), ("gap_ms", 0.5, "gap"),
+                              ("initrwnd", 10, "rwnd"), ("gap_ms", 0.5, "gap"),
                               ("congestion_control", "reno", "congestion control"),
                               ("earlier_bytes", 9, "earlier bytes"), ("part", "web", "part"),
                               ("repeat", 2, "repeat")):

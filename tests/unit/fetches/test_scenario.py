@@ -21,8 +21,8 @@ def test_zhao2019_is_the_published_grid(scenario: Scenario) -> None:
     (grid,) = scenario.sweeps
     assert len(grid.networks) == 64 and grid.count == 128
     assert (grid.initcwnd, grid.response_bytes, grid.initrwnd, grid.client,
-            grid.congestion_control, grid.uplink_kbps) == ((3, 10), (9000,), 27, "curl", "cubic",
-                                                           None)
+            grid.congestion_control, grid.uplink_kbps) == (
+                (3, 10), (9000,), (27,), "curl", ("cubic",), (None,))
 
 
 def test_marrama2012_is_what_they_measured() -> None:
@@ -30,7 +30,7 @@ def test_marrama2012_is_what_they_measured() -> None:
     (headers,) = {record.header_bytes for record in read_records(
         GOLDEN.parent / "marrama2012_trials.csv", Record)}
     assert {sweep.response_bytes for sweep in scenario.sweeps} == {(28 * 1448 - (headers or 0),)}
-    assert {sweep.initrwnd for sweep in scenario.sweeps} == {60}
+    assert {sweep.initrwnd for sweep in scenario.sweeps} == {(60,)}
     networks = {figure.name: scenario.sweep(figure.sweep).networks
                 for figure in scenario.figures}
     assert networks["fig2"] == ((140, 1200),)

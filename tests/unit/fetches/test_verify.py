@@ -32,7 +32,7 @@ def test_a_good_trial_fills_every_column(good: Stored) -> None:
     assert record.verdict == PASS
     empty = {column for column in columns_of(Record) if to_text(value_of(record, column)) == ""}
     assert empty <= {"error", "verdict_reason", "retransmission_cause", "part",
-                     "key_rtt_ms", "key_bandwidth_kbps", "limited_by"}
+                     "key_rtt_ms", "key_bandwidth_kbps", "limited_by", "queue_from"}
 
 
 def with_drops(trial: Stored, queue: int, random: int, to_server: int = 0) -> Stored:

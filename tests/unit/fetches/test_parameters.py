@@ -1,0 +1,106 @@
+"""Every parameter of a network, a sender or a client goes from a list to the trials and their jobs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from engines.commands import commands_of
+from engines.shaping import Shape
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.quantities import FLAGS
+from lab.core.records import FAIL, PASS
+from lab.core.scenario_file import find
+from lab.fetches.study import study
+from lab.fetches.sweep import SWEPT, queue_of
+from lab.fetches.trial import Trial
+from lab.fetches.verify import judge
+from tests.golden import stored
+
+GOOD = stored.load("iw10")
+ONE = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
+
+
+def trials(client: str = "libcurl", **lists: list[Any]) -> list[Trial]:
+    """What zhao2019 asks for with these lists in the place of its own."""
+    return list(study(find("zhao2019"), Overrides({**ONE, **lists}, client=client)).trials)
+
+
+@pytest.mark.parametrize(("lists", "words"), [
+    ({"uplink_kbps": [64]}, "rate 64000bit"), ({"queue": ["7"]}, "limit 7"),
+    ({"queue": ["50ms"]}, "limit 9"), ({"queue": ["bdp"]}, "limit 7"),
+    ({"queue": ["2bdp"]}, "limit 14"), ({"loss_percent": [2]}, "loss random 2%"),
+    ({"loss_percent": [2], "loss_burst": [5]}, "loss gemodel 0.408163% 20%"),
+    ({"jitter_ms": [3]}, "3000us distribution normal"), ({"initrwnd": [20]}, "initrwnd 20"),
+    ({"congestion_control": ["bbr"]}, "congctl bbr"), ({"qdisc": ["fq"]}, "root fq"),
+    ({"qdisc": ["fq_codel"]}, "parent 2:1 handle 3: fq_codel limit 1000"),
+    ({"qdisc": ["cake"]}, "cake bandwidth 2000000bit"), ({"mss": [536]}, "advmss 548"),
+    ({"kept": [2]}, "/60000"), ({"gap_ms": [30]}, "?burst=0&gap_ms=30")])
+def test_a_value_is_installed(lists: dict[str, list[Any]], words: str) -> None:
+    (plain,), (trial,) = trials(), trials(**lists)
+    told, usual = commands_of(trial.job()), commands_of(plain.job())
+    assert any(words in command for command in told)
+    assert told != usual and trial.id != plain.id and trial != plain
+    (name, *_), (value, *_) = zip(*list(lists.items())[-1:])
+    assert getattr(trial, name) == {"bdp": "1bdp"}.get(value[0], value[0])
+
+
+def test_every_flag_of_a_network_is_a_list_of_sweeps() -> None:
+    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT}
+    assert {each.name for each in fields(Shape)} == {*trials()[0].job()["shape"]}
+
+
+def test_earlier_responses_and_a_pause_reach_the_client() -> None:
+    (trial,) = trials(kept=[2], idle_ms=[1500])
+    assert trial.job()["paths"] == ["/60000"] * 3
+    assert trial.job()["think_s"] == [0.0, 0.0, 1.5] and trial.deadline_s > 61.5
+
+
+@pytest.mark.parametrize(("lists", "client", "words"), [
+    ({"loss_burst": [5]}, "curl", "need random loss .loss_percent, --loss"),
+    ({"idle_ms": [5]}, "libcurl", "kept .--kept. has to be 1 or more"),
+    ({"idle_ms": [5], "kept": [1]}, "wget", "needs the client libcurl, not wget"),
+    ({"qdisc": ["fq_codle"]}, "curl", "--qdisc: unknown 'fq_codle' .did you mean 'fq_codel'"),
+    ({"queue": ["ms"]}, "curl", "--queue: 'ms' is no length of a queue"),
+    ({"queue": [""]}, "curl", "--queue: '' is no length"),
+    ({"queue": ["0"]}, "curl", "--queue: a queue of 0 packets is out of range"),
+    ({"queue": ["101bdp"]}, "curl", "it can be 0.001 to 100 bandwidth-delay products"),
+    ({"queue": ["100bdp"], "rtt_ms": [1e5], "bandwidth_kbps": [1e7]}, "curl", "a queue of 100bdp"),
+    ({"congestion_control": ["cu bic"]}, "curl", "--cc: 'cu bic' is no name of an algorithm"),
+    ({"mss": [1460]}, "curl", "88 to 1448 bytes .1460 less 12 of time stamps")])
+def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str,
+                                        words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        trials(client, **lists)
+
+
+@pytest.mark.parametrize(("length", "packets"), [("1", 1), ("0.01ms", 1), ("0.001bdp", 1),
+                                                 ("60ms", 50), ("60.1ms", 51)])
+def test_a_queue_in_time_holds_whole_packets(length: str, packets: int) -> None:
+    """At 10.092 Mbit/s a full packet, 1514 bytes, takes 1.2 ms."""
+    assert queue_of(length, 100.0, 12112 / 1.2)["queue_packets"] == packets
+
+
+@pytest.mark.parametrize("asked", [
+    {"qdisc": "fq"}, {"mss": 1000}, {"congestion_control": "bbr"}, {"kept": 2},
+    {"kept": 1, "idle_ms": 5.0}])
+def test_what_the_model_does_not_follow_has_no_word_of_its(asked: dict[str, Any]) -> None:
+    assert GOOD.judge().model_ms is not None
+    assert GOOD.asked(**asked).judge().model_ms is None
+
+
+def test_settings_that_the_model_does_not_follow() -> None:
+    followed, other = (judge(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
+                             sysctls={f"net.ipv4.tcp_{name}": "1"}) for name in ("recovery", "ecn"))
+    assert (followed.model_ms is None, other.model_ms is None) == (False, True)
+
+
+def test_a_shaper_with_a_bucket_lets_the_first_packet_through() -> None:
+    """The handshake's RTT is then judged without the time that the SYN-ACK takes at the rate."""
+    asked = {"rtt_ms": GOOD.trial.rtt_ms + 0.592}  # 74 bytes at 1 Mbit/s
+    assert GOOD.asked(**asked, qdisc="cake").judge().verdict == PASS
+    assert GOOD.asked(**asked).judge().verdict == FAIL
+    assert GOOD.asked(qdisc="cake").judge().verdict == FAIL
