@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bars, growth, ns3, parts, processor
+from benchmarks import bars, floor, growth, ns3, parts, processor
 from benchmarks.bars import Bar, Measured
 from benchmarks.sampled import sitecustomize
 from lab import registry
@@ -127,3 +127,24 @@ def test_the_simulators_times_are_compared_cell_by_cell() -> None:
     assert ns3.difference(ours, theirs) == (
         "3 cells, ns-3's times against ours: median +0.00 %, 2 within 2 %, least -10.0 %,"
         " most +1.0 %")
+
+
+STRACE = """\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+  0.00    0.000000           0        79           mmap
+ 12.00    0.000001           0        60         2 close
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000001           0       139         2 total
+"""
+
+
+def test_system_calls_are_read_as_strace_counts_them() -> None:
+    assert floor.calls_in(STRACE) == {"mmap": 79, "close": 60}
+
+
+def test_the_floor_is_counts_times_costs() -> None:
+    costs = {"call": 5.0, "fault": 10.0, "trip": 30.0, "clock": 9.0, "program": 9.0}
+    counts = {"system calls": 100.0, "page faults": 20.0, "switches in the guest": 40.0}
+    assert floor.floor_ms(counts, costs) == pytest.approx(0.5 + 0.2 + 40 * 0.005)
+    assert floor.floor_ms(counts, {**costs, "trip": 10.0}) == pytest.approx(0.7)
