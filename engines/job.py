@@ -37,6 +37,10 @@ class StorageError(EngineError):
     """What a worker records cannot be written any more; its text says why."""
 
 
+class WorkerKilled(EngineError):
+    """Somebody killed a worker, or the system did for lack of memory: no trial's fault."""
+
+
 @dataclass(frozen=True)
 class Observation:
     """What came back of one trial: the worker's JSON and what was recorded.
@@ -226,6 +230,9 @@ class WorkerProcess:
             self.job.check_storage()
         if self.ending:
             raise self.ending
+        if self.process.returncode == -signal.SIGKILL:
+            raise WorkerKilled(f"the worker was killed while {awaited} was awaited, by the system"
+                               " if memory has run out")
         if ended:
             raise EngineError(f"the worker stopped (status {self.process.returncode}) while"
                               f" {awaited} was awaited: {self.last_words()}")

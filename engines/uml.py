@@ -20,7 +20,7 @@ from typing import Any
 
 from engines import confine
 from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
-                         StorageError, WorkerProcess, shared_out)
+                         StorageError, WorkerKilled, WorkerProcess, shared_out)
 
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
@@ -49,7 +49,7 @@ CANNOT = {
                                           " there: enlarge it (docker run --shm-size), or ask"
                                           " for fewer with --jobs",
 }
-# How often the trials that a dead guest leaves behind go to a new one.
+# How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
 
 
@@ -88,8 +88,9 @@ class UmlEngine:
             folder: Path) -> Iterator[Observation]:
         """Yield one observation per trial, in the order in which they finish.
 
-        A guest that dies or hangs costs the trial it was at; the rest goes to
-        a new guest. Raises EngineError when guests do not start.
+        A guest that dies or hangs costs the trial it was at, one that is killed
+        costs none; the rest goes to a new guest. Raises EngineError when guests do
+        not start.
         """
         waiting = deque(enumerate(shared_out(trials, self.jobs)))
         guests: list[WorkerProcess] = []
@@ -108,13 +109,10 @@ class UmlEngine:
                         raise
                     except EngineError as error:
                         restarts += 1
-                        if why := why_not(guest.printed()):
-                            raise EngineCannot(why) from error
-                        if (isinstance(error, EngineCannot) or not guest.ready
-                                or restarts > MAX_RESTARTS):
-                            raise
-                        victim, *rest = guest.waiting.values()
-                        yield Observation(victim["id"], {"error": str(error)})
+                        self._check(guest, error, restarts)
+                        rest = list(guest.waiting.values())
+                        if not isinstance(error, WorkerKilled):
+                            yield Observation(rest.pop(0)["id"], {"error": str(error)})
                         if rest:
                             guests.append(self._start(folder / f"restart{restarts}",
                                                       self._free(guests), rest, sysctls))
@@ -126,6 +124,15 @@ class UmlEngine:
         finally:
             for guest in guests:
                 guest.stop()
+
+    def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
+        """Raise what ends the whole run, where another guest would end as this one did."""
+        if why := why_not(guest.printed()):
+            # One that was up had its memory until somebody else took it, as a disk fills up.
+            raise (StorageError if guest.ready else EngineCannot)(why) from error
+        if (isinstance(error, EngineCannot) or restarts > MAX_RESTARTS
+                or not (guest.ready or isinstance(error, WorkerKilled))):
+            raise error
 
     def _free(self, guests: list[WorkerProcess]) -> int:
         """The processor with the fewest of the guests."""

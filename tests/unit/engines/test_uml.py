@@ -7,10 +7,20 @@ from pathlib import Path
 import pytest
 
 from engines import uml
-from engines.job import EngineCannot, EngineError
+from engines.job import EngineCannot, EngineError, Observation, StorageError, WorkerKilled
 from engines.uml import UmlEngine, guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
+READY = """echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.jsonl"""
+BUS_ERROR = "<3>Bus error - the host /dev/shm or /tmp mount likely just ran out of space"
+
+
+def run(tmp_path: Path, script: str) -> list[Observation]:
+    """What an engine makes of a kernel that does this in its folder."""
+    kernel = tmp_path / "linux"
+    kernel.write_text(f"#!/bin/sh\n{script}\n")
+    kernel.chmod(0o755)
+    return list(UmlEngine(kernel, 1).run([TRIAL], {}, tmp_path / "work"))
 
 
 # As User-Mode Linux prints it where a machine is made so; tests/live makes one of them so.
@@ -18,23 +28,42 @@ TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
     ("ptrace: Operation not permitted\ncheck_ptrace : expected SIGSTOP, got status = 9",
      "ptrace and seccomp are both forbidden.* use --engine host"),
     ("/dev/shm must be not mounted noexec", "mounted noexec: mount it without"),
-    ("<3>Bus error - the host /dev/shm or /tmp mount likely just ran out of space\n1\n2\n3\n4",
+    (f"{BUS_ERROR}\n1\n2\n3\n4",
      "/dev/shm is full; each guest needs 512 MB.*--jobs")])
 def test_a_machine_that_cannot_is_told_what_to_do(tmp_path: Path, printed: str, why: str) -> None:
-    kernel = tmp_path / "linux"
-    kernel.write_text(f"#!/bin/sh\necho '{printed}'\nexit 1\n")
-    kernel.chmod(0o755)
     with pytest.raises(EngineCannot, match=why):
-        list(UmlEngine(kernel, 1).run([TRIAL], {}, tmp_path / "work"))
+        run(tmp_path, f"echo '{printed}'\nexit 1")
 
 
 def test_another_end_is_a_failure(tmp_path: Path) -> None:
-    kernel = tmp_path / "linux"
-    kernel.write_text("#!/bin/sh\necho nothing known\nexit 1\n")
-    kernel.chmod(0o755)
     with pytest.raises(EngineError, match="nothing known") as caught:
-        list(UmlEngine(kernel, 1).run([TRIAL], {}, tmp_path / "work"))
+        run(tmp_path, "echo nothing known\nexit 1")
     assert not isinstance(caught.value, EngineCannot)
+
+
+def test_memory_that_is_taken_later_stops_the_run_as_a_full_disk_does(tmp_path: Path) -> None:
+    """It is neither a failed trial nor a machine that cannot."""
+    with pytest.raises(StorageError, match="/dev/shm is full; each guest needs 512 MB"):
+        run(tmp_path, f"{READY}\necho '{BUS_ERROR}'\nexit 1")
+
+
+def test_a_guest_that_dies_costs_the_trial_it_was_at(tmp_path: Path) -> None:
+    (seen,) = run(tmp_path, f"{READY}\necho 'Kernel panic'\nexit 1")
+    assert "stopped (status 1) while trial t was awaited: Kernel panic" in seen.content["error"]
+
+
+@pytest.mark.parametrize("up", [READY, ""])
+def test_a_guest_that_is_killed_costs_no_trial(tmp_path: Path, up: str) -> None:
+    """Neither while it boots nor at a trial: another one goes on."""
+    (seen,) = run(tmp_path, f"""{up}
+        case $PWD in */guest0) kill -KILL $$;; esac
+        echo '{{"trial": "t", "said": "by another"}}' >> observations.jsonl""")
+    assert seen.content["said"] == "by another"
+
+
+def test_guests_that_are_killed_again_and_again_stop_the_run(tmp_path: Path) -> None:
+    with pytest.raises(WorkerKilled, match="killed while trial t was awaited, by the system if"):
+        run(tmp_path, f"{READY}\nkill -KILL $$")
 
 
 def test_no_folder_stands_on_the_kernels_command_line(
