@@ -1,0 +1,86 @@
+"""The kill loop sees what it is to see: lost, doubled and changed records, and what is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import aftermath
+from benchmarks.aftermath import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
+from benchmarks.kills import complaints
+from tests.conftest import PROJECT
+
+HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
+ROWS = ("20,56,3,1,100.5,10:00\n", "20,56,10,1,90.5,10:01\n")
+
+
+def run(home: Path, *rows: str, state: str = "complete", name: str = "1-uml") -> Path:
+    folder = home / name
+    folder.mkdir(parents=True)
+    (folder / "trials.csv").write_text(HEAD + "".join(rows))
+    (folder / "run.json").write_text(json.dumps({"state": state}))
+    return folder
+
+
+@pytest.mark.parametrize(("rows", "kinds"), [
+    (ROWS, []), (reversed(ROWS), []), ((ROWS[0].replace("10:00", "11:11"), ROWS[1]), []),
+    (ROWS[:1], [LOST]), ((*ROWS, ROWS[0]), [DOUBLED, CHANGED]),
+    ((ROWS[0].replace("100.5", "100.6"), ROWS[1]), [CHANGED])])
+def test_records_are_held_against_those_of_an_undisturbed_run(
+        tmp_path: Path, rows: tuple[str, ...], kinds: list[str]) -> None:
+    meant = run(tmp_path / "meant", *ROWS)
+    found = run(tmp_path / "found", *rows)
+    assert [kind for kind, _ in aftermath.of_run(found.parent, meant)] == kinds
+
+
+def test_a_run_that_never_became_whole_is_lost_and_a_file_too_many_told(tmp_path: Path) -> None:
+    meant = run(tmp_path / "meant", *ROWS)
+    torn = run(tmp_path / "torn", ROWS[0], ROWS[1][:-1], state="running")
+    assert aftermath.rows(torn) == aftermath.rows(meant)[:1]
+    assert [kind for kind, _ in aftermath.of_run(torn.parent, meant)] == [LOST]
+    more = run(tmp_path / "more", *ROWS)
+    (more / "work").mkdir()
+    assert aftermath.of_run(more.parent, meant) == [(FILES, f"{more}: work")]
+
+
+def test_the_stage_of_a_run_is_what_it_has_written(tmp_path: Path) -> None:
+    home, seen = tmp_path / "home", [aftermath.stage(tmp_path / "home")]
+    for number, (rows, state) in enumerate((([], "running"), (ROWS, "running"),
+                                            (ROWS, "complete"))):
+        run(home, *rows, state=state, name=f"{number}-uml")
+        seen.append(aftermath.stage(home))
+    assert tuple(seen) == aftermath.STAGES
+
+
+def test_what_is_left_in_temporary_folders_is_found(tmp_path: Path) -> None:
+    before = Machine.now(tmp_path)
+    assert before.more(before) == []
+    (tmp_path / "left").touch()
+    assert (FILES, str(tmp_path / "left")) in before.more(Machine.now(tmp_path))
+
+
+def test_an_orphan_is_found_and_ended() -> None:
+    """In a process of its own: whoever adopts orphans reaps every child it has."""
+    script = """
+import subprocess, sys
+from benchmarks import aftermath
+aftermath.GONE_S = 0.2
+aftermath.adopt_orphans()
+subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)
+print(aftermath.of_processes(), aftermath.of_processes())
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert done.stdout == f"[({PROCESSES!r}, 'sleep 1000 ')] []\n"
+
+
+@pytest.mark.parametrize(("said", "count"), [
+    ("own: 3 of 4 trials to measure\nrun.sh: interrupted; the same command resumes\n", 0),
+    ("Traceback (most recent call last):\n", 1), ("run.sh: internal error, KeyError: 1\n", 1),
+    ("results/own/1-uml: not resumed: another seed\n", 1)])
+def test_what_no_user_may_read_is_counted(said: str, count: int) -> None:
+    assert [kind for kind, _ in complaints(said)] == [WORDS] * count
