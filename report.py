@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.core import command_line, errors, runs, scenario_file
+from lab.core import command_line, errors, regular, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
@@ -83,7 +83,7 @@ def stored(scenario: str, figures: Path) -> dict[str, bytes]:
     """The PNG files of a scenario in a folder, by the figure's name. Raises FirstFlightError."""
     others = [name for name in scenario_file.names() if name.startswith(f"{scenario}_")]
     try:
-        return {path.stem.removeprefix(f"{scenario}_"): path.read_bytes()
+        return {path.stem.removeprefix(f"{scenario}_"): regular.content(path)
                 for path in sorted(figures.glob(f"{scenario}_*.png"))
                 if not any(path.stem.startswith(f"{name}_") for name in others)}
     except OSError as error:

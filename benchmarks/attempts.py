@@ -11,8 +11,6 @@ import contextlib
 import copy
 import io
 import json
-import re
-import shutil
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -23,30 +21,18 @@ from random import Random
 from typing import Any
 
 import experiment
-from benchmarks import mutations
+from benchmarks import damaged_runs, mutations
+from benchmarks.damaged_runs import Attempt
 from engines.commands import commands_of
 from lab import registry
 from lab.core import measuring, scenario_file
 from lab.core.errors import USAGE, FirstFlightError
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS, QUANTITIES
-from lab.fetches.trial import Trial
-from lab.fetches.verify import judge
-from lab.tell import markdown, page, text
 
-PROJECT = Path(__file__).resolve().parent.parent
-GOLDEN = PROJECT / "tests" / "golden"
 REFUSED, ACCEPTED, INTERNAL = "refused", "accepted", "internal error"
 MOST_SHOWN = 500  # trials of one input whose names and jobs are made
 MOST_CHARACTERS = 500  # of a message
-FACTS: dict[str, Any] = {
-    "state": "complete", "engine": "uml", "virtual_time": True, "kernel": "6.1.99",
-    "arguments": ["--scenario", "zhao2019"], "jobs": 2, "seed": 1, "wall_s": 2.5,
-    "emulated_s": 600.0, "started_at": "2026-01-01T00:00:00+00:00",
-    "machine": {"kernel": "6.1.0", "processor": "x", "cpus": 2, "system": "Debian"},
-    "tools": {"python": "3.11.2", "curl": "curl 7.88.1"},
-    "project": {"commit": "0" * 40, "changed": False},
-    "sysctls": {"client": {"net.ipv4.tcp_sack": "1"}, "server": {"net.ipv4.tcp_sack": "1"}}}
 # As they stand these draw or expand for seconds: what makes them small, by key.
 SMALLER: dict[str, dict[str, Any]] = {"dukkipati2010": {"clients": 200, "responses": 1},
                                       "marrama2012_loss": {"repeat_with_loss": 2},
@@ -59,9 +45,6 @@ class Outcome:
 
     word: str
     said: str = ""
-
-
-Attempt = Callable[[], object]
 
 
 def tried(attempt: Attempt) -> Outcome:
@@ -166,127 +149,12 @@ def of_flags(random: Random, folder: Path) -> Attempt:
     return attempt
 
 
-# Stored runs --------------------------------------------------------------------------
-
-@cache
-def stored_runs() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Small stored runs: of each the trials.csv and what its run.json says, by name."""
-    found = {name: (GOLDEN / f"{name}_trials.csv", {
-        **FACTS, "scenario": name, "scenario_file": scenario_file.find(name).text})
-        for name in ("zhao2019", "tselentis2013")}
-    for kind, file in (("load", "small"), ("trace", "packetdrill")):
-        found[file] = (GOLDEN / kind / "run" / "trials.csv", {
-            **FACTS, "scenario": file,
-            "scenario_file": (GOLDEN / kind / f"{file}.toml").read_text()})
-    return found
-
-
-def stored(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
-    """A copy of a stored run: its folder and its facts; files that are only read are links."""
-    trials, facts = stored_runs()[name]
-    home = folder / "run"
-    home.mkdir()
-    shutil.copyfile(trials, home / "trials.csv")
-    (home / "run.json").write_text(json.dumps(facts))
-    for part in ("files", "captures"):
-        if trials.parent != GOLDEN and (trials.parent / part).is_dir():
-            (home / part).mkdir()
-            for each in (trials.parent / part).iterdir():
-                (home / part / each.name).symlink_to(each)
-    return home, facts
-
-
-def told(home: Path) -> None:
-    """What run.sh, report.py and results.py say of a stored run."""
-    report = registry.stored_report(home)
-    text.text(report)
-    markdown.results([report], [])
-    page.page(report, {})
-
-
-def of_trials(random: Random, folder: Path) -> Attempt:
-    """The trials.csv of a stored run."""
-    home, _ = stored(random.choice(list(stored_runs())), folder)
-    path = home / "trials.csv"
-    how = random.random()
-    if how < 0.97:
-        path.write_bytes((mutations.cells if how < 0.7 else mutations.data)(
-            path.read_bytes(), random))
-    else:
-        mutations.in_place_of(path, random)
-    return lambda: told(home)
-
-
-def of_facts(random: Random, folder: Path) -> Attempt:
-    """The run.json of a stored run, the scenario's text in it included."""
-    home, facts = stored(random.choice(list(stored_runs())), folder)
-    path = home / "run.json"
-    how = random.random()
-    if how < 0.6:
-        path.write_text(json.dumps(mutations.tree(facts, random), default=str))
-    elif how < 0.85:
-        _of_own(home, facts, random)
-    elif how < 0.97:
-        path.write_bytes(mutations.data(path.read_bytes(), random))
-    else:
-        mutations.in_place_of(path, random)
-    return lambda: told(home)
-
-
-def _of_own(home: Path, facts: dict[str, Any], random: Random) -> None:
-    """The same run of a scenario of one's own, whose text run.json keeps: that is damaged."""
-    raw = scenario_file.parsed("own", facts["scenario_file"]).raw
-    inner = mutations.toml(mutations.tree(raw, random))
-    if random.random() < 0.2:
-        inner = mutations.data(facts["scenario_file"].encode(), random).decode(errors="replace")
-    (home / "run.json").write_text(json.dumps({**facts, "scenario": "own",
-                                               "scenario_file": inner}))
-    trials = home / "trials.csv"
-    trials.write_text(re.sub(f"^{facts['scenario']},", "own,", trials.read_text(), flags=re.M))
-
-
-# Captures and what else is kept of a trial --------------------------------------------
-
-def of_captures(random: Random, folder: Path) -> Attempt:
-    """The captures of a fetch as its verdict meets them, or a kept file of a stored run."""
-    return (_of_fetch if random.random() < 0.6 else _of_kept)(random, folder)
-
-
-def _of_fetch(random: Random, folder: Path) -> Attempt:
-    asked = random.choice(sorted((GOLDEN / "trials").iterdir()))
-    content = json.loads((asked / "trial.json").read_text())
-    sides = {side: (asked / f"{side}.pcap").read_bytes() for side in ("client", "server")}
-    changed = random.choice(("client", "server"))
-    sides[changed] = mutations.data(sides[changed], random)
-    for side, packets in sides.items():
-        (folder / f"{side}.pcap").write_bytes(packets)
-        content["observation"]["captures"][side]["bytes"] = len(packets)
-    (folder / "trial.json").write_text(json.dumps(content))
-    return lambda: judge(Trial(**content["trial"]), content["observation"], sides["client"],
-                         sides["server"], exact=True, sysctls={})
-
-
-def _of_kept(random: Random, folder: Path) -> Attempt:
-    home, _ = stored(random.choice(("small", "packetdrill")), folder)
-    path = random.choice(sorted([*home.glob("files/*"), *home.glob("captures/*")]))
-    content = path.resolve().read_bytes()
-    path.unlink()
-    how = (mutations.cells if path.suffix == ".csv" and random.random() < 0.7 else
-           mutations.data)
-    path.write_bytes(how(content, random))
-    if random.random() < 0.03:
-        mutations.in_place_of(path, random)
-    return lambda: told(home)
-
-
 KINDS: dict[str, Callable[[Random, Path], Attempt]] = {
-    "toml": of_scenario, "flags": of_flags, "trials": of_trials, "runjson": of_facts,
-    "captures": of_captures}
+    "toml": of_scenario, "flags": of_flags, "trials": damaged_runs.of_trials,
+    "runjson": damaged_runs.of_facts, "captures": damaged_runs.of_captures}
 
 
 def outcome(kind: str, random: Random) -> Outcome:
     """One input of a kind, made, tried and thrown away."""
     with tempfile.TemporaryDirectory() as folder:
         return tried(KINDS[kind](random, Path(folder)))
-
-

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from lab.core import regular
 from lab.core.charts import Mark, Timeline
 from lab.core.words import plain, short
 from lab.fetches.record import Record
@@ -48,7 +49,7 @@ def _kept(record: Record, folder: Path) -> list[Kept]:
     """[] where the captures cannot be read, or hold no data: then there is nothing to draw."""
     trial = record.trial
     try:
-        client_pcap, server_pcap = ((folder / f"{trial.id}-{side}.pcap").read_bytes()
+        client_pcap, server_pcap = (regular.content(folder / f"{trial.id}-{side}.pcap")
                                     for side in ("client", "server"))
         ports = client_ports(server_pcap)
         response_bytes = (0 if record.header_bytes is None

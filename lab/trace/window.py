@@ -58,11 +58,14 @@ class WindowError(FirstFlightError):
 
 
 def parse(content: bytes, name: str) -> tuple[Sample, ...]:
-    """The samples of a window.csv. Raises WindowError naming it."""
+    """The samples of a window.csv, one at least. Raises WindowError naming it."""
     try:
         rows = csv.reader(io.StringIO(content.decode("ascii")))
         if tuple(next(rows, ())) != FIELDS:
             raise WindowError(f"{name}: its columns are not those of a window's samples")
-        return tuple(Sample(*map(int, row)) for row in rows)
-    except (TypeError, ValueError) as error:
+        samples = tuple(Sample(*map(int, row)) for row in rows)
+    except (TypeError, ValueError, csv.Error) as error:
         raise WindowError(f"{name}: a row is not one of numbers: {error}") from error
+    if not samples:
+        raise WindowError(f"{name}: holds no sample of the window")
+    return samples

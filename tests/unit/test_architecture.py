@@ -32,7 +32,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "drawing")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
-    ("benchmarks", ("benchmarks", "engines", "lab", "hosts", "experiment")),
+    ("benchmarks", ("benchmarks", "engines", "lab", "hosts", "experiment", "drawing")),
 ]
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel"),

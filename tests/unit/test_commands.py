@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -129,6 +130,12 @@ def test_figures_of_a_scenario_with_a_longer_name_are_not_its_own(tmp_path: Path
         (tmp_path / f"{name}.png").write_bytes(PIXEL)
     assert sorted(report_command.stored("marrama2012", tmp_path)) == ["fig2", "fig5_rtt"]
     assert sorted(report_command.stored("marrama2012_loss", tmp_path)) == ["loss"]
+
+
+def test_a_fifo_among_the_figures_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "zhao2019_fig5_rtt.png")
+    with pytest.raises(FirstFlightError, match="fig5_rtt.png: cannot be read: not a regular file"):
+        report_command.stored("zhao2019", tmp_path)
 
 
 def damages(folder: Path) -> dict[str, Callable[[], object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,3 +68,10 @@ def test_captures_that_are_cut_are_left_out(stored: list[Record], tmp_path: Path
     assert timelines(stored[:4], tmp_path / "none") == ()
     (tmp_path / f"{stored[3].trial.id}-server.pcap").write_bytes(captures()[1])
     assert len(timelines(stored[:4], tmp_path)) == 1
+
+
+def test_a_capture_that_is_no_file_is_not_waited_for(stored: list[Record],
+                                                     tmp_path: Path) -> None:
+    for side in ("client", "server"):
+        os.mkfifo(tmp_path / f"{stored[0].trial.id}-{side}.pcap")
+    assert timelines(stored[:1], tmp_path) == ()

@@ -1,0 +1,26 @@
+"""Samples of a window as a server wrote them, and as a disk or a stranger may have left them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.trace.window import FIELDS, WindowError, parse
+
+HEAD = ",".join(FIELDS) + "\n"
+ROW = ",".join(str(number) for number in range(len(FIELDS))) + "\n"
+
+
+def test_rows_are_samples_in_their_order() -> None:
+    first, second = parse((HEAD + ROW + ROW.replace("0,", "7,", 1)).encode(), "window.csv")
+    assert (first.time_ns, second.time_ns, first.send_window_bytes) == (0, 7, len(FIELDS) - 1)
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (HEAD, "holds no sample"), ("", "its columns are not"), ("time_ns\n1\n", "its columns are not"),
+    (HEAD + "1,2\n", "a row is not one of numbers"),
+    (HEAD + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
+    (HEAD + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
+    (HEAD + "\xe9", "a row is not one of numbers")])
+def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
+    with pytest.raises(WindowError, match=f"^window.csv: {why}"):
+        parse(content.encode(), "window.csv")
