@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kill a small run at random moments, resume it, and count what is lost or left behind.
 
-    /usr/bin/python3 benchmarks/kills.py [--kills 200] [--seed 1]
+    /usr/bin/python3 -m benchmarks.kills [--kills 200] [--seed 1]
 
 A run of some seconds is struck one to four times by the signals that users, shells and
 the system send, or one of its guests loses power (its kernel is killed); then the same
@@ -15,7 +15,6 @@ counted.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -23,13 +22,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import aftermath  # noqa: E402  # this program is started by its path
-from benchmarks.aftermath import FAULTS, STAGES, STATUS, WORDS, Fault, Machine  # noqa: E402
+from benchmarks import aftermath, command
+from benchmarks.aftermath import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
+from lab.core.command_line import Parser, positive
+from lab.core.errors import FAILED, OK, FirstFlightError
 
 PROJECT = Path(__file__).resolve().parent.parent
 # Some seconds, and a figure to be drawn.
@@ -105,7 +105,7 @@ class Loop:
         folder, began = self.home / "undisturbed", time.monotonic()
         status, said = self.end(self.start(folder))
         if status != 0:
-            raise RuntimeError(f"an undisturbed run fails: {said}")
+            raise FirstFlightError(f"an undisturbed run fails: {said}")
         return aftermath.folders(folder / "killed")[-1], time.monotonic() - began
 
     def start(self, results: Path) -> subprocess.Popen[bytes]:
@@ -190,14 +190,15 @@ def complaints(said: str) -> list[Fault]:
             if "Traceback" in line or "internal error" in line or "not resumed" in line]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Kill runs, resume them, count what is lost.")
-    parser.add_argument("--kills", type=int, default=200, help="strikes that meet a run")
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="kills", description="Kill runs, resume them, count what is lost.")
+    parser.add_argument("--kills", type=positive, default=200,
+                        help="strikes that meet a run (default 200)")
     parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if os.geteuid() == 0 and not aftermath.is_own():
         os.environ[aftermath.OWN] = "own"
-        os.execvp(OWN[0], [*OWN, sys.executable, *sys.argv])
+        os.execvp(OWN[0], [*OWN, sys.executable, "-m", "benchmarks.kills", *words])
     aftermath.adopt_orphans()
     with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
         loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
@@ -205,8 +206,8 @@ def main() -> int:
             met, number = met + loop.round(number, arguments.kills - met), number + 1
         print(loop.table())
     print(f"{number} runs, {loop.faults.total()} faults")
-    return 1 if loop.faults else 0
+    return FAILED if loop.faults else OK
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run("kills", main)
