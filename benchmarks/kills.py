@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Kill a small run at random moments, resume it, and count what is lost or left behind.
 
     /usr/bin/python3 -m benchmarks.kills [--kills 200] [--seed 1]
