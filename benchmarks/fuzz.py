@@ -63,7 +63,7 @@ def expired(number: int, frame: FrameType | None) -> None:
 
 
 def attempted(kind: str, random: Random, folder: Path) -> tuple[Outcome, float]:
-    """One input: what became of it, and how many seconds of processor time it took."""
+    """One input: what became of it, and how much processor time it took."""
     attempt = KINDS[kind](random, folder)
     started = time.process_time()
     signal.alarm(HANG_S)
