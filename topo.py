@@ -34,12 +34,13 @@ from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 from mininet.topo import Topo
 
-from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, BatchTool, NetworkError, pin_sysctls,
-                            set_pacing, switch_offloads_off)
-from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Route, RouteOptions,
-                            dumbbell_routes, star_routes)
+from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, NodeKernel, pin_sysctls,
+                            switch_offloads_off)
+from engines.ports import Netem, Port
+from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Neighbour, Route,
+                            RouteOptions, dumbbell_routes, star_routes)
 from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
-                             Netem, Port, Shape, dropped)
+                             Shape, dropped, server_port)
 
 
 class Switch(LinuxBridge):
@@ -116,15 +117,13 @@ class Star:
         self.client: Node = self.net["client"]
         self.server: Node = self.net["server"]
         self.switch: Switch = self.net["s1"]
-        self.tc = BatchTool(self.switch, "tc")
+        self.qdiscs = NodeKernel(self.switch)
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.tc.install_port(Port(CLIENT_PORT, (Netem(),)))
-        self.kinds: dict[str, tuple[str, ...]] = {}  # of the qdiscs, by port
+        self.qdiscs.install_ports(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
-        self.client_ip = BatchTool(self.client, "ip")
-        self.server_ip = BatchTool(self.server, "ip")
-        self.paced = False
+        self.client_kernel = NodeKernel(self.client)
+        self.server_kernel = NodeKernel(self.server)
         self.shaped: Shape | None = None
         # By port, what its qdiscs have dropped so far, as last read.
         self.dropped: dict[str, dict[str, int]] = {}
@@ -142,14 +141,9 @@ class Star:
         if shape == self.shaped and not random:
             return
         self.shaped = None
-        for port in ports:
-            if self.kinds.get(port.name, port.kinds) != port.kinds:  # tc changes no kind
-                self.tc.ask([f"qdisc del dev {port.name} root"], port.question)
-            self.dropped[port.name] = dropped(self.tc.install_port(port))
-            self.kinds[port.name] = port.kinds
-        if self.paced != shape.paced:
-            set_pacing(self.server, shape.paced)
-            self.paced = shape.paced
+        self.dropped = {name: dropped(told)
+                        for name, told in self.qdiscs.install_ports(*ports).items()}
+        self.server_kernel.install_ports(shape.server_interface)
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -164,8 +158,8 @@ class Star:
         if asked == self.routed:
             return
         self.routed = None
-        for tool, route in zip((self.server_ip, self.client_ip), star_routes(*asked)):
-            tool.install_route(route)
+        for kernel, route in zip((self.server_kernel, self.client_kernel), star_routes(*asked)):
+            kernel.install_routes(route)
         self.routed = asked
 
     def lose_all(self, lose: bool) -> None:
@@ -175,7 +169,7 @@ class Star:
         outer, _ = to_client.qdiscs
         assert isinstance(outer, Netem)
         wanted = replace(outer, loss_percent=100.0) if lose else outer
-        self.tc.install_port(Port(CLIENT_PORT, (wanted,)))
+        self.qdiscs.install_ports(Port(CLIENT_PORT, (wanted,)))
 
     def set_server_sysctls(self, asked: dict[str, str]) -> None:
         """Set sysctls at the server until they are set anew. Raises NetworkError, KernelLacks."""
@@ -183,10 +177,14 @@ class Star:
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
-        told = {port: self.tc.ask([], f"qdisc show dev {port}")
-                for port in (CLIENT_PORT, SERVER_PORT)}
+        told = self.qdiscs.qdiscs(CLIENT_PORT, SERVER_PORT)
         self.dropped = {port: dropped(rows) for port, rows in told.items()}
-        return sum(int(row["qlen"]) for rows in told.values() for row in rows if row.get("root"))
+        return sum(row.queued for rows in told.values() for row in rows if row.root)
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait for what is under way before looking again."""
+        return max(self.shaped.rtt_ms / 4000, 0.002) if self.shaped else 0.002
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.
@@ -195,16 +193,15 @@ class Star:
         next one. Raises NetworkError after deadline_s.
         """
         deadline = time.monotonic() + deadline_s
-        pause_s = max(self.shaped.rtt_ms / 4000, 0.002) if self.shaped else 0.002
         while (packets := self.in_flight()) > 0:
             if time.monotonic() > deadline:
                 raise NetworkError(f"{packets} packets still under way {deadline_s:g} s"
                                    " after the transfer")
-            time.sleep(pause_s)
+            time.sleep(self.pause_s)
 
     def stop(self) -> None:
-        for tool in (self.tc, self.client_ip, self.server_ip):
-            tool.close()
+        for kernel in (self.qdiscs, self.client_kernel, self.server_kernel):
+            kernel.close()
         self.net.stop()
 
 
@@ -233,62 +230,57 @@ class Dumbbell:
         self.router: Node = self.net["router"]
         self.clients: list[Node] = [self.net[f"client{number + 1}"] for number in range(clients)]
         self.servers: list[Node] = [self.net[f"server{number + 1}"] for number in range(servers)]
-        self.router_tc = BatchTool(self.router, "tc")
-        self.switch_tc = BatchTool(self.net["s1"], "tc")
+        self.kernels = {node: NodeKernel(node) for node in (
+            self.router, self.net["s1"], *self.clients, *self.servers)}
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.router_tc.install_port(Port(WAY_BACK, (Netem(),)))
-        self.server_ip = [BatchTool(server, "ip") for server in self.servers]
+        self.kernels[self.router].install_ports(Port(WAY_BACK, (Netem(),)))
         self._know_each_other()
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (*self.clients, *self.servers)}
 
     def _know_each_other(self) -> None:
         """Default routes and permanent neighbours: no ARP waits behind the bottleneck's queue."""
-        tool = BatchTool(self.router, "ip")
         for side, hosts, port in ((CLIENT_SIDE, self.clients, BOTTLENECK),
                                   (SERVER_SIDE, self.servers, WAY_BACK)):
-            gateway = self.router.MAC(port)
+            gateway = f"{side}.254"
             for host in hosts:
                 interface = f"{host.name}-eth0"
-                host.cmd(f"ip neigh replace {side}.254 lladdr {gateway} dev {interface};"
-                         f" ip route replace default via {side}.254 dev {interface}")
-                tool.ask([f"neigh replace {host.IP()} lladdr {host.MAC()} dev {port}"],
-                         f"neigh show to {host.IP()}")
-        tool.close()
+                self.kernels[host].install_neighbours(
+                    Neighbour(gateway, self.router.MAC(port), interface))
+                self.kernels[host].install_routes(Route("default", interface, {}, via=gateway))
+            self.kernels[self.router].install_neighbours(
+                *(Neighbour(host.IP(), host.MAC(), port) for host in hosts))
 
     def shape(self, shape: DumbbellShape) -> None:
         """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
-        for port in shape.router_ports():
-            self.router_tc.install_port(port)
-        for port in shape.client_ports():
-            self.switch_tc.install_port(port)
+        self.kernels[self.router].install_ports(*shape.router_ports())
+        self.kernels[self.net["s1"]].install_ports(*shape.client_ports())
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""
-        for tool, server in zip(self.server_ip, self.servers):
-            for route in dumbbell_routes(server.name, initcwnd, congestion_control):
-                tool.install_route(route)
+        for server in self.servers:
+            self.kernels[server].install_routes(
+                *dumbbell_routes(server.name, initcwnd, congestion_control))
         for client in self.clients:
-            tool = BatchTool(client, "ip")
-            tool.install_route(Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
-                                     via=f"{CLIENT_SIDE}.254"))
-            tool.close()
+            self.kernels[client].install_routes(
+                Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
+                      via=f"{CLIENT_SIDE}.254"))
 
     def set_pacing(self) -> None:
         """Every server paces what it sends."""
         for server in self.servers:
-            set_pacing(server, True)
+            self.kernels[server].install_ports(server_port(f"{server.name}-eth0", True))
 
     def bottleneck(self) -> dict[str, int]:
         """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
-        rows = self.router_tc.ask([], f"qdisc show dev {BOTTLENECK}")
-        root = next(row for row in rows if row.get("root"))
-        return {"bytes": int(root["bytes"]), "packets": int(root["packets"]),
-                "drops": int(root["drops"]), "queue_packets": int(root["qlen"])}
+        told = self.kernels[self.router].qdiscs(BOTTLENECK)[BOTTLENECK]
+        root = next(each for each in told if each.root)
+        return {"bytes": root.bytes, "packets": root.packets, "drops": root.drops,
+                "queue_packets": root.queued}
 
     def stop(self) -> None:
-        for tool in (self.router_tc, self.switch_tc, *self.server_ip):
-            tool.close()
+        for kernel in self.kernels.values():
+            kernel.close()
         self.net.stop()
 
 

@@ -9,7 +9,7 @@ from engines.shaping import DumbbellShape, Shape
 
 
 def commands_of(job: dict[str, Any]) -> list[str]:
-    """The commands of a trial, `tc` and `ip` left out."""
+    """A trial in the words of tc, ip, sysctl and the client; netlink says the first two."""
     return _load_commands(job) if job["kind"] == "load" else _star_commands(job)
 
 
@@ -17,8 +17,8 @@ def _star_commands(job: dict[str, Any]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
     shape = Shape(**job["shape"])
-    return [*(command for port in shape.ports() for command in port.commands),
-            *(["qdisc replace dev server-eth0 root fq"] if shape.paced else []),
+    return [*(command for port in (*shape.ports(), shape.server_interface)
+              for command in port.commands),
             *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
             *(route.command for route in routes),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]

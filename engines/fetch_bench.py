@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,8 @@ from topo import Star
 DRAIN_DEADLINE_S = 300.0
 # A FIN that is lost again and again, and FIN_WAIT_2 (tcp_fin_timeout).
 SETTLE_DEADLINE_S = 120.0
-SETTLE_S = 0.05  # how often to look
+SETTLE_S = 0.05  # the least time between two looks
+TABLE_BYTES = 1 << 16
 
 
 class FetchBench:
@@ -32,6 +34,9 @@ class FetchBench:
         self.client = LineProcess.python(self.star.client, project, "client")
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
+        # Open all the time: each is of the network namespace whose process named it.
+        self.tables = [os.open(f"/proc/{host.pid}/net/tcp", os.O_RDONLY)
+                       for host in (self.star.client, self.star.server)]
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
 
@@ -57,6 +62,8 @@ class FetchBench:
     def close(self) -> None:
         for capture in self.captures.values():
             capture.close()
+        for table in self.tables:
+            os.close(table)
         for program in (self.server, self.client):
             program.process.kill()
         self.star.stop()
@@ -80,10 +87,9 @@ class FetchBench:
         middle of the next trial, and take random numbers that are that one's.
         """
         deadline = time.monotonic() + SETTLE_DEADLINE_S
-        while time.monotonic() < deadline and any(
-                open_connections(Path(f"/proc/{host.pid}/net/tcp").read_text())
-                for host in (self.star.client, self.star.server)):
-            time.sleep(SETTLE_S)
+        pause_s = max(self.star.pause_s, SETTLE_S)
+        while time.monotonic() < deadline and any(map(open_connections, self.tables)):
+            time.sleep(pause_s)
 
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """The server's report on the response, once it saw the connection's end."""
@@ -101,6 +107,9 @@ class FetchBench:
                 return said
 
 
-def open_connections(table: str) -> int:
-    """Of /proc/net/tcp the sockets that may still send: not TIME_WAIT, CLOSE, LISTEN."""
-    return sum(row.split()[3] not in ("06", "07", "0A") for row in table.splitlines()[1:])
+def open_connections(table: int) -> int:
+    """Of an open /proc/net/tcp the sockets that may still send: not TIME_WAIT, CLOSE, LISTEN."""
+    text = b""
+    while more := os.pread(table, TABLE_BYTES, len(text)):
+        text += more
+    return sum(row.split()[3] not in (b"06", b"07", b"0A") for row in text.splitlines()[1:])

@@ -1,4 +1,4 @@
-"""What a network asks of its kernel (tc, ip, /proc/sys), and how it reads back what it got.
+"""What a network asks of its kernel (netlink, /proc/sys), and how it reads back what it got.
 
 Whatever is installed is compared with what was asked: a difference is an
 error, never a warning.
@@ -7,20 +7,18 @@ error, never a warning.
 from __future__ import annotations
 
 import errno
-import json
 import os
-import select
-import subprocess
-import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from mininet.node import Node
 
-from engines.netem_seed import seed_random
+from engines import qdiscs, routes
+from engines.netlink import Netlink, Refused
 from engines.network import network_of
-from engines.routes import Route
-from engines.shaping import Netem, Port
+from engines.qdiscs import Told
+from engines.routes import Neighbour, Route
+from engines.ports import Port
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
@@ -64,88 +62,79 @@ class KernelLacks(NetworkError):
     """This kernel cannot do what is asked, whoever asks."""
 
 
-class BatchTool:
-    """A `tc` or `ip` that stays open and answers command after command.
+class NodeKernel:
+    """What the kernel has for a node: qdiscs, routes and neighbours, over netlink."""
 
-    Starting a process costs some ten milliseconds inside the guest, a command
-    to a running one less than one. Every question is a `show` with JSON
-    output, one line; whatever else comes before that line is the tool's
-    complaint about an earlier command.
-    """
-
-    def __init__(self, node: Node, tool: str) -> None:
-        self.name = f"{tool} on {node.name}"
-        # stdbuf: the tools flush their output only at the end of a batch.
-        self.process = node.popen(
-            ["stdbuf", "-oL", tool, "-json", "-statistics", "-force", "-batch", "-"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.buffer = b""
-
-    def ask(self, commands: list[str], question: str) -> list[dict[str, Any]]:
-        """Run commands, then the question; return the question's JSON rows.
-
-        Raises NetworkError with the tool's own words if any command failed.
-        """
-        lines = "".join(f"{line}\n" for line in [*commands, question])
-        try:
-            self.process.stdin.write(lines.encode())
-            self.process.stdin.flush()
-        except OSError as error:
-            raise NetworkError(f"{self.name} has ended: {error}") from error
-        complaints: list[str] = []
-        while True:
-            line = self._line()
-            if line.startswith("["):
-                break
-            if line.strip():
-                complaints.append(line.strip())
-        if complaints:
-            raise _complaint(self.name, commands, complaints)
-        rows: list[dict[str, Any]] = json.loads(line)
-        return rows
-
-    def install_port(self, port: Port) -> list[dict[str, Any]]:
-        """Install what a port carries; what tc tells of it. Raises NetworkError if that differs."""
-        rows = self.ask(port.commands, port.question)
-        for number, qdisc in enumerate(port.qdiscs, start=1):
-            if isinstance(qdisc, Netem) and qdisc.random:
-                seed_random(port.name, number, qdisc.seed)
-                rows = self.ask([], port.question)
-        wrong = port.differences(rows)
-        if wrong:
-            raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
-        return rows
-
-    def install_route(self, route: Route) -> None:
-        """Install a route. Raises NetworkError where ip tells otherwise."""
-        wrong = route.differences(self.ask([route.command], route.question))
-        if wrong:
-            raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
-
-    def _line(self) -> str:
-        deadline = time.monotonic() + TOOL_DEADLINE_S
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.process.stdout], [], [],
-                                        max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise NetworkError(f"{self.name} did not answer in {TOOL_DEADLINE_S:g} s")
-            chunk = os.read(self.process.stdout.fileno(), 65536)
-            if not chunk:
-                raise NetworkError(f"{self.name} ended: {self.buffer.decode().strip()}")
-            self.buffer += chunk
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return line.decode()
+    def __init__(self, node: Node) -> None:
+        self.name = node.name
+        self.netlink = Netlink(node.pid)
+        self.kinds: dict[str, tuple[str, ...]] = {}  # of the qdiscs installed, by port
 
     def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait(TOOL_DEADLINE_S)
+        self.netlink.close()
 
+    def install_ports(self, *ports: Port) -> dict[str, list[Told]]:
+        """Install what ports carry; what the kernel tells of them then, by port.
 
-def _complaint(name: str, commands: list[str], complaints: list[str]) -> NetworkError:
-    text = "; ".join(complaints)
-    if "qdisc kind is unknown" in text:
-        return KernelLacks("this kernel has no netem qdisc")
-    return NetworkError(f"{name} refused '{' · '.join(commands)}': {text}")
+        Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
+        """
+        said: dict[str, tuple[int, bytes]] = {}
+        for port in ports:
+            index = self.netlink.index(port.name)
+            known = self.kinds.get(port.name, ())
+            same = all(now == asked for now, asked in zip(known, port.kinds))
+            if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
+                said[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
+                                                              qdiscs.removal(index))
+                known = ()
+            said.update(zip(port.commands, ((qdiscs.RTM_NEWQDISC, request)
+                                            for request in port.requests(index))))
+            self.kinds[port.name] = port.kinds + known[len(port.kinds):]
+        told = self._qdiscs([port.name for port in ports],
+                            self._ask(said, qdiscs.RTM_GETQDISC, qdiscs.question()))
+        for port in ports:
+            if wrong := port.differences(told[port.name]):
+                raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
+        return told
+
+    def qdiscs(self, *interfaces: str) -> dict[str, list[Told]]:
+        """What the kernel tells of the qdiscs of interfaces. Raises NetworkError."""
+        return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
+
+    def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]) -> dict[str, list[Told]]:
+        told = list(map(qdiscs.told, answers))
+        return {name: [each for each in told if each.interface == self.netlink.index(name)]
+                for name in interfaces}
+
+    def install_routes(self, *wanted: Route) -> None:
+        """Install routes. Raises NetworkError where the kernel tells otherwise."""
+        said = {route.command: (routes.RTM_NEWROUTE,
+                                route.request(self.netlink.index(route.interface)))
+                for route in wanted}
+        answers = self._ask(said, routes.RTM_GETROUTE, Route.question())
+        for route in wanted:
+            if wrong := route.differences(answers):
+                raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
+
+    def install_neighbours(self, *wanted: Neighbour) -> None:
+        """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
+        said = {each.command: (routes.RTM_NEWNEIGH,
+                               each.request(self.netlink.index(each.interface)))
+                for each in wanted}
+        self._ask(said, routes.RTM_GETROUTE, Route.question())
+
+    def _ask(self, said: dict[str, tuple[int, bytes]], question: int, body: bytes) -> list[bytes]:
+        """Requests by the words for them, and a question; its answers. Raises NetworkError."""
+        try:
+            return self.netlink.ask(list(said.values()), question, body)
+        except Refused as refused:
+            words = [*said, "what there is"][refused.number]
+            if "qdisc kind is unknown" in str(refused):
+                raise KernelLacks(f"this kernel has no such qdisc: {words}") from refused
+            raise NetworkError(f"{self.name}: the kernel refused '{words}': {refused}"
+                               ) from refused
+        except OSError as error:
+            raise NetworkError(f"{self.name}: {error}") from error
 
 
 def pin_sysctls(host: Node, pinned: dict[str, str],
@@ -210,13 +199,3 @@ def switch_offloads_off(node: Node) -> None:
               if f"{name}: off" not in shown]
         if on:
             raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")
-
-
-def set_pacing(server: Node, paced: bool) -> None:
-    """The fq qdisc on a server's interface, which paces what TCP sends; or none, as at first."""
-    interface = f"{server.name}-eth0"
-    change = f"replace dev {interface} root fq" if paced else f"del dev {interface} root"
-    shown = server.cmd(f"tc qdisc {change}; tc qdisc show dev {interface}")
-    if ("qdisc fq " in shown) != paced:
-        raise NetworkError(f"{interface} has the queue {shown.strip()}, asked"
-                           f" {'fq' if paced else 'none'}")

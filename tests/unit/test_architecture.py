@@ -22,7 +22,7 @@ SCALE = ("hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "re
 # room begins a file's module decides.
 MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("hosts", ("hosts",)), ("server", ("hosts",)), ("client", ("hosts",)),
-    ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.routes", "engines.kernel")),
+    ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel")),
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from engines.routes import Route, RouteOptions, dumbbell_routes, star_routes
+import struct
+
+import pytest
+
+from engines.netlink import attribute
+from engines.routes import (Neighbour, Route, RouteOptions, dumbbell_routes, metrics_told,
+                            star_routes)
 
 
 def test_the_windows_stand_on_either_hosts_route() -> None:
     server, client = star_routes(10, 27, "cubic")
-    assert server.command == "route replace 10.0.0.1 dev server-eth0 initcwnd 10 congctl cubic"
-    assert client.command == "route replace 10.0.0.2 dev client-eth0 initrwnd 27"
+    assert server.command == "ip route replace 10.0.0.1 dev server-eth0 initcwnd 10 congctl cubic"
+    assert client.command == "ip route replace 10.0.0.2 dev client-eth0 initrwnd 27"
 
 
 def test_options_become_metrics() -> None:
@@ -19,15 +25,51 @@ def test_options_become_metrics() -> None:
 
 def test_every_client_of_the_dumbbell_has_its_window() -> None:
     assert [route.command for route in dumbbell_routes("server2", [3, 10], "cubic")] == [
-        f"route replace 10.0.1.{number} via 10.0.2.254 dev server2-eth0"
+        f"ip route replace 10.0.1.{number} via 10.0.2.254 dev server2-eth0"
         f" initcwnd {window} congctl cubic" for number, window in ((1, 3), (2, 10))]
 
 
+def answer(route: Route, interface: int = 7) -> bytes:
+    """As a kernel tells a route: what it was sent, and a table's number that is passed over."""
+    return route.request(interface) + attribute(15, struct.pack("=I", 254))
+
+
 def test_another_metric_than_was_asked_is_noticed() -> None:
-    route = Route("10.0.0.1", "server-eth0", {"initcwnd": 10, "congestion": "cubic"})
-    rows = [{"dst": "10.0.0.1", "metrics": [{"initcwnd": 10, "congestion": "cubic"}]}]
-    assert route.differences(rows) == []
-    rows[0]["metrics"] = [{"initcwnd": 4, "congestion": "cubic"}]
-    (difference,) = route.differences(rows)
-    assert "'initcwnd': 4" in difference
-    assert route.differences([])
+    route = Route("10.0.0.1", "server-eth0", {"initcwnd": 10, "congctl": "cubic"})
+    others = [answer(Route("10.0.0.2", "server-eth0", {"initcwnd": 4})),
+              answer(Route("default", "server-eth0", {}, via="10.0.0.9"))]
+    assert route.differences([*others, answer(route)]) == []
+    for metrics in ({"initcwnd": 4, "congctl": "cubic"}, {"initcwnd": 10, "congctl": "reno"},
+                    {"initcwnd": 10}, {**route.metrics, "quickack": 1}, {}):
+        told = Route(route.to, route.interface, metrics)
+        assert route.differences([*others, answer(told)]) == [f"{metrics}, asked {route.metrics}"]
+    (missing,) = route.differences(others)
+    assert missing.startswith("nothing, asked")
+
+
+def test_a_metric_that_nobody_asked_for_is_told_by_its_number() -> None:
+    assert metrics_told(attribute(9, struct.pack("=I", 5))) == {"9": 5}
+
+
+# What strace shows that ip (iproute2 6.1) sends for the words of `command` on interface 1.
+SENT = [
+    (Route("10.0.0.1", "lo", {"initcwnd": 10, "congctl": "cubic", "rto_min": 300}),
+     "02200000fe03fd0100000000 080001000a000001 0800040001000000 28000800 08000b000a000000"
+     " 0900100063756269630000 00 08000d002c010000 0800010000200000"),
+    (Route("10.0.0.2", "lo", {"initrwnd": 64, "quickack": 1, "advmss": 1000}),
+     "02200000fe03fd0100000000 080001000a000002 0800040001000000 1c000800 08000e0040000000"
+     " 08000f0001000000 08000800e8030000"),
+    (Route("default", "lo", {"initrwnd": 64}, via="10.0.0.9"),
+     "02000000fe03000100000000 080005000a000009 0800040001000000 0c000800 08000e0040000000")]
+
+
+@pytest.mark.parametrize(("route", "sent"), SENT)
+def test_netlink_is_sent_what_ip_would(route: Route, sent: str) -> None:
+    assert route.request(1).hex() == sent.replace(" ", "")
+
+
+def test_a_neighbour_is_sent_as_ip_would() -> None:
+    known = Neighbour("10.0.0.7", "00:11:22:33:44:55", "lo")
+    assert known.command == "ip neigh replace 10.0.0.7 lladdr 00:11:22:33:44:55 dev lo"
+    assert known.request(1).hex() == ("0200000001000000800000000800" "01000a0000070a000200"
+                                      "0011223344550000")

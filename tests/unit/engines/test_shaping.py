@@ -1,28 +1,28 @@
-"""What tc is told for a shape, and that what it tells back otherwise is noticed."""
+"""What is said for a shape, and that what a kernel tells back otherwise is noticed."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
 
 import pytest
 
-from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, DumbbellShape, Netem, Port,
-                             Queue, Shape, dropped, dropped_between)
+from engines import qdiscs
+from engines.netlink import attribute
+from engines.qdiscs import Told
+from engines.ports import Netem, Port, Queue
+from engines.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
+                             dropped_between)
 
-# For every parameter of netem: a value, tc's words for it, its options as
-# `tc -json qdisc show` (iproute2 6.1) prints them, and a value that is wrong.
-PARAMETERS: dict[str, tuple[float, str, dict[str, Any], float]] = {
-    "delay_ms": (10.2, "delay 10200us", {"delay": {"delay": 0.0102, "jitter": 0,
-                                                   "correlation": 0}}, 10.21),
-    "jitter_ms": (2.5, "2500us distribution normal",
-                  {"delay": {"delay": 0, "jitter": 0.0025, "correlation": 0}}, 2.6),
-    "rate_kbps": (56.0, "rate 56000bit", {"rate": {"rate": 7000, "packetoverhead": 0}}, 57.0),
-    "limit_packets": (12, "limit 12", {"limit": 12}, 13),
-    "loss_percent": (1.5, "loss random 1.5%",
-                     {"loss-random": {"loss": 0.0149999999, "correlation": 0}}, 1.6),
-    "burst_begins_percent": (0.2, "loss gemodel 0.2%", {"loss-gemodel": {"p": 0.002, "r": 0}}, 0.3),
-    "burst_ends_percent": (20.0, "20%", {"loss-gemodel": {"p": 0, "r": 0.2}}, 21.0),
+# For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
+# and a value that is wrong.
+PARAMETERS: dict[str, tuple[float, str, int, float]] = {
+    "delay_ms": (10.2, "delay 10200us", 159375, 10.21),
+    "jitter_ms": (2.5, "2500us distribution normal", 39062, 2.6),
+    "rate_kbps": (56.0, "rate 56000bit", 7000, 57.0),
+    "limit_packets": (12, "limit 12", 12, 13),
+    "loss_percent": (1.5, "loss random 1.5%", 64424509, 1.6),
+    "burst_begins_percent": (0.2, "loss gemodel 0.2%", 8589935, 0.3),
+    "burst_ends_percent": (20.0, "20%", 858993459, 21.0),
 }
 STAR = Shape(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=20, loss_percent=2,
              seed=7)
@@ -31,10 +31,10 @@ DUMBBELL = DumbbellShape(
     client_kbps=(0.0, 64.0), access_queue_packets=30, client_loss_percent=(0.0, 1.0), seed=3)
 
 
-def told(port: Port, options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in which tc tells the options of a port's qdiscs."""
-    return [{"kind": qdisc.kind, "handle": f"{number}:", "options": each}
-            for number, (qdisc, each) in enumerate(zip(port.qdiscs, options), start=1)]
+def told(port: Port, *others: Netem | Queue) -> list[Told]:
+    """As a kernel tells a port's qdiscs, if it took `others` instead."""
+    return [Told(3, number, number == 1, qdisc.kind, qdisc.options, 0, 0, 0, 0)
+            for number, qdisc in enumerate(others or port.qdiscs, start=1)]
 
 
 def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
@@ -44,65 +44,65 @@ def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_parameter_is_asked_and_compared(name: str) -> None:
-    value, words, options, wrong = PARAMETERS[name]
+    value, words, counted, wrong = PARAMETERS[name]
     asked = replace(Netem(), **{name: value})
     assert words in asked.arguments
-    others = {} if name == "limit_packets" else {"limit": Netem().limit_packets}
-    rest = {**others, **options}
-    assert list(asked.differences(rest)) == []
-    (difference,) = replace(asked, **{name: wrong}).differences(rest)
+    place = Netem.parameters()[name].place
+    assert qdiscs.netem_values(asked.options)[place] == counted
+    assert list(asked.differences(asked.options)) == []
+    (difference,) = replace(asked, **{name: wrong}).differences(asked.options)
     assert name in difference and f"{value:.3g}" in difference and f"{wrong:g}" in difference
     # Asked for nothing, it is not to be there either.
-    (unasked,) = replace(asked, **{name: 0}).differences(rest)
+    (unasked,) = replace(asked, **{name: 0}).differences(asked.options)
     assert name in unasked
 
 
-@pytest.mark.parametrize("delay_ms", [0.001, 9.5555, 123.4567, 1500.0, 12345.678])
-def test_rounding_by_tc_is_no_difference(delay_ms: float) -> None:
-    """Whole microseconds go in, six digits come out."""
-    seconds = float(f"{round(delay_ms * 1000) / 1e6:.6g}")
-    options = {"limit": Netem().limit_packets, "delay": {"delay": seconds}}
-    assert list(Netem(delay_ms=delay_ms).differences(options)) == []
+def test_what_is_random_is_seeded_and_says_so() -> None:
+    lossy = Netem(loss_percent=2, seed=7)
+    assert lossy.arguments == "limit 1000000 loss random 2% seed 7"
+    assert lossy.options.endswith(attribute(14, (7).to_bytes(8, "little")))
+    assert "seed" not in Netem(delay_ms=5, seed=7).arguments
+    assert Netem(delay_ms=5, seed=7).options == Netem(delay_ms=5).options
 
 
 def test_the_star_delays_and_loses_first_and_queues_then() -> None:
     to_client, to_server = STAR.ports()
     assert to_client.commands == [
-        "qdisc replace dev s1-eth1 root handle 1: netem delay 50000us limit 1000000"
-        " loss random 2%",
-        "qdisc replace dev s1-eth1 parent 1:1 handle 2: netem rate 1000000bit limit 20"]
+        "tc qdisc replace dev s1-eth1 root handle 1: netem delay 50000us limit 1000000"
+        " loss random 2% seed 7",
+        "tc qdisc replace dev s1-eth1 parent 1:1 handle 2: netem rate 1000000bit limit 20"]
     assert to_server.commands == [
-        "qdisc replace dev s1-eth2 root handle 1: netem delay 50000us limit 1000000",
-        "qdisc replace dev s1-eth2 parent 1:1 handle 2: netem rate 500000bit limit 20"]
+        "tc qdisc replace dev s1-eth2 root handle 1: netem delay 50000us limit 1000000",
+        "tc qdisc replace dev s1-eth2 parent 1:1 handle 2: netem rate 500000bit limit 20"]
     assert [qdisc.random for qdisc in to_client.qdiscs] == [True, False]
 
 
 def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
     port, _ = STAR.ports()
-    outer = {"limit": 1_000_000, "delay": {"delay": 0.05}, "loss-random": {"loss": 0.02}}
-    inner = {"limit": 20, "rate": {"rate": 125_000}}
-    assert port.differences(told(port, [outer, inner])) == []
-    assert port.differences(told(port, [outer, {**inner, "limit": 21}])) == [
+    outer, inner = port.qdiscs
+    assert isinstance(inner, Netem)
+    assert port.differences(told(port)) == []
+    assert port.differences(told(port, outer, replace(inner, limit_packets=21))) == [
         "limit_packets 21, asked 20"]
-    assert port.differences(told(port, [{"limit": 1_000_000}, inner])) == [
+    assert port.differences(told(port, Netem(), inner)) == [
         "delay_ms 0, asked 50", "loss_percent 0, asked 2"]
-    assert port.differences(told(port, [outer])) == ["qdisc 2: none, asked netem"]
+    assert port.differences(told(port, outer)) == ["qdisc 2: none, asked netem"]
     assert len(port.differences([])) == 2
 
 
 def test_the_dumbbell_queues_at_the_router_and_delays_at_each_client() -> None:
     to_clients, to_servers = DUMBBELL.router_ports()
     assert to_clients.commands == [
-        "qdisc replace dev router-eth0 root handle 1: netem rate 2000000bit limit 50"]
+        "tc qdisc replace dev router-eth0 root handle 1: netem rate 2000000bit limit 50"]
     assert to_servers.commands == [
-        "qdisc replace dev router-eth1 root handle 1: netem delay 20000us limit 1000000"]
+        "tc qdisc replace dev router-eth1 root handle 1: netem delay 20000us limit 1000000"]
     near, far = DUMBBELL.client_ports()
     assert near.commands == [
-        "qdisc replace dev s1-eth2 root handle 1: netem delay 20000us limit 1000000"]
+        "tc qdisc replace dev s1-eth2 root handle 1: netem delay 20000us limit 1000000"]
     assert far.commands == [
-        "qdisc replace dev s1-eth3 root handle 1: netem delay 280000us limit 1000000"
-        " loss random 1%",
-        "qdisc replace dev s1-eth3 parent 1:1 handle 2: netem rate 64000bit limit 30"]
+        "tc qdisc replace dev s1-eth3 root handle 1: netem delay 280000us limit 1000000"
+        " loss random 1% seed 4",
+        "tc qdisc replace dev s1-eth3 parent 1:1 handle 2: netem rate 64000bit limit 30"]
     assert [qdisc.seed for port in (near, far) for qdisc in port.qdiscs
             if isinstance(qdisc, Netem) and not qdisc.rate_kbps] == [3, 4]
 
@@ -114,22 +114,23 @@ def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str
     port, _ = replace(DUMBBELL, queue=queue).router_ports()
     assert [qdisc.kind for qdisc in port.qdiscs] == kinds
     assert port.commands[-1].endswith(said)
-    assert port.differences(told(port, [{}, {}])) == []
-    netem = Port(BOTTLENECK, (Netem(rate_kbps=2000),))
-    assert port.differences(told(netem, [{}]))
+    assert port.differences(told(port)) == []
+    assert port.differences(told(port, Netem(rate_kbps=2000)))
 
 
 def test_only_the_kind_of_another_queue_is_compared() -> None:
     port = Port(CLIENT_PORT, (Queue("fq", ""),))
-    assert port.differences([{"kind": "fq", "handle": "1:"}]) == []
-    assert port.differences([{"kind": "pfifo", "handle": "1:"}]) == ["qdisc 1: pfifo, asked fq"]
+    assert port.commands == ["tc qdisc replace dev s1-eth1 root handle 1: fq"]
+    assert port.differences(told(port)) == []
+    assert port.differences(told(port, Queue("pfifo", ""))) == ["qdisc 1: pfifo, asked fq"]
 
 
 def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
     """The outer qdisc counts both."""
-    assert dropped([{"handle": "1:", "drops": 14}, {"handle": "2:", "drops": 9}]) == {
+    outer, inner = told(STAR.ports()[0])
+    assert dropped([replace(outer, drops=14), replace(inner, drops=9)]) == {
         "queue": 9, "random": 5}
-    assert dropped([{"handle": "1:", "drops": 4}]) == {"queue": 0, "random": 4}
+    assert dropped([replace(outer, drops=4)]) == {"queue": 0, "random": 4}
 
 
 def test_the_counters_of_a_port_go_on_from_trial_to_trial() -> None:
