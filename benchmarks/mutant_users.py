@@ -1,0 +1,63 @@
+"""Which lines use a name that a line outside of functions binds: by the name alone.
+
+What runs while modules are imported is run before any test. A test can notice its change
+where it executes a line that names what was bound there, or what was bound from
+it; so names are followed through other lines outside of functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks.mutant_changes import FUNCTIONS, bound, head
+
+
+class Users:
+    """lines: name → the lines of functions that use it, with their files.
+
+    outside: of each statement outside of functions, names used and bound. tests:
+    file of tests → its words.
+    """
+
+    def __init__(self, project: Path, sources: Iterable[str], tests: Iterable[str]) -> None:
+        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        self.outside: list[tuple[set[str], set[str]]] = []
+        self.tests = {path: set(re.findall(r"\w+", (project / path).read_text(encoding="utf-8")))
+                      for path in tests}
+        for path in sources:
+            tree = ast.parse((project / path).read_text(encoding="utf-8"))
+            self.visit(path, tree, set())
+
+    def visit(self, path: str, owner: ast.AST, within: set[str]) -> None:
+        """Note the statements outside of functions of a module or class, and go into functions."""
+        for statement in ast.iter_child_nodes(owner):
+            if isinstance(statement, FUNCTIONS):
+                for node in (each for part in statement.body for each in ast.walk(part)):
+                    if name := _named(node):
+                        self.lines[name].add((path, node.lineno))
+            elif isinstance(statement, (ast.ClassDef, ast.If, ast.Try)):
+                self.visit(path, statement, bound(statement))
+            if isinstance(statement, ast.stmt):
+                first, last = head(statement)
+                used = {name for node in ast.walk(statement)
+                        if first <= getattr(node, "lineno", 0) <= last
+                        and (name := _named(node))}
+                self.outside.append((used, bound(statement) | within))
+
+    def of(self, names: Iterable[str]) -> tuple[set[tuple[str, int]], set[str]]:
+        """The lines that use one of the names or what comes from it, and such files of tests."""
+        reached = set(names)
+        while more := {name for used, made in self.outside if not used.isdisjoint(reached)
+                       for name in made} - reached:
+            reached |= more
+        return ({line for name in reached for line in self.lines.get(name, ())},
+                {path for path, words in self.tests.items() if not words.isdisjoint(names)})
+
+
+def _named(node: ast.AST) -> str:
+    return (node.id if isinstance(node, ast.Name) else
+            node.attr if isinstance(node, ast.Attribute) else "")

@@ -1,0 +1,259 @@
+"""Change the code in one place at a time, and count the changes that no fast test notices.
+
+    /usr/bin/python3 -m benchmarks.mutants --only lab/core --only lab/tcp/cubic.py:87
+    /usr/bin/python3 -m benchmarks.mutants --sample 800 --seed 1 --jobs 2
+
+Every change (benchmarks/mutant_changes.py says which there are, and which are left
+out and why) is put into a copy of the tree, and of tests/unit and tests/golden those
+that execute the changed line are run, fastest first, until one fails. For a line
+that runs while modules are imported these are the tests that execute a line with a name
+that it binds (benchmarks/mutant_users.py). A change that no test notices has survived; so
+has one in a line that no test executes. A change that makes a test loop counts as
+noticed (several times the processor time that the test took).
+
+Needs Debian's python3-coverage, which tells once what each test executes; that is kept in
+~/.cache/first-flight/mutants. As root the copies live in a name space of their own, where
+everything else is read-only. Prints the survivors, and killed of all by file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from benchmarks import command
+from benchmarks.mutant_changes import Change, changed, changes
+from benchmarks.mutant_reach import Reach, reach
+from benchmarks.mutant_users import Users
+from benchmarks.mutant_worker import CANNOT, SURVIVED
+from lab.core.command_line import Parser, positive
+from lab.core.errors import OK
+
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "drawing",
+           "experiment.py", "plot.py", "report.py", "results.py")
+TESTS = ("tests/unit", "tests/golden")
+NOT_RUN = "not run"  # by any test
+# As root: what a changed program may do to other files, processes and mounts ends here.
+SHELL = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && cd "$0/tree" && exec "$@"'
+APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SHELL)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of a file. tests: those to run, with their seconds; fresh: see mutant_worker."""
+
+    path: str
+    number: int
+    change: Change
+    tests: dict[str, float]
+    fresh: bool
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.change.line}"
+
+
+class Seat:
+    """A copy of the tree with its two workers."""
+
+    def __init__(self, number: int, folder: Path, known: list[str]) -> None:
+        self.folder, self.known = folder / str(number), known
+        (self.folder / "tmp").mkdir(parents=True)
+        copy(self.folder / "tree")
+        self.workers = {mode: self.start(mode) for mode in ("warm", "fresh")}
+
+    def start(self, mode: str) -> Worker:
+        worker = Worker(self.folder, mode)
+        if mode == "fresh":
+            worker.say(self.known)
+        return worker
+
+    def outcome(self, mutant: Mutant) -> str:
+        """What becomes of a mutant in this copy."""
+        if not mutant.tests:
+            return NOT_RUN
+        original, copied = PROJECT / mutant.path, self.folder / "tree" / mutant.path
+        source = copied.read_text(encoding="utf-8")
+        copied.write_text(ast.unparse(changed(source, mutant.number)), encoding="utf-8")
+        job = {"path": mutant.path, "source": source, "number": mutant.number,
+               "function": mutant.change.function, "tests": mutant.tests}
+        try:
+            for mode in ("fresh",) if mutant.fresh else ("warm", "fresh"):
+                said = self.workers[mode].ask(job)
+                if said != CANNOT:
+                    return said
+            raise RuntimeError(f"{mutant.place}: cannot be run")
+        finally:
+            shutil.copy2(original, copied)
+            shutil.rmtree(self.folder / "tmp", ignore_errors=True)
+            (self.folder / "tmp").mkdir(exist_ok=True)
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            worker.close()
+
+
+class Worker:
+    """A process of mutant_worker in a seat's folder."""
+
+    def __init__(self, folder: Path, mode: str) -> None:
+        reads, self.jobs = os.pipe()
+        answers, writes = os.pipe()
+        words = [sys.executable, "-m", "benchmarks.mutant_worker", mode, str(reads), str(writes)]
+        if os.geteuid() == 0:
+            words = [*APART, str(folder), *words]
+        self.log = folder / f"{mode}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                words, cwd=folder / "tree", stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                pass_fds=(reads, writes), env=os.environ | {
+                    "TMPDIR": str(folder / "tmp"), "OPENBLAS_NUM_THREADS": "1",
+                    "FIRST_FLIGHT_MUTANT_TESTS": ":".join(
+                        name for name in TESTS if (PROJECT / name).is_dir())})
+        os.close(reads)
+        os.close(writes)
+        self.answers = os.fdopen(answers)
+
+    def say(self, content: object) -> None:
+        with os.fdopen(os.dup(self.jobs), "w") as file:
+            file.write(json.dumps(content) + "\n")
+
+    def ask(self, job: object) -> str:
+        with suppress(BrokenPipeError):
+            self.say(job)
+        answer = self.answers.readline().strip()
+        if not answer:
+            raise RuntimeError(f"a worker ended:\n{self.log.read_text()[-2000:]}")
+        return answer
+
+    def close(self) -> None:
+        os.close(self.jobs)
+        self.process.wait()
+        self.answers.close()
+
+
+def copy(tree: Path) -> None:
+    """The files of the project, as they are in its folder, without what is ignored."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=PROJECT, check=True, stdout=subprocess.PIPE).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if (PROJECT / name).exists():
+            shutil.copy2(PROJECT / name, tree / name)
+
+
+def sources() -> list[str]:
+    found = [path for name in SOURCES
+             for path in [*PROJECT.glob(name), *sorted((PROJECT / name).rglob("*.py"))]]
+    return [str(path.relative_to(PROJECT)) for path in found if path.suffix == ".py"]
+
+
+def fresh_tests(found: Reach, users: Users, change: Change) -> set[str]:
+    """The tests that can notice a change in what runs at import."""
+    lines, files = users.of(change.names)
+    return ({test for path, line in lines for test in found.of(path, line, line)}
+            | {test for test in found.tests if test.split("::")[0] in files})
+
+
+def mutants(found: Reach, only: Sequence[str]) -> Iterator[Mutant]:
+    """Every mutant of the files, or of those places that begin as asked."""
+    paths = sources()
+    users = Users(PROJECT, paths, {test.split("::")[0] for test in found.tests})
+    for path in paths:
+        if not any(path.startswith(each.partition(":")[0]) for each in only):
+            continue
+        imported = found.imported.get(path, set())
+        tree = ast.parse((PROJECT / path).read_text(encoding="utf-8"))
+        for number, change in enumerate(changes(tree)):
+            if not any(":" not in each or f"{path}:{change.line}" == each for each in only):
+                continue
+            lines = range(change.lines[0], change.lines[1] + 1)
+            fresh = change.function is None or not imported.isdisjoint(lines)
+            tests = found.of(path, lines[0], lines[-1])
+            if fresh:
+                tests = tests | fresh_tests(found, users, change)
+            yield Mutant(path, number, change, {test: found.tests[test] for test in tests}, fresh)
+
+
+def outcomes(chosen: Sequence[Mutant], found: Reach, jobs: int) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with what became of it, as they end."""
+    with tempfile.TemporaryDirectory(prefix="first-flight-mutants-") as folder:
+        seats: queue.SimpleQueue[Seat] = queue.SimpleQueue()
+        made = [Seat(number, Path(folder), [*found.tests, *found.failed]) for number in range(jobs)]
+        for seat in made:
+            seats.put(seat)
+
+        def run(mutant: Mutant) -> str:
+            seat = seats.get()
+            try:
+                return seat.outcome(mutant)
+            finally:
+                seats.put(seat)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            running = {pool.submit(run, mutant): mutant for mutant in chosen}
+            for future in as_completed(running):
+                yield running[future], future.result()
+        for seat in made:
+            seat.close()
+
+
+def table(seen: Sequence[tuple[Mutant, str]]) -> str:
+    """Killed of all by file and by folder."""
+    total: Counter[str] = Counter()
+    killed: Counter[str] = Counter()
+    for mutant, outcome in seen:
+        folders = mutant.path.split("/")[:-1]
+        for name in {mutant.path, *("/".join(folders[:depth + 1]) + "/"
+                                    for depth in range(len(folders))), "all"}:
+            total[name] += 1
+            killed[name] += outcome not in (SURVIVED, NOT_RUN)
+    return "\n".join(f"{name:36}{killed[name]:6}{total[name]:6}{killed[name] / total[name]:7.0%}"
+                     for name in sorted(total, key=lambda name: (name == "all", name)))
+
+
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="mutants", description="Count the changes that no fast test notices.")
+    parser.add_argument("--only", action="append", metavar="PATH[:LINE]",
+                        help="files that begin so, or one line (default: all)")
+    parser.add_argument("--sample", type=positive, help="how many changes (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (default 1)")
+    parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1,
+                        help="copies of the tree (default: one for each processor)")
+    arguments = parser.parse_args(words)
+    with tempfile.TemporaryDirectory(prefix="first-flight-mutants-") as folder:
+        tree = Path(folder) / "tree"
+        copy(tree)
+        found = reach(tree, [path.relative_to(tree) for name in TESTS
+                             for path in sorted((tree / name).rglob("test_*.py"))])
+    for test in found.failed:
+        print(f"fails unchanged, not used: {test}")
+    chosen = list(mutants(found, arguments.only or [""]))
+    if arguments.sample is not None and arguments.sample < len(chosen):
+        chosen = Random(arguments.seed).sample(chosen, arguments.sample)
+    chosen.sort(key=lambda mutant: (mutant.path, mutant.number))
+    seen = []
+    for mutant, outcome in outcomes(chosen, found, arguments.jobs):
+        seen.append((mutant, outcome))
+        if outcome in (SURVIVED, NOT_RUN):
+            print(f"{mutant.place}: {outcome}: {mutant.change.words}", flush=True)
+    print(table(seen))
+    return OK
+
+
+if __name__ == "__main__":
+    command.run("mutants", main)

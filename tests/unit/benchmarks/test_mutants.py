@@ -1,0 +1,122 @@
+"""Changes of the code that tests have to notice: which there are, and what is told of them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import mutant_reach, mutants
+from benchmarks.mutant_changes import changed, changes
+from benchmarks.mutant_worker import KILLED, SURVIVED, TIMEOUT, outcome
+
+PROJECT = Path(__file__).resolve().parent.parent.parent.parent
+
+
+@pytest.mark.parametrize("source, expected", [
+    ("x = a + 1", ["x = a - 1", "x = a + 2"]),
+    ("x = a < b <= c", ["x = a <= b <= c", "x = a < b < c"]),
+    ("x = a or b", ["x = a and b"]),
+    ("x = not a", ["x = not not a"]),
+    ("x = -a", ["x = +a"]),
+    ("x = f'{a:.1f} ms'", ["x = f'{a:} ms'", "x = f'{a:.1f}'"]),
+    ("x = ''", ["x = 'other'"]),
+    ("x = True", ["x = False"]),
+    ("x = b if c else d", ["x = b if not c else d"]),
+    ("x = [a for a in b if c]", ["x = [a for a in b if True]"]),
+    ("def f():\n    return a", ["def f():\n    return None"]),
+    ("def f(a=1):\n    pass", ["def f(a=2):\n    pass"]),
+    ("f()", ["pass"]),
+    ("x.y = z", ["pass"]),
+    ("x += y", ["pass", "x -= y"]),
+    ("while a:\n    break", ["while not a:\n    break", "while a:\n    pass"]),
+    ("try:\n    pass\nexcept A:\n    raise", ["try:\n    pass\nexcept A:\n    pass"]),
+    ("if a:\n    raise AnError(f'{b} is no ' + 'c')",
+     ["if not a:\n    raise AnError(f'{b} is no ' + 'c')", "if a:\n    pass"])])
+def test_each_kind_of_change_is_made_alone(source: str, expected: list[str]) -> None:
+    count = sum(1 for _ in changes(ast.parse(source)))
+    assert [ast.unparse(changed(source, number)) for number in range(count)] == expected
+
+
+@pytest.mark.parametrize("source", [
+    '"""Words."""', "def f() -> int:\n    'Words.'\n    ...", "x: Literal['a']", "__all__ = ['a']",
+    "if TYPE_CHECKING:\n    x = 1", "assert a == 1", "@dataclass(frozen=True)\nclass A:\n    pass",
+    "x = a", "x = AnError('words')", "x = None", "x = add(help='words' + a, metavar='A')",
+    "T = TypeVar('T', bound='A')"])
+def test_what_no_test_should_see_is_left_alone(source: str) -> None:
+    assert not list(changes(ast.parse(source)))
+
+
+def test_a_change_says_where_it_is() -> None:
+    source = "class A:\n    @property\n    def f(self):\n        return (a +\n                2)\n"
+    assert [(change.lines, change.line, change.function, change.words)
+            for change in changes(ast.parse(source))] == [
+        ((4, 5), 4, ("f", 2), "return a + 2 → return None"),
+        ((4, 5), 4, ("f", 2), "a + 2: Add → Sub"), ((4, 5), 5, ("f", 2), "2 → 3")]
+
+
+@pytest.mark.parametrize("status, became", [(0, SURVIVED), (5, SURVIVED), (1, KILLED), (2, KILLED)])
+def test_the_status_of_the_tests_decides(status: int, became: str) -> None:
+    process = os.fork()
+    if not process:
+        os._exit(status)
+    assert outcome(process, 60.0) == became
+
+
+def test_a_loop_has_been_noticed() -> None:
+    process = os.fork()
+    if not process:
+        os.kill(os.getpid(), signal.SIGXCPU)  # what the kernel does at the limit
+    assert outcome(process, 60.0) == TIMEOUT
+    process = os.fork()
+    if not process:
+        signal.pause()
+    assert outcome(process, 0.01) == TIMEOUT
+
+
+SUMS = """LIMIT = 3
+def limited(a):
+    return a if a <= LIMIT else LIMIT
+def double(a):
+    return a * 2
+"""
+TESTS = """import pytest
+from lab.sums import limited
+@pytest.fixture(scope="module")
+def made():
+    return limited(5)
+def test_one():
+    assert limited(2) == 2
+def test_made(made):
+    assert made > 2
+def test_made_again(made):
+    assert made == 3
+"""
+
+
+def test_survivors_are_told_with_their_places(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        ) -> None:
+    """A fixture of several tests, a line at import, and a function without a test."""
+    tree = tmp_path / "tree"
+    (tree / "tests/unit").mkdir(parents=True)
+    (tree / "tests/unit/test_sums.py").write_text(TESTS)
+    (tree / "lab").mkdir()
+    (tree / "lab/sums.py").write_text(SUMS)
+    (tree / "conftest.py").touch()
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    monkeypatch.setattr(mutants, "PROJECT", tree)
+    monkeypatch.setattr(mutant_reach, "CACHE", tmp_path / "cache")
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))  # where benchmarks are
+    assert mutants.main(["--jobs", "1"]) == 0
+    *survivors, file, folder, total = capsys.readouterr().out.splitlines()
+    assert survivors == [
+        "lab/sums.py:3: survived: a <= LIMIT: LtE → Lt",
+        "lab/sums.py:5: not run: return a * 2 → return None",
+        "lab/sums.py:5: not run: a * 2: Mult → Div", "lab/sums.py:5: not run: 2 → 3"]
+    assert total.split() == ["all", "3", "7", "43%"] and file.split()[1:] == folder.split()[1:]
+    assert (tree / "lab/sums.py").read_text() == SUMS
