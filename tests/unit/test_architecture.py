@@ -50,11 +50,16 @@ def tree(path: Path) -> ast.Module:
 
 
 @cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
 def imported(module: str, at_top: bool = False) -> frozenset[str]:
     """The full names of what a module imports; at_top: when it is itself imported."""
     names: set[str] = set()
     top = set(map(id, tree(MODULES[module]).body))
-    for node in ast.walk(tree(MODULES[module])):
+    for node in nodes(MODULES[module]):
         if at_top and id(node) not in top:
             continue
         if isinstance(node, ast.Import):
@@ -109,7 +114,7 @@ def test_files_and_functions_fit_a_reader(module: str) -> None:
     assert len(lines) <= 300, f"{path} has {len(lines)} lines: which two subjects has it?"
     wide = [number for number, line in enumerate(lines, start=1) if len(line) > 100]
     assert not wide, f"{path}: lines {wide} have more than 100 characters"
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             size = (node.end_lineno or node.lineno) - node.lineno + 1
             assert size <= 45, f"{path}: {node.name} has {size} lines"
@@ -118,7 +123,7 @@ def test_files_and_functions_fit_a_reader(module: str) -> None:
 
 def test_no_branch_on_the_kind_outside_the_registry() -> None:
     for module, path in MODULES.items():
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Compare) and module != "lab.registry":
                 words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
                 assert not words & {"fetches", "trace"} or "engines" in module, (
