@@ -106,12 +106,12 @@ def record(tree: Path, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
         settings.write_text(SETTINGS.format(folder=folder, tree=tree), encoding="utf-8")
         (folder / "sitecustomize.py").write_text("import coverage; coverage.process_startup()\n",
                                                  encoding="utf-8")
+        more = {FOLDER: str(folder), "COVERAGE_PROCESS_START": str(settings), TEST: "",
+                "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.mutant_reach", "-p",
              "no:cacheprovider", *map(str, files)], cwd=tree, text=True, capture_output=True,
-            env=os.environ | {FOLDER: str(folder), "COVERAGE_PROCESS_START": str(settings),
-                              TEST: "", "PYTHONPATH": ":".join(
-                                  [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}, check=False)
+            env=os.environ | more, check=False)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}"
                                f"{done.stderr[-3000:]}")

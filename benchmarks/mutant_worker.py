@@ -1,4 +1,4 @@
-"""Runs chosen tests on changed code, each time in a new fork: `mutant_worker.py MODE FD FD`.
+"""Runs chosen tests on changed code, each time in a new fork.
 
 Mode "warm": pytest has collected all tests, and a fork puts the changed code into the functions
 of the file, which is right where nothing of it ran while modules were imported. Mode
@@ -180,7 +180,9 @@ def preload(tree: Path) -> None:
                 import_module(name)
 
 
-def main(mode: str, lines: TextIO, answers: TextIO) -> None:
+def serve(mode: str, jobs_from: str, answers_to: str) -> None:
+    """Until no more jobs come; both are numbers of open files."""
+    lines, answers = os.fdopen(int(jobs_from)), os.fdopen(int(answers_to), "w")
     common: list[Any] = ["-q", "-x", "-p", "no:cacheprovider"]
     tests = os.environ["FIRST_FLIGHT_MUTANT_TESTS"].split(":")
     preload(Path.cwd())
@@ -192,7 +194,3 @@ def main(mode: str, lines: TextIO, answers: TextIO) -> None:
         sys.dont_write_bytecode = True
         plugin = FreshlyChosen(job, known)
         os._exit(pytest.main([*common, *sorted(plugin.files)], plugins=[plugin]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], os.fdopen(int(sys.argv[2])), os.fdopen(int(sys.argv[3]), "w"))

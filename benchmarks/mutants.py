@@ -47,6 +47,7 @@ SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "draw
            "experiment.py", "plot.py", "report.py", "results.py")
 TESTS = ("tests/unit", "tests/golden")
 NOT_RUN = "not run"  # by any test
+SERVE = "import sys; from benchmarks.mutant_worker import serve; serve(*sys.argv[1:])"
 # As root: what a changed program may do to other files, processes and mounts ends here.
 SHELL = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && cd "$0/tree" && exec "$@"'
 APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SHELL)
@@ -113,7 +114,7 @@ class Worker:
     def __init__(self, folder: Path, mode: str) -> None:
         reads, self.jobs = os.pipe()
         answers, writes = os.pipe()
-        words = [sys.executable, "-m", "benchmarks.mutant_worker", mode, str(reads), str(writes)]
+        words = [sys.executable, "-c", SERVE, mode, str(reads), str(writes)]
         if os.geteuid() == 0:
             words = [*APART, str(folder), *words]
         self.log = folder / f"{mode}.log"

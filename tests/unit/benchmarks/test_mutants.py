@@ -108,6 +108,7 @@ def test_survivors_are_told_with_their_places(
     (tree / "lab").mkdir()
     (tree / "lab/sums.py").write_text(SUMS)
     (tree / "conftest.py").touch()
+    (tree / "lab/__init__.py").touch()
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
     monkeypatch.setattr(mutants, "PROJECT", tree)
     monkeypatch.setattr(mutant_reach, "CACHE", tmp_path / "cache")
