@@ -19,6 +19,8 @@ from engines.job import PROJECT
 from lab.core.command_line import say
 from lab.core.errors import CannotError
 
+LEAST_MB = 1.0  # what is below is not captures
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -187,9 +189,11 @@ def grown(setting: Setting) -> list[Measured]:
     sizes = [4, 8] if setting.quick else [100, 1000, 10_000]
     points = [growth.measured(size) for size in [*sizes, *([100_000] if setting.large else [])]]
     print("\n".join(growth.table(points)))
-    # A thousand is where the process has all that a run needs.
-    memory = [each.main_mb for each in points][-2:]
-    return [Measured(Bar("memory, a decade more trials", "×", 1.1), [memory[1] / memory[0]])]
+    before, last = points[-2:]
+    return [Measured(Bar("memory while ten times as many are measured", "×", 1.1),
+                     [last.measuring_mb / before.measuring_mb]),
+            Measured(Bar("  disk for captures that are not kept", "×", 1.1),
+                     [max(last.work_mb, LEAST_MB) / max(before.work_mb, LEAST_MB)])]
 
 
 def stored(setting: Setting) -> list[Measured]:
@@ -223,11 +227,11 @@ def measured(row: str, setting: Setting) -> list[Measured]:
 
 def table(found: Sequence[Measured], judged: bool) -> list[str]:
     """The bars beside what was measured; judged: whether it is of the size that they are for."""
-    lines = [f"{'':<42} {'bar':>6} {'aim':>6} {'least':>8} {'median':>8} {'most':>8}"
+    lines = [f"{'':<44} {'bar':>6} {'aim':>6} {'least':>8} {'median':>8} {'most':>8}"
              f" {'before':>8} {'ratio':>6}"]
     for each in found:
         if not each.values:
-            lines.append(f"{each.bar.what:<42} {'not counted':>13}")
+            lines.append(f"{each.bar.what:<44} {'not counted':>13}")
             continue
         median = statistics.median(each.values)
         numbers = [f"{number:8.2f}" for number in (min(each.values), median, max(each.values))]
@@ -238,6 +242,6 @@ def table(found: Sequence[Measured], judged: bool) -> list[str]:
             compared = f"{statistics.median(each.before):8.2f} {ratio:6.2f}"
         bars = " ".join(f"{'–' if bar is None else f'{bar:g}':>6}"
                         for bar in (each.bar.bar, each.bar.aim))
-        lines.append(f"{each.bar.what:<42} {bars} {' '.join(numbers)} {compared}"
+        lines.append(f"{each.bar.what:<44} {bars} {' '.join(numbers)} {compared}"
                      f"  {each.bar.unit:<3} {each.bar.met(median) if judged else ''}".rstrip())
     return lines

@@ -60,13 +60,14 @@ metric = "total_ms"
 
 @dataclass(frozen=True)
 class Point:
-    """What a number of trials took. processor_s: None where it cannot be counted."""
+    """What a number of trials took. See benchmarks.scenario.Timing."""
 
     what: str
     trials: int
     wall_s: float
     processor_s: float | None
     main_mb: float
+    measuring_mb: float
     work_mb: float
 
 
@@ -96,7 +97,8 @@ def scenario_of(trials: int, folder: Path) -> Path:
 
 
 def point(what: str, trials: int, timing: Timing) -> Point:
-    return Point(what, trials, timing.wall_s, timing.processor_s, timing.main_mb, timing.work_mb)
+    return Point(what, trials, timing.wall_s, timing.processor_s, timing.main_mb,
+                 timing.measuring_mb, timing.work_mb)
 
 
 def measured(trials: int, project: Path = PROJECT) -> Point:
@@ -152,17 +154,19 @@ def write_run(path: Path, folder: Path) -> None:
 def table(points: Sequence[Point]) -> list[str]:
     """A line a point, and below each sort of them how it grows."""
     lines = [f"{'growth':<22} {'trials':>8} {'wall, s':>9} {'processor, s':>13}"
-             f" {'main process, MB':>17} {'work folder, MB':>16}"]
+             f" {'memory, MB':>11} {'measuring, MB':>14} {'work folder, MB':>16}"]
     for what in dict.fromkeys(each.what for each in points):
         of_it = [each for each in points if each.what == what]
         lines += [f"{what:<22} {each.trials:8d} {each.wall_s:9.2f}"
                   f" {'–' if each.processor_s is None else f'{each.processor_s:.2f}':>13}"
-                  f" {each.main_mb:17.0f} {each.work_mb:16.1f}" for each in of_it]
+                  f" {each.main_mb:11.0f} {each.measuring_mb:14.0f} {each.work_mb:16.1f}"
+                  for each in of_it]
         sizes = [each.trials for each in of_it]
         counted = [each.wall_s if each.processor_s is None else each.processor_s for each in of_it]
         found = {"time beyond the start": exponent_beyond_start(sizes, counted),
                  "with it": exponent(sizes, counted),
                  "memory": exponent(sizes, [each.main_mb for each in of_it]),
+                 "measuring": exponent(sizes, [each.measuring_mb for each in of_it]),
                  "disk": exponent(sizes, [each.work_mb for each in of_it])}
         lines.append(f"{'':<22} " + ", ".join(f"{name} ∝ N^{each:.2f}" for name, each
                                               in found.items() if not math.isnan(each)))

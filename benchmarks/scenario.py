@@ -38,9 +38,9 @@ class Timing:
     """One run of the driver, or of another program.
 
     first_record_s, first_figure_s: 0 where there was none. main_mb: most resident
-    memory of the process that measures; guest_mb: largest proportional set size of a
-    guest; work_mb: most disk of what engines keep while they measure. processor_s: None
-    where it cannot be counted.
+    memory of the process that measures, measuring_mb: until all was measured; guest_mb:
+    largest proportional set size of a guest; work_mb: most disk of what engines keep while
+    they measure. processor_s: None where it cannot be counted.
     """
 
     wall_s: float = 0.0
@@ -49,6 +49,7 @@ class Timing:
     first_figure_s: float = 0.0
     emulated_s: float = 0.0
     main_mb: float = 0.0
+    measuring_mb: float = 0.0
     guest_mb: float = 0.0
     work_mb: float = 0.0
     verdicts: list[str] = field(default_factory=list)
@@ -110,6 +111,8 @@ def _look(timing: Timing, pid: int, folder: Path, now_s: float) -> None:
                                                status.splitlines() if line.startswith("VmHWM")))
     except (OSError, TypeError):  # it ends, and has no memory any more
         pass
+    if any(folder.glob("results/*/*/work")):  # which goes when all is measured
+        timing.measuring_mb = timing.main_mb
     if not timing.first_record_s and any(path.stat().st_size > 4096 for path in
                                          folder.glob("results/*/*/trials.csv")):
         timing.first_record_s = now_s
@@ -167,6 +170,7 @@ SHOWN: tuple[tuple[str, str, Callable[[Timing], float | None]], ...] = (
     ("command to first figure", "s", lambda run: run.first_figure_s),
     ("emulated seconds per wall second", "", lambda run: run.emulated_s / run.wall_s),
     ("memory of the process that measures", "MB", lambda run: run.main_mb),
+    ("  until all is measured", "MB", lambda run: run.measuring_mb),
     ("memory of one guest", "MB", lambda run: run.guest_mb),
     ("disk of what engines keep meanwhile", "MB", lambda run: run.work_mb),
     ("processor time, all processes", "s", lambda run: run.processor_s),

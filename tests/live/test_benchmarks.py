@@ -14,7 +14,7 @@ def test_the_table_of_performance_has_its_rows(kernel: Path) -> None:
                           cwd=PROJECT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for row in ("zhao2019, whole command", "one bucket, whole command", "two guests against one",
-                "memory, a decade more trials", "20 stored trials: memory", "resume, analyse, draw"):
+                "memory while ten times as many", "20 stored trials: memory", "resume, analyse, draw"):
         assert row in done.stdout
     assert "ratio" in done.stdout and "∝ N^" in done.stdout
     with processor.group() as group:

@@ -40,7 +40,7 @@ def test_the_scenario_of_growth_has_the_trials_that_were_asked(tmp_path: Path) -
 
 
 def test_growth_is_shown_for_each_sort() -> None:
-    points = [growth.Point(what, size, size / 100 + 1, None, 50.0, size / 10)
+    points = [growth.Point(what, size, size / 100 + 1, None, 50.0, 0.0, size / 10)
               for what in ("measure", "list") for size in SIZES]
     lines = growth.table(points)
     assert len(lines) == 1 + 2 * (len(SIZES) + 1)
