@@ -20,7 +20,7 @@ from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, measuring, provenance, runs, scenario_file
 from lab.core.command_line import Parser, listed, positive, run_main, say
-from lab.core.errors import CannotError, FirstFlightError
+from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
 from lab.core.measuring import Asked, measure
@@ -28,6 +28,11 @@ from lab.core.quantities import FLAGS
 from lab.core.records import FAIL
 from lab.core.sample import CAPTURES_KEPT
 from lab.tell import text
+from lab.users.reading import read as read_users
+from lab.users.rows import QUANTITY_NAMES
+from lab.users.sample import TRIALS, WINDOWS
+from lab.users.sample import Asked as AskedUsers
+from lab.users.sample import scenario as users_scenario
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
@@ -62,6 +67,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             type=listed(quantity.parsed, quantity.like), help=quantity.help)
+    add("--users", type=Path, metavar="FILE",
+        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
+             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
+             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
+    add("--trials", type=positive, metavar="N",
+        help=f"of --users: how many are measured under each window (default {TRIALS})")
     add("--repeat", type=positive, metavar="N",
         help="measure every setting N times (default the scenario's)")
     add("--client", choices=("curl", "wget", "libcurl"),
@@ -69,6 +80,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_how(parser)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]
+    if arguments.users and (arguments.scenario or arguments.repeat or arguments.client):
+        parser.error("--users is a question of its own: without a scenario, --repeat and --client")
+    if arguments.trials and not arguments.users:
+        parser.error("--trials is of --users FILE")
     if not arguments.scenario:
         only = overrides_of(arguments).given.keys() - {"initcwnd", "load"}
         arguments.scenario = [GRID_SCENARIO] if only else DEFAULT_SCENARIOS
@@ -138,6 +153,26 @@ def dry_run(study: Study, engine: Engine) -> None:
             print(f"  {command}")
     print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
           f" ({engine.name} engine)")
+
+
+def study_of_users(arguments: argparse.Namespace) -> Study:
+    """A sample of the users of a file, to be measured under each window. Raises UsageError."""
+    given = {name: getattr(arguments, name) for name in FLAGS
+             if getattr(arguments, name) is not None}
+    windows = tuple(given.pop("initcwnd", WINDOWS))
+    for name, values in given.items():
+        if len(values) != 1 or name == "load":
+            raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
+                             " of what is the same for everybody")
+    single = {name: FLAGS[name].check(values[0], FLAGS[name].flag)
+              for name, values in given.items()}
+    asked = AskedUsers(
+        tuple(int(FLAGS["initcwnd"].check(each, "--iw")) for each in windows),
+        arguments.trials or TRIALS,
+        {name: value for name, value in single.items() if name in QUANTITY_NAMES},
+        {name: value for name, value in single.items() if name not in QUANTITY_NAMES})
+    file = users_scenario(read_users(arguments.users), asked, arguments.users, arguments.seed)
+    return registry.study_of(file, Overrides({}, many=arguments.yes), arguments.seed)
 
 
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
@@ -211,7 +246,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.list:
         return list_scenarios()
     # All are read before the first is measured, which may take hours.
-    studies = [study_of(name, arguments) for name in arguments.scenario]
+    studies = ([study_of_users(arguments)] if arguments.users else
+               [study_of(name, arguments) for name in arguments.scenario])
     # The worst status of several scenarios: a failure before a verdict.
     statuses = [run_study(study, arguments) for study in studies]
     return next((status for status in (errors.FAILED, errors.VERDICT) if status in statuses),

@@ -10,10 +10,10 @@ export LC_ALL=C
 readonly TO_RUN=(
     mininet bridge-utils ethtool iproute2 net-tools procps        # the network
     curl wget ca-certificates                                     # the clients
-    python3 python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
+    python3 python3-dpkt python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
 )
 readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2)     # the guest kernel
-readonly TO_TEST=(python3-pytest python3-hypothesis python3-coverage python3-dpkt mypy pyflakes3 shellcheck)
+readonly TO_TEST=(python3-pytest python3-hypothesis python3-coverage mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 

@@ -32,7 +32,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     """
     panels, missing = analysis.panels(scenario, run.records)
     told = {name: judged(panel, scenario.claims, run.exact) for name, panel in panels.items()}
-    cells = [] if study.whole and panels else settings(
+    cells = [] if study.whole and (panels or scenario.users) else settings(
         sorted(run.records, key=lambda record: order(record.trial)))
     changed = changes(cells)
     kernel = kernel_of(run.facts)
@@ -43,6 +43,12 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
         elif study.whole:
             found.append(Finding(figure.name, figure.title, missing=missing[figure.name]))
     raw, raw_of = _raw(scenario, run.records)
+    tiles = _tiles(panels.values())
+    if scenario.users:
+        from lab.fetches.users_findings import users_findings  # numpy is slow
+        of_users, chosen = users_findings(scenario, scenario.users, run.records)
+        found += of_users
+        tiles += chosen
     if study.whole:
         if scenario.populations:
             from lab.fetches.population_findings import population_findings  # numpy is slow
@@ -51,7 +57,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     return reporting.report_of(
         study, run, found, summary=(sentences.summary(run.records), *remarks.of(run.records)),
         sentences=sentences.of_run(run, list(told.values()), () if told else changed),
-        tiles=_tiles(panels.values()), trials=trials_table(run.records, scenario.raw, raw_of),
+        tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),
         causes=_causes(run.records), timelines=timelines(run.records, run.folder / CAPTURES))
 
 

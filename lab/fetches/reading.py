@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from lab.core import published, schema
@@ -15,9 +16,9 @@ from lab.fetches.population import Population, percentile_of
 from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
                                   Defect, Figure, Raw, Scenario)
 from lab.fetches.sweep import Sweep, Value, bucket_value
-from lab.fetches.trial import Trial
+from lab.fetches.users import Users
 
-_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population")
+_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "users")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -39,8 +40,8 @@ def read(file: ScenarioFile) -> Scenario:
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         raw=_raw(raw, where), populations=populations,
-        like=_like(file.name, {**defaults, "initcwnd": _largest(populations)},
-                   f"{where}: [defaults]") if populations else None)
+        like=next(_common(defaults, _largest(populations), where).trials(file.name, seed=1))
+        if populations else None, users=_users(raw, defaults, where))
     _check(scenario, where)
     return scenario
 
@@ -53,11 +54,19 @@ def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
         Defect, table, "defect", where, called="mark"))
 
 
-def _like(name: str, defaults: Mapping[str, Any], where: str) -> Trial:
-    """A trial with what the populations of a file do not draw themselves."""
+def _users(raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> Users | None:
+    if "users" not in raw:
+        return None
+    users = schema.read(Users, schema.table(raw, "users", where), f"{where}: [users]", like=None)
+    return replace(users, like=_common(defaults, list(users.initcwnd), where))
+
+
+def _common(defaults: Mapping[str, Any], initcwnd: list[int], where: str) -> Sweep:
+    """What the populations and users of a file do not decide themselves, of one network."""
     drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
-             "name": "populations", "uplink": "same"}
-    return next(schema.read(Sweep, {**drawn, **defaults}, where).trials(name, seed=1))
+             "name": "defaults", "uplink": "same"}
+    return schema.read(Sweep, {**drawn, **defaults, "initcwnd": initcwnd},
+                       f"{where}: [defaults]")
 
 
 def _largest(populations: Iterable[Population]) -> list[int]:
@@ -69,8 +78,9 @@ def _largest(populations: Iterable[Population]) -> list[int]:
 
 def _check(scenario: Scenario, where: str) -> None:
     """Raises UsageError where one table names or needs what another does not have."""
-    if not scenario.sweeps and not scenario.populations:
-        raise UsageError(f"{where}: has no [[sweep]] and no [[population]], so nothing to measure")
+    if not (scenario.sweeps or scenario.populations or scenario.users):
+        raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
+                         " to measure")
     for figure in scenario.figures:
         _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
     figures = {figure.name: figure for figure in scenario.figures}

@@ -93,6 +93,7 @@ from lab.fetches.population import Population
 from lab.fetches.record import METRICS
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.trial import Trial
+from lab.fetches.users import Users
 
 IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
                                                 "percentiles")
@@ -246,6 +247,7 @@ class Scenario:
     raw: Raw | None = None
     populations: tuple[Population, ...] = ()
     like: Trial | None = None
+    users: Users | None = None
 
     @property
     def name(self) -> str:

@@ -83,7 +83,8 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     """
     asked = apply(scenario, overrides)
     check_count(sum(sweep.count for sweep in asked.sweeps)
-                + sum(drawn.count for drawn in asked.populations), many=overrides.many)
+                + sum(drawn.count for drawn in asked.populations)
+                + (asked.users.count if asked.users else 0), many=overrides.many)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
     for sweep in asked.sweeps:
         for trial in sweep.trials(scenario.name, seed):
@@ -93,6 +94,8 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
         from lab.fetches import draws  # imports numpy: only for those that draw
         for population in asked.populations:
             made += draws.trials(population, asked.like, seed)
+    if asked.users is not None:
+        made += asked.users.trials(scenario.name, seed)
     return made
 
 
@@ -108,6 +111,8 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if overrides.repeat is not None:
         single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
         single["repeat_with_loss"] = None
+    if scenario.users and (given or single):
+        raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
     if scenario.populations and ({*given, *single} - {"initcwnd", "client"}):
         raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
                          " --seed, and no list of RTTs, bandwidths, sizes or repeats")

@@ -25,11 +25,11 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel")),
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
-    ("lab.tell", ("lab.tell", "lab.core")),
+    ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
     ("lab.registry", ("lab.core", *(f"lab.{kind}.study" for kind in KINDS))),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
-    ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "drawing")),
+    ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "lab.users", "drawing")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
     ("benchmarks", ("benchmarks", "engines", "lab", "hosts", "experiment", "drawing")),
@@ -37,7 +37,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel"),
         "jinja2": ("lab.tell",), "pycurl": ("client", "hosts"),
-        "dpkt": ()}  # slow, and only tests compare with it
+        "dpkt": ("lab.users",)}  # slow: for captures of other people, and for tests
 
 
 def begins(module: str, room: str) -> bool:

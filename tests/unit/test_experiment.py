@@ -127,3 +127,22 @@ def test_very_many_trials_want_a_yes() -> None:
 def test_what_no_guest_can_do_is_refused(flags: list[str]) -> None:
     with pytest.raises(UsageError, match="out of range.*measured"):
         experiment.study_of("zhao2019", experiment.parse(flags))
+
+
+@pytest.mark.parametrize("flags", [
+    ["--users", "x.csv", "zhao2019"], ["--users", "x.csv", "--repeat", "2"], ["--trials", "5"],
+    ["--users", "x.csv", "--client", "wget"]])
+def test_a_sample_of_users_is_a_question_of_its_own(flags: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        experiment.main(flags)
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(("flags", "message"), [
+    (["--bw", "1,2"], "--bw: --users takes"), (["--load", "0.5"], "--load: --users takes"),
+    (["--iw", "0"], "--iw: an initial window of 0"), (["--loss", "101"], "--loss: a loss rate"),
+    ([], "1 of 1 rows have no bandwidth_kbps; say it with --bw")])
+def test_flags_beside_a_file_of_users(tmp_path: Path, flags: list[str], message: str) -> None:
+    (tmp_path / "x.csv").write_text("rtt_ms,response_bytes\n20,9000\n")
+    with pytest.raises(UsageError, match=message):
+        experiment.main(["--users", str(tmp_path / "x.csv"), *flags])

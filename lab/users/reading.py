@@ -1,0 +1,31 @@
+"""One file about users, whatever its format."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from lab.core.errors import UsageError
+from lab.users import logs
+from lab.users.rows import Users
+
+SNIFFED = 4  # bytes that tell a capture from a text
+CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
+            b"\x0a\x0d\x0d\x0a")  # pcap in µs and ns, either order of bytes; pcapng
+
+
+def read(path: Path) -> Users:
+    """The usable rows of a CSV, a log, a list of sockets or a capture. Raises UsageError."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: is no regular file")
+            first = file.read(SNIFFED)
+            file.seek(0)
+            if first in CAPTURES:
+                from lab.users import captures  # imports dpkt: only for a capture
+                return captures.read(file, str(path))
+            return logs.read((line.decode("utf-8", "replace") for line in file), str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,119 @@
+"""A sample of users as a scenario: what is measured of them, as a file that holds no address.
+
+Systematic sampling with probabilities in proportion to the weights, along the
+rows sorted by group, RTT, bandwidth and size (Madow 1949): every part of the
+distribution gets its share of the trials, and a seed always gives the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from lab.core.errors import UsageError
+from lab.core.quantities import FLAGS
+from lab.core.scenario_file import ScenarioFile, parsed
+from lab.core.words import exact
+from lab.users.rows import QUANTITY_NAMES, Users, summary
+
+TRIALS = 500  # under each window, if the command line does not say
+WINDOWS = (10, 16, 20, 32)
+LINUX_WINDOW = 10  # TCP_INIT_CWND
+DIGITS = 3  # netem's delay has whole microseconds
+DEFAULTS: Mapping[str, Any] = {
+    "client": "libcurl",  # hundreds of fetches in one process
+    "congestion_control": "cubic", "queue": "100", "loss_percent": 0, "repeat": 1}
+KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to measure of the users.
+
+    windows: initial windows. trials: how many users under each. given: values
+    for what the file does not know, by the quantity. defaults: of the network
+    and TCP, by the quantity.
+    """
+
+    windows: tuple[int, ...] = WINDOWS
+    trials: int = TRIALS
+    given: Mapping[str, float] | None = None
+    defaults: Mapping[str, Any] | None = None
+
+
+def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
+    """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
+    columns = {name: _filled(users, name, asked.given or {}, path) for name in QUANTITY_NAMES}
+    picks, times = _picked(users, columns, asked.trials, seed)
+    baseline = LINUX_WINDOW if LINUX_WINDOW in asked.windows else min(asked.windows)
+    known = {name: _known(users, name, asked.given or {}) for name in QUANTITY_NAMES}
+    text = "\n".join([
+        f"# Which initial window for the users of {path.name}?",
+        'kind = "fetches"',
+        f"title = {_word(f'Which initial window for the users of {path.name}?')}",
+        f"source = {_word(f'{path.name}: {summary(users)}')}",
+        f"note = {_word('; '.join(filter(None, known.values())))}", "",
+        "[defaults]", *(f"{KEYS.get(name, name)} = {_value(value)}" for name, value in
+                        {**DEFAULTS, **(asked.defaults or {})}.items()), "",
+        "[users]", f"initcwnd = {list(asked.windows)}", f"baseline_initcwnd = {baseline}",
+        f"groups = [{', '.join(map(_word, users.groups))}]",
+        f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
+        *(f"{name} = [{', '.join(exact(value) for value in column[picks].tolist())}]"
+          for name, column in columns.items())]) + "\n"
+    stem = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_") or "file"
+    return parsed(f"users_of_{stem}", text, str(path))
+
+
+def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
+            ) -> NDArray[numpy.float64]:
+    """A column without gaps. Raises UsageError that names the flag for what is missing."""
+    column: NDArray[numpy.float64] = getattr(users, name)
+    gaps = numpy.isnan(column)
+    if gaps.any() and name not in given:
+        raise UsageError(f"{path}: {int(gaps.sum())} of {users.count} rows have no {name}; say it"
+                         f" with {FLAGS[name].flag}, one value for all of them")
+    filled = numpy.where(gaps, given.get(name, 0.0), column)
+    return filled.round(0 if name == "response_bytes" else DIGITS)
+
+
+def _known(users: Users, name: str, given: Mapping[str, float]) -> str:
+    """Where a quantity is from, in words; "" where every row has it as measured."""
+    missing = int(numpy.isnan(getattr(users, name)).sum())
+    told = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
+    if missing:
+        told.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
+                    " command line")
+    return "; ".join(told)
+
+
+def _picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
+            ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
+    """Rows that were drawn, and how often each was, shape (distinct,)."""
+    order = numpy.lexsort([*reversed(list(columns.values())), users.group])
+    cumulated = numpy.cumsum(users.weight[order])
+    start = numpy.random.default_rng(seed).random()
+    points = (numpy.arange(count) + start) / count * cumulated[-1]
+    drawn = order[numpy.searchsorted(cumulated, points, side="right").clip(max=len(order) - 1)]
+    # The same network and size of the same group need to be measured once only.
+    rows = numpy.stack([users.group[drawn].astype(float), *(column[drawn]
+                                                            for column in columns.values())])
+    _, first, times = numpy.unique(rows, axis=1, return_index=True, return_counts=True)
+    return drawn[first], times
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(_value, value))}]"
+    return _word(value) if isinstance(value, str) else exact(value)
+
+
+def _word(text: str) -> str:
+    """A string of TOML: JSON's escapes are TOML's."""
+    return json.dumps(text)

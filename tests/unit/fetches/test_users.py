@@ -1,0 +1,142 @@
+"""The recommendation: the rule with its bounds, for all and by group, and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy
+import pytest
+
+from lab.fetches import users_analysis, window_commands
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from lab.fetches.study import study
+from lab.fetches.users import Users
+from lab.fetches.users_analysis import Measured, verdict
+from lab.fetches.users_findings import users_findings
+from lab.core.scenario_file import parsed
+
+COUNT = 200
+TEXT = """# Which window?
+kind = "fetches"
+title = "Which window?"
+source = "x.csv"
+[defaults]
+client = "libcurl"
+congestion_control = "cubic"
+queue_packets = 100
+loss_percent = 0
+repeat = 1
+[users]
+initcwnd = [10, 32]
+baseline_initcwnd = 10
+groups = ["near", "192.0.2.0/24"]
+group = [0, 1, 1]
+times = [1, 1, 2]
+rtt_ms = [20, 200, 300]
+bandwidth_kbps = [9000, 9000, 9000]
+response_bytes = [9000, 60000, 60000]
+"""
+
+
+def found(saved_ms: Any, again: float = 0.0, segments: float = 40.0) -> Measured:
+    """Users of 300 ms with a window of 10; with 32 they save so many."""
+    base = numpy.full(COUNT, 300.0)
+    zero = numpy.zeros(COUNT)
+    return Measured({10: base, 32: base - saved_ms}, {10: zero, 32: zero + again},
+                    {10: zero, 32: zero}, numpy.ones(COUNT), numpy.zeros(COUNT, dtype=int),
+                    numpy.full(COUNT, segments), 0)
+
+
+def spread(low: float, high: float) -> Any:
+    return numpy.linspace(low, high, COUNT)
+
+
+def test_a_window_that_saves_time_is_set() -> None:
+    chosen = verdict(found(spread(20, 40)), 10)
+    assert chosen.initcwnd == 32 and chosen.why == "it saves 30.0 ms of 300.0"
+    best = chosen.outcomes[1]
+    assert best.saved.value == pytest.approx(30) and best.gain_percent == 100
+    assert best.saved.interval is not None
+    low, high = best.saved.interval
+    standard_error = float(numpy.std(spread(20, 40))) / COUNT ** 0.5
+    assert 30 - low == pytest.approx(1.96 * standard_error, rel=0.2)
+    assert high - 30 == pytest.approx(1.96 * standard_error, rel=0.2)
+
+
+@pytest.mark.parametrize(("measured", "why"), [
+    (found(spread(-30, 30.5)), "no window saves more than noise"),
+    (found(spread(2.0, 2.4)), "no window saves more than noise"),  # under 1 % of the mean
+    (found(spread(-9, -1)), "no other window is faster"),
+    (found(spread(0, 0), segments=7.0), "all responses fit in 10 segments"),
+    (found(spread(20, 40), again=0.3), "0.75 % of segments are sent again instead of 0.00"),
+    (found(numpy.where(numpy.arange(COUNT) < 4, -20.0, 40.0)), "p99 becomes 320 ms instead of 300"),
+])
+def test_the_baseline_stays(measured: Measured, why: str) -> None:
+    chosen = verdict(measured, 10)
+    assert chosen.initcwnd == 10 and why in chosen.why
+
+
+@pytest.mark.parametrize("again", [0.19, 0.21])
+def test_the_bound_of_retransmissions(again: float) -> None:
+    """Half a point of 40 segments is 0.2 of a segment."""
+    assert verdict(found(spread(20, 40), again=again), 10).initcwnd == (32 if again < 0.2 else 10)
+
+
+def test_of_windows_as_good_as_the_best_the_smallest() -> None:
+    one = found(spread(20, 40))
+    three = replace(one, total_ms={**one.total_ms, 20: one.total_ms[32] + 2.0},
+                    retransmitted={**one.retransmitted, 20: one.retransmitted[10]},
+                    queue_drops={**one.queue_drops, 20: one.queue_drops[10]})
+    assert verdict(three, 10).initcwnd == 20
+    slower = replace(three, total_ms={**three.total_ms, 20: one.total_ms[32] + 4.0})
+    assert verdict(slower, 10).initcwnd == 32
+
+
+def scenario() -> tuple[Scenario, Users, list[Record]]:
+    """Three users of two groups; the far ones gain from the larger window."""
+    made = study(parsed("users_of_x", TEXT))
+    records = [Record(trial, True, total_ms=trial.rtt_ms * (3 if trial.initcwnd == 10
+                                                            or trial.response_bytes < 10_000
+                                                            else 2),
+                      retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
+    assert made.scenario.users is not None
+    return made.scenario, made.scenario.users, records
+
+
+def test_groups_have_a_choice_of_their_own() -> None:
+    findings, tiles = users_findings(*scenario())
+    outcomes, choice, commands = findings[0].tables
+    assert choice.column("users") == ["all", "near", "192.0.2.0/24"]
+    assert choice.column("IW") == [10, 10, 32], "of three users together the interval holds 0"
+    assert "all responses fit in 10 segments" in str(choice.column("why")[1])
+    means = dict(zip(zip(outcomes.column("users"), outcomes.column("IW")),
+                     outcomes.column("mean", "time to the last byte")))
+    assert means["all", 10] == pytest.approx((60 + 600 + 2 * 900) / 4)
+    assert means["192.0.2.0/24", 32] == pytest.approx((400 + 2 * 600) / 3)
+    assert any("ip route add 192.0.2.0/24" in str(row[1]) for row in commands.rows)
+    assert tiles[0].value == "10 segments"
+    assert "the bottleneck's queue holds 100 packets" in findings[0].statements[3].found
+
+
+def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> None:
+    made, users, records = scenario()
+    records[0] = replace(records[0], verdict="fail")
+    measured = users_analysis.measured(users, records)
+    assert measured.left_out == 1 and len(measured.weight) == 2
+    findings, _ = users_findings(made, users, records)
+    assert findings[0].tables[1].notes == ("No user of these groups counts under every window:"
+                                           " near.",)
+    assert findings[0].chart is not None and findings[0].chart.alarm
+    lost = [replace(record, verdict="fail") for record in records]
+    assert users_findings(made, users, lost)[0][0].missing
+
+
+@pytest.mark.parametrize(("name", "prefix"), [
+    ("192.0.2.0/24", True), ("2001:db8::/32", True), ("192.0.2.1", False), ("mobile", False),
+    ("192.0.2.0/24; rm -rf /", False)])
+def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
+    assert window_commands.is_prefix(name) is prefix
+    told = str(window_commands.table(32, [(name, 16)]).rows)
+    assert (name in told) is prefix

@@ -1,0 +1,87 @@
+"""The sample of users: every part has its share, and the file says what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.core.errors import UsageError
+from lab.registry import study_of
+from lab.users import logs
+from lab.users.rows import Users
+from lab.users.sample import Asked, scenario
+
+PATH = Path("My log.csv")
+
+
+def users_of(rows: list[str]) -> Users:
+    return logs.read(["rtt_ms,bandwidth_kbps,response_bytes,group,weight\n",
+                      *(f"{row}\n" for row in rows)], "a file")
+
+
+def trials_of(users: Users, asked: Asked, seed: int = 1) -> list[dict[str, object]]:
+    study = study_of(scenario(users, asked, PATH, seed))
+    return [vars(trial) for trial in study.trials]
+
+
+def test_as_many_trials_as_rows_measure_each_row_once() -> None:
+    users = users_of([f"{20 + number},1000,{1000 + number},,1" for number in range(50)])
+    trials = trials_of(users, Asked((10, 32), trials=50))
+    assert sorted(each["rtt_ms"] for each in trials if each["initcwnd"] == 10) == [
+        20 + number for number in range(50)]
+    assert {each["weight"] for each in trials} == {1 / 50}
+    assert [each["initcwnd"] for each in trials[:4]] == [10, 32, 10, 32]
+
+
+def test_weights_and_groups_get_their_share() -> None:
+    users = users_of(["20,1000,9000,near,3", "200,1000,9000,far,1"])
+    trials = trials_of(users, Asked((10,), trials=100))
+    assert {(each["rtt_ms"], round(float(str(each["weight"])), 2)) for each in trials} == {
+        (20, 0.75), (200, 0.25)}
+
+
+def test_a_seed_gives_the_same_and_another_seed_others() -> None:
+    users = users_of([f"{20 + number},1000,9000,,1" for number in range(500)])
+    one, same, other = (trials_of(users, Asked((10,), trials=7), seed) for seed in (1, 1, 2))
+    assert one == same and [each["rtt_ms"] for each in one] != [each["rtt_ms"] for each in other]
+
+
+def test_what_the_file_lacks_is_asked_for_and_told() -> None:
+    users = users_of(["20,,9000,,1"])
+    with pytest.raises(UsageError, match="1 of 1 rows have no bandwidth_kbps; say it with --bw"):
+        scenario(users, Asked(), PATH, 1)
+    file = scenario(users, Asked(given={"bandwidth_kbps": 5000.0}), PATH, 1)
+    assert file.name == "users_of_my_log"
+    assert "1 of 1 rows have the 5000 of the command line" in file.raw["note"]
+
+
+def test_the_network_of_the_command_line_is_everybodys() -> None:
+    users = users_of(["20,1000,9000,,1", "80,2000,9000,,1"])
+    file = scenario(users, Asked((10,), defaults={"queue": "50ms", "loss_percent": 1.0,
+                                                  "uplink_kbps": 300.0}), PATH, 1)
+    trials = study_of(file).trials
+    assert [trial.uplink_kbps for trial in trials] == [300, 300]
+    assert len({trial.seed for trial in trials}) == 2, "each loses packets of its own"
+    assert trials[0].queue_packets < trials[1].queue_packets, "50 ms of each link's own rate"
+
+
+def test_strings_of_a_file_cannot_leave_their_place() -> None:
+    users = users_of(['20,1000,9000,"a""]\ninitcwnd = [99] #",1'.replace("\n", " ")])
+    file = scenario(users, Asked((10,)), Path('x"\\.csv'), 1)
+    assert file.raw["users"]["initcwnd"] == [10]
+    assert file.raw["users"]["groups"] == ['a"] initcwnd = [99] #']
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("times = [500]", "times = [1, 1]", "times: 2 values for 1 users"),
+    ("group = [0]", "group = [1]", "1 is no place in groups"),
+    ("baseline_initcwnd = 10", "baseline_initcwnd = 3", "is not among initcwnd"),
+    ("rtt_ms = [20]", "rtt_ms = [-1]", "out of range"),
+])
+def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
+    from lab.core.scenario_file import parsed
+    text = scenario(users_of(["20,1000,9000,,1"]), Asked((10,)), PATH, 1).text
+    assert old in text
+    with pytest.raises(UsageError, match=message):
+        study_of(parsed("users_of_x", text.replace(old, new)))
