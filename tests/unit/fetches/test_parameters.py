@@ -35,7 +35,7 @@ def trials(client: str = "libcurl", **lists: list[Any]) -> list[Trial]:
     ({"queue": ["2bdp"]}, "limit 14"), ({"loss_percent": [2]}, "loss random 2%"),
     ({"loss_percent": [2], "loss_burst": [5]}, "loss gemodel 0.408163% 20%"),
     ({"jitter_ms": [3]}, "3000us distribution normal"), ({"initrwnd": [20]}, "initrwnd 20"),
-    ({"congestion_control": ["bbr"]}, "congctl bbr"), ({"qdisc": ["fq"]}, "root fq"),
+    ({"congestion_control": ["bbr"]}, "congctl bbr"), ({"qdisc": ["fq"]}, "root handle 1: fq"),
     ({"qdisc": ["fq_codel"]}, "parent 2:1 handle 3: fq_codel limit 1000"),
     ({"qdisc": ["cake"]}, "cake bandwidth 2000000bit"), ({"mss": [536]}, "advmss 548"),
     ({"kept": [2]}, "/60000"), ({"gap_ms": [30]}, "?burst=0&gap_ms=30")])
