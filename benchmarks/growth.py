@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +19,9 @@ from lab.core.records import read_records
 from lab.fetches.record import Record
 
 SEED = 1
-# One cell, two windows, one process that fetches: what differs between trials is their number.
+# One network, two windows, one process that fetches: what differs between trials is their number.
+# A cell may be repeated ten thousand times: beyond that come cells with a little longer RTT.
+MOST_REPEATS = 10_000
 SCENARIO = """\
 # Trials of one sort: how time and memory grow with their number.
 
@@ -38,13 +41,13 @@ uplink = "same"
 
 [[sweep]]
 name = "grid"
-rtt_ms = [100]
+rtt_ms = {rtts_ms}
 bandwidth_kbps = [1000]
 
 [[axis]]
 by = "rtt_ms"
-values = [100]
-labels = ["100"]
+values = {rtts_ms}
+labels = {labels}
 
 [[figure]]
 name = "rtt"
@@ -92,7 +95,10 @@ def exponent_beyond_start(sizes: Sequence[float], values: Sequence[float]) -> fl
 
 def scenario_of(trials: int, folder: Path) -> Path:
     path = folder / f"trials{trials}.toml"
-    path.write_text(SCENARIO.format(repeat=max(1, trials // 2)))
+    of_window = max(1, trials // 2)
+    rtts_ms = list(range(100, 100 + math.ceil(of_window / MOST_REPEATS)))
+    path.write_text(SCENARIO.format(repeat=of_window // len(rtts_ms), rtts_ms=rtts_ms,
+                                    labels=json.dumps(list(map(str, rtts_ms)))))
     return path
 
 
