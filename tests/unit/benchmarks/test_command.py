@@ -26,6 +26,13 @@ def test_an_unknown_flag_is_told_in_one_line(program: str,
     assert f'command.run("{program}", main)' in (FOLDER / f"{program}.py").read_text()
 
 
+def test_the_readme_says_how_to_run_each() -> None:
+    told = (FOLDER / "README.md").read_text()
+    for program in PROGRAMS:
+        assert f"benchmarks.{program} " in told.replace("`", " ") or (
+            FOLDER / f"{program}.sh").exists(), program
+
+
 def test_without_the_guests_kernel_the_machine_cannot(monkeypatch: pytest.MonkeyPatch,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(uml, "find_kernel", lambda: None)
