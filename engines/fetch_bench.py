@@ -32,6 +32,7 @@ class FetchBench:
         self.server = LineProcess.python(self.star.server, project, "server",
                                          "--address", SERVER_IP)
         self.client = LineProcess.python(self.star.client, project, "client")
+        self.loaded: set[str] = set()  # by the client
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
         # Open all the time: each is of the network namespace whose process named it.
@@ -41,9 +42,17 @@ class FetchBench:
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
 
     def prepare(self, trial: dict[str, Any]) -> None:
+        self._load(trial["client"])
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
+
+    def _load(self, program: str) -> None:
+        """Let the client load a program, once."""
+        if program not in self.loaded:
+            self.client.send({"load": program})
+            self.client.receive(TOOL_DEADLINE_S, f"loading of {program}")
+            self.loaded.add(program)
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         for tap in self.taps.values():

@@ -70,15 +70,15 @@ class Tap:
 
     def save(self, file: BinaryIO) -> int:
         """Append what was recorded to a pcap file; return the number of packets."""
-        count = 0
+        records: list[bytes] = []
         for seconds, nanoseconds, head in self.batch.of(self.socket):
             if head[12:14] != b"\x08\x00":  # IPv4 only: the length comes from its header
                 continue
             (ip_bytes,) = struct.unpack_from(">H", head, 16)
-            file.write(struct.pack("<IIII", seconds, nanoseconds, len(head),
-                                   _ETHERNET_BYTES + ip_bytes) + head)
-            count += 1
-        return count
+            records += struct.pack("<IIII", seconds, nanoseconds, len(head),
+                                   _ETHERNET_BYTES + ip_bytes), head
+        file.write(b"".join(records))
+        return len(records) // 2
 
 
 class Batch:

@@ -32,6 +32,7 @@ class TraceBench(FetchBench):
         self.lacking = lacking(trial["congestion_control"])
         if self.lacking:
             return
+        self._load("libcurl")
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_server_sysctls(trial["sysctls"])
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
