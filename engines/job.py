@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -20,7 +21,11 @@ from engines import storage
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
 CONSOLE = "console.log"
+FORGOTTEN_BYTES = 1 << 20  # of a file that a worker appends to, at least
+_KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, fallocate(2)
 FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+
+_libc = ctypes.CDLL(None)
 
 Job = dict[str, Any]  # one trial as the worker reads it: lab.core.kinds.Trial.job()
 
@@ -68,19 +73,32 @@ class JobFolder:
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
         (path / "job.json").write_text(json.dumps(
-            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "trials": trials}))
+            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up}))
+        with (path / "trials.jsonl").open("w", encoding="ascii") as file:
+            file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
         storage.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
-        self.lines: BinaryIO = self.lines_path.open("rb")
+        self.lines: BinaryIO = self.lines_path.open("r+b")
         self.torn = b""
         self.captures: dict[str, BinaryIO] = {}
+        self.forgotten: dict[BinaryIO, int] = {}  # how much of a file is not on the disk any more
 
     def new_lines(self) -> list[bytes]:
         """The whole lines that the worker has written since the last call."""
         self.torn += self.lines.read()
         *whole, self.torn = self.torn.split(b"\n")
+        self._forget(self.lines)
         return whole
+
+    def _forget(self, file: BinaryIO) -> None:
+        """Give back to the disk what was read of a file, some at a time, where that works."""
+        end = file.tell()
+        if end - self.forgotten.get(file, 0) >= FORGOTTEN_BYTES:
+            # Not every file system can; the file is removed in the end anyway.
+            _libc.fallocate(file.fileno(), _KEEP_SIZE_PUNCH_HOLE, ctypes.c_long(0),
+                            ctypes.c_long(end))
+            self.forgotten[file] = end
 
     def observation(self, line: dict[str, Any]) -> Observation:
         """A trial's line together with its packets and files.
@@ -90,15 +108,17 @@ class JobFolder:
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
             if side not in self.captures:
-                self.captures[side] = open_within(self.path, f"{side}.pcap")
+                self.captures[side] = open_within(self.path, f"{side}.pcap", os.O_RDWR)
             self.captures[side].seek(place["offset"])
             packets[side] = self.captures[side].read(place["bytes"])
+            self._forget(self.captures[side])
         files = {}
         for name, place in line.get("files", {}).items():
             if not FILE_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is no name of a file")
             with open_within(self.path, place) as file:
                 files[name] = file.read()
+            remove_within(self.path, place)
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
 
     def check_storage(self) -> None:
@@ -117,26 +137,40 @@ class JobFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def open_within(folder: Path, place: str) -> BinaryIO:
+def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO:
     """Open a file of a folder that a guest writes to, where a link may lead anywhere.
 
     place: the file's name, or its folder's and its own. Raises ValueError where
     it is none or no regular file, OSError.
     """
-    *above, name = place.split("/")
-    if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
-        raise ValueError(f"{place!r} is no file of the worker's")
-    within = os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    within, name = _found_within(folder, place)
     try:
         # Opening a pipe would wait for whoever writes to it.
-        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+        opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
     finally:
         os.close(within)
-    file = os.fdopen(opened, "rb")
+    file = os.fdopen(opened, "rb" if access == os.O_RDONLY else "r+b")
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         file.close()
         raise ValueError(f"{place!r} is no regular file")
     return file
+
+
+def remove_within(folder: Path, place: str) -> None:
+    """Remove such a file. Raises ValueError, OSError."""
+    within, name = _found_within(folder, place)
+    try:
+        os.unlink(name, dir_fd=within)
+    finally:
+        os.close(within)
+
+
+def _found_within(folder: Path, place: str) -> tuple[int, str]:
+    """The folder of a place, opened, and the name in it."""
+    *above, name = place.split("/")
+    if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
+        raise ValueError(f"{place!r} is no file of the worker's")
+    return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:

@@ -1,14 +1,15 @@
 """The worker: runs trials on the kernel under test, inside it.
 
 Both engines start it, one in a guest, one in namespaces of the running
-kernel. It reads a job (job.json in its folder), builds the bench that the
+kernel. It reads a job from its folder, builds the bench that the
 job's trials need, runs them one after another, and appends one observation
 per trial to observations.jsonl: what the tools said, and where what they
 recorded lies. It judges nothing.
 
 The folder, as the engine sees it:
 
-    job.json              {"sysctls": {…}, "align_s": …, "warm_up": …, "trials": [{"kind": …}, …]}
+    job.json              {"sysctls": {…}, "align_s": …, "warm_up": …}
+    trials.jsonl          {"kind": …, "id": …, …}, a line each; read one at a time
     observations.jsonl    {"stage": …} or {"trial": id, …}, a line each
     client.pcap, server.pcap, and whatever files a bench keeps
 """
@@ -21,6 +22,7 @@ import platform
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,12 @@ class Worker:
         self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
         self.out = (folder / "observations.jsonl").open("ab", buffering=0)
 
+    def _trials(self) -> Iterator[dict[str, Any]]:
+        with (self.folder / "trials.jsonl").open(encoding="ascii") as file:
+            yield from map(json.loads, file)
+
     def run(self) -> None:
-        make = bench_of(self.job["trials"][0]["kind"])
+        make = bench_of(next(self._trials())["kind"])
         bench = make(self.folder, self.project, self.job["sysctls"],
                      lambda: self.write({"stage": "alive"}))
         try:
@@ -62,7 +68,7 @@ class Worker:
             for trial in self._warming():
                 self._observe(bench, trial)
                 self.write({"stage": "alive"})
-            for trial in self.job["trials"]:
+            for trial in self._trials():
                 self.write(self._observe(bench, trial))
             self.write({"stage": "done"})
         finally:
@@ -76,7 +82,7 @@ class Worker:
         nothing. Nor are trials that need a kernel of their own run twice.
         """
         shortest: dict[str, dict[str, Any]] = {}
-        for trial in self.job["trials"] if self.job["warm_up"] else ():
+        for trial in self._trials() if self.job["warm_up"] else ():
             known = shortest.get(trial.get("client", ""), trial)
             if not trial.get("alone") and trial["deadline_s"] <= known["deadline_s"]:
                 shortest[trial["client"]] = trial

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engines.job import EngineError, JobFolder, WorkerProcess, open_within, shared_out
+from engines.job import (FORGOTTEN_BYTES, EngineError, JobFolder, WorkerProcess, open_within,
+                         shared_out)
 
 
 def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:
@@ -46,6 +47,30 @@ def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) ->
     assert seen.files == {"window": b"time\n"}
     folder.remove()
     assert not folder.path.exists()
+
+
+def test_what_was_read_takes_no_room(tmp_path: Path) -> None:
+    """Lines and packets are appended to for ever; what else a trial leaves is removed."""
+    folder = JobFolder(tmp_path / "job", [], {})
+    packets, rows = bytes(range(256)) * 400, folder.path / "window.csv"
+    for number in range(40):
+        with (folder.path / "client.pcap").open("ab") as capture:
+            place = {"offset": capture.tell(), "bytes": len(packets)}
+            capture.write(packets)
+        rows.write_bytes(b"time\n")
+        said = {"trial": str(number), "captures": {"client": place}, "more": "x" * 60_000,
+                "files": {"window": rows.name}}
+        with folder.lines_path.open("a") as lines:
+            lines.write(f"{json.dumps(said)}\n")
+        (line,) = folder.new_lines()
+        seen = folder.observation(json.loads(line))
+        assert (seen.client_pcap, seen.trial_id) == (packets, str(number))
+        assert seen.files == {"window": b"time\n"} and not rows.exists()
+    for path in (folder.path / "client.pcap", folder.lines_path):
+        state = path.stat()
+        assert state.st_size > 2 * FORGOTTEN_BYTES
+        assert state.st_blocks * 512 < 1.2 * FORGOTTEN_BYTES, "this file system keeps it all"
+    folder.remove()
 
 
 @pytest.fixture

@@ -61,6 +61,19 @@ def test_what_is_fetched_before_the_first_trial_is_not_recorded(
     assert ("error" in told[0]) == (not before)  # what was cold is forgotten
 
 
+def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million of them would not fit into a guest: the last one is not read before the first ran."""
+    bench = Noting()
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
+    folder = JobFolder(tmp_path / "job", TRIALS, {})
+    with (folder.path / "trials.jsonl").open("a") as file:
+        file.write("torn")
+    with pytest.raises(ValueError):
+        worker.main(folder.path, tmp_path)
+    assert bench.measured == [trial["id"] for trial in TRIALS]
+    assert len(folder.new_lines()) == 1 + len(TRIALS)
+
+
 def test_in_real_time_the_first_fetch_is_asked_not_to_count(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def started(job: JobFolder, *_: Any) -> None:
