@@ -11,11 +11,12 @@ import io
 import os
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lab.core import files
-from lab.core.records import Record, columns_of, to_text, whole_lines
+from lab.core.records import Record, columns_of, rows_of, to_text, whole_lines
 from lab.core.words import exact
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
@@ -82,12 +83,12 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
     whole = whole_lines(path) if path.exists() else b""
     if not whole:
         return columns, whole
-    rows = list(csv.reader(io.StringIO(whole.decode("utf-8", errors="replace"))))
-    had = tuple(rows[0])
+    rows = rows_of(whole)
+    had = tuple(next(rows))
     lacking = tuple(column for column in columns if column not in had)
     if lacking:
-        whole = "".join(map(_line, [
-            [*had, *lacking], *([*row, *[""] * len(lacking)] for row in rows[1:])])).encode()
+        whole = "".join(map(_line, chain(
+            [[*had, *lacking]], ([*row, *[""] * len(lacking)] for row in rows)))).encode()
         files.write(path, whole)
     return had + lacking, whole
 
@@ -115,11 +116,14 @@ def changes(path: Path, seal: Any, complete: bool) -> str:
     """
     if not isinstance(seal, Mapping) or not isinstance(seal.get("rows"), int):
         return ""
-    lines = whole_lines(path).split(b"\n")[:-1]
-    rows, sealed = len(lines) - 1, seal["rows"]
-    looked_at = lines if complete else lines[:sealed + 1]
-    digest = hashlib.sha256(b"".join(line + b"\n" for line in looked_at)).hexdigest()
-    if digest == seal.get("sha256"):
+    whole = whole_lines(path)
+    rows, sealed = whole.count(b"\n") - 1, seal["rows"]
+    lines, digest = io.BytesIO(whole), hashlib.sha256()
+    for _ in range(sealed + 1):
+        digest.update(lines.readline())
+    if complete:
+        digest.update(lines.read())
+    if digest.hexdigest() == seal.get("sha256"):
         return ""
     how = (f"it has {rows} rows, {sealed} were measured" if rows < sealed or complete and
            rows > sealed else "rows were edited, doubled or put in another order")

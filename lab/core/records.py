@@ -15,9 +15,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -123,23 +124,26 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
     Raises RecordsError where the file is missing, lacks a column that has no
     default, or holds a value that is none.
     """
-    text = whole_lines(path).decode("utf-8", errors="replace")
+    rows, records = rows_of(whole_lines(path)), []
     try:
-        header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+        reader = RowReader(kind, next(rows, []))
+        if reader.lacking:
+            raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a"
+                               " file of such trials")
+        for number, row in enumerate(rows, start=2):
+            try:
+                records.append(reader.record(row))
+            except (ValueError, KeyError) as error:
+                raise RecordsError(f"{path}, line {number}: {error}; measure again with"
+                                   " --fresh") from error
     except csv.Error as error:
         raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
-    reader = RowReader(kind, header)
-    if reader.lacking:
-        raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a file"
-                           " of such trials")
-    records = []
-    for number, row in enumerate(rows, start=2):
-        try:
-            records.append(reader.record(row))
-        except (ValueError, KeyError) as error:
-            raise RecordsError(f"{path}, line {number}: {error}; measure again with"
-                               " --fresh") from error
     return records
+
+
+def rows_of(lines: bytes) -> Iterator[list[str]]:
+    """The rows of a results file, one at a time: a million at once take gigabytes."""
+    return csv.reader(io.TextIOWrapper(io.BytesIO(lines), "utf-8", errors="replace", newline="\n"))
 
 
 def whole_lines(path: Path) -> bytes:
@@ -193,7 +197,7 @@ def _parser(kind: str, of: Quantity) -> Callable[[str], Any]:
     """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Any]] = {
-        "str": _from_text, "bool": {"true": True, "false": False}.__getitem__,
+        "str": remembered(_from_text), "bool": {"true": True, "false": False}.__getitem__,
         "int": _limited(int, of), "float": _limited(float, of)}
     parse = parsers[base]
     if base == kind:
@@ -210,7 +214,11 @@ def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
         if not lowest <= value <= highest:
             raise ValueError(f"{of.what} of {text[:40]} is out of range")
         return value
-    return read
+    return remembered(read)
+
+
+# What stands in many rows of a column is read once, and is one object.
+remembered = lru_cache(maxsize=1024)
 
 
 def _microseconds(value: float) -> str:

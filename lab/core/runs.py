@@ -128,8 +128,8 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
 def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
     """Every value of every trial; repr() of a float has all digits that it has."""
     defaults = {each.name: each.default for each in fields(kind)}
-    return sorted(repr([each for each in vars(trial).items() if each[1] != defaults[each[0]]])
-                  for trial in trials)
+    return sorted(repr([(name, value) for name, default in defaults.items()
+                        if (value := getattr(trial, name)) != default]) for trial in trials)
 
 
 def _digest(lines: Sequence[str]) -> str:
@@ -174,11 +174,10 @@ def load(folder: Path, study: Study) -> RunData:
                            f" but run.json says {name!r}")
     for number, record in enumerate(records, start=2):
         try:
-            record.trial.job()
+            files.inside(folder, record.trial.job()["id"])  # which names files of the run
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is no trial: {error}"
                                ) from error
-        files.inside(folder, record.trial.id)  # which names files of the run
     facts = read_facts(folder)
     changed = changes(folder / TRIALS_CSV, facts.get("trials"), facts.get("state") == COMPLETE)
     changed = changed or _doubled(records)

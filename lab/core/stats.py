@@ -7,7 +7,7 @@ wait for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 2000  # the ends of a 95 % interval then rest on 50 resamples each
+AT_ONCE = 1 << 20  # numbers drawn at once, whatever the size of the sample
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -61,8 +62,9 @@ def resampled_means(strata: Sequence[Sequence[float]], weights: Sequence[float],
     means = numpy.zeros(resamples)
     for values, weight in zip(strata, weights):
         sample = numpy.asarray(values, dtype=float)
-        picks = generator.integers(len(sample), size=(resamples, len(sample)))
-        means += weight * sample[picks].mean(axis=1)
+        for rows in portions(resamples, len(sample)):
+            picks = generator.integers(len(sample), size=(rows.stop - rows.start, len(sample)))
+            means[rows] += weight * sample[picks].mean(axis=1)
     total: float = sum(weights)
     return means / total
 
@@ -81,12 +83,19 @@ def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Se
     means = numpy.zeros((resamples, 2))
     for pairs, weight in zip(strata, weights):
         sample = numpy.asarray(pairs, dtype=float)
-        # How often each pair is drawn, in place of which: far less to look up.
-        counts = generator.multinomial(len(sample), numpy.full(len(sample), 1 / len(sample)),
-                                       size=resamples)
-        means += weight * (counts @ sample) / len(sample)
+        chances = numpy.full(len(sample), 1 / len(sample))
+        for rows in portions(resamples, len(sample)):
+            # How often each pair is drawn, in place of which: far less to look up.
+            counts = generator.multinomial(len(sample), chances, size=rows.stop - rows.start)
+            means[rows] += weight * (counts @ sample) / len(sample)
     total: float = sum(weights)
     return means[:, 0] / total, means[:, 1] / total
+
+
+def portions(rows: int, columns: int) -> Iterator[slice]:
+    """Slices of so many rows, each of some AT_ONCE numbers: the memory that drawing takes."""
+    each = max(1, AT_ONCE // columns)
+    return (slice(start, min(start + each, rows)) for start in range(0, rows, each))
 
 
 def percentile_interval(values: NDArray[numpy.float64],

@@ -9,15 +9,16 @@ network (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import compress
 
 import numpy
 from numpy.typing import NDArray
 
 from lab.core.charts import Sample
-from lab.core.stats import percentile_interval
+from lab.core.stats import percentile_interval, portions
 from lab.fetches import remarks
 from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, published_bars,
                                  sign_of)
@@ -27,6 +28,7 @@ from lab.fetches.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
 from lab.fetches.trial import Trial
 
 Numbers = NDArray[numpy.float64]
+Factors = NDArray[numpy.uint16]
 Windows = tuple[int, int]  # the baseline's and the experiment's
 
 RESAMPLES = 400
@@ -50,6 +52,11 @@ class Paired:
     client: NDArray[numpy.intp]
     sign: int
     unpaired: tuple[Trial, ...]
+
+    @property
+    def clients(self) -> int:
+        """Those that are drawn from: up to the last of them in these rows."""
+        return int(self.client.max()) + 1
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
         """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
@@ -156,7 +163,7 @@ def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     ends = [float(label) for label in bars if not label.startswith(">")]
     number = numpy.searchsorted(ends, _quantity(figure.by, paired.trials), side="left")
     unpaired = numpy.searchsorted(ends, _quantity(figure.by, paired.unpaired), side="left")
-    factors = resampling_factors(paired)
+    factors = resampling_factors(paired.clients)
     made = []
     for place, (label, bar) in enumerate(bars.items()):
         inside = number == place
@@ -170,12 +177,16 @@ def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     return made
 
 
-def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: Numbers,
+def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: Factors,
             share_percent: float | None) -> Bucket:
-    means = numpy.array([(weight @ paired.base / weight.sum(),
-                          weight @ paired.experiment / weight.sum())
-                         for weight in _weights(paired, factors)])
-    return _made(label, bar, value, paired, means, share_percent)
+    """Means under the weights of the sample and of its resamples, from sums of each client."""
+    clients, place = numpy.unique(paired.client, return_inverse=True)
+    sums = numpy.stack([numpy.bincount(place, paired.weight * values, len(clients)) for values in
+                        (numpy.ones_like(paired.base), paired.base, paired.experiment)], axis=-1)
+    drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
+        factors[rows, clients] @ sums for rows in portions(RESAMPLES, len(clients)))])
+    drawn = drawn[drawn[:, 0] > 0]
+    return _made(label, bar, value, paired, drawn[:, 1:] / drawn[:, :1], share_percent)
 
 
 def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
@@ -198,8 +209,7 @@ def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
     bars = published_bars(figure)
     shares = [percentile_of(label) for label in bars]
-    weights = _weights(paired, resampling_factors(paired))
-    drawn = numpy.stack([_statistics(values, weights, shares) for values in
+    drawn = numpy.stack([_statistics(values, _weights(paired), shares) for values in
                          (paired.base, paired.experiment)], axis=-1)
     return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
             for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
@@ -215,29 +225,34 @@ def window_buckets(responses: Responses, figure: Figure,
         paired = responses.pair(figure.sweep, against, figure.metric)
         label = str(window)
         bucket = _bucket(label, bars.get(label, Published()), float(window), paired,
-                         resampling_factors(paired), None)
+                         resampling_factors(paired.clients), None)
         # Of each window only its own fetches: the baseline's are counted with the baseline.
         made.append(replace(bucket, n=bucket.n // 2))
         samples.append(paired.samples(against)[1])
     return made, tuple(samples)
 
 
-def resampling_factors(paired: Paired) -> Numbers:
+@lru_cache(maxsize=2)  # the figures of a population share them
+def resampling_factors(clients: int) -> Factors:
     """How often each client is drawn in each resample, shape (RESAMPLES, clients)."""
-    clients = int(paired.client.max()) + 1
     generator = numpy.random.default_rng(1)  # the same intervals whenever they are asked for
-    drawn: Numbers = generator.multinomial(clients, numpy.full(clients, 1 / clients),
-                                           size=RESAMPLES).astype(float)
+    drawn = numpy.empty((RESAMPLES, clients), numpy.uint16)
+    chances = numpy.full(clients, 1 / clients)
+    for rows in portions(RESAMPLES, clients):
+        drawn[rows] = generator.multinomial(clients, chances, size=rows.stop - rows.start)
     return drawn
 
 
-def _weights(paired: Paired, factors: Numbers) -> list[Numbers]:
+def _weights(paired: Paired) -> Iterator[Numbers]:
     """The weights of the sample and of its resamples, shape (n,) each."""
-    every = [paired.weight, *(factors[:, paired.client] * paired.weight)]
-    return [weight for weight in every if weight.sum() > 0]
+    yield paired.weight
+    for factors in resampling_factors(paired.clients):
+        weight = factors[paired.client] * paired.weight
+        if weight.sum() > 0:
+            yield weight
 
 
-def _statistics(values: Numbers, weights: Sequence[Numbers],
+def _statistics(values: Numbers, weights: Iterable[Numbers],
                 shares: Sequence[float | None]) -> Numbers:
     """Quantiles, or the mean for None, under each of the weights, shape (weights, shares).
 
@@ -245,13 +260,12 @@ def _statistics(values: Numbers, weights: Sequence[Numbers],
     """
     order = numpy.argsort(values, kind="stable")
     ascending, last = values[order], len(values) - 1
-    made = numpy.empty((len(weights), len(shares)))
-    for row, weight in zip(made, weights):
+    made = []
+    for weight in weights:
         cumulated = numpy.cumsum(weight[order])
-        for place, share in enumerate(shares):
-            row[place] = (weight @ values / weight.sum() if share is None else ascending[
-                min(numpy.searchsorted(cumulated, share * cumulated[-1]), last)])
-    return made
+        made.append([weight @ values / weight.sum() if share is None else ascending[
+            min(numpy.searchsorted(cumulated, share * cumulated[-1]), last)] for share in shares])
+    return numpy.array(made)
 
 
 def _median(values: Numbers, weight: Numbers) -> float:

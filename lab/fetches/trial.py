@@ -90,7 +90,7 @@ class Trial:
         shape = "-".join(
             f"{each.metadata['tag']}{value if isinstance(value, str) else exact(value)}"
             for each, value in zip(_SHAPE, self.shape) if value not in (0, each.default))
-        seed = f"-seed{self.seed}" if is_random(vars(self)) else ""
+        seed = f"-seed{self.seed}" if is_random(dict(zip(NETWORK, self.shape))) else ""
         stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         earlier += f"-kept{self.kept}" if self.kept else ""

@@ -40,3 +40,18 @@ def test_pairs_narrow_the_interval() -> None:
              - stats.resampled_means([[other for _, other in pairs]], [1.0], stats.generator(2)))
     far_low, far_high = stats.percentile_interval(apart)
     assert far_high - far_low > 50
+
+
+def test_portions_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [float(value) for value in stats.generator(3).normal(100, 20, 37)]
+    pairs = [(value, value / 2) for value in values]
+
+    def drawn() -> list[float]:
+        means = stats.resampled_means([values, values[:5]], [1.0, 2.0], stats.generator(1))
+        both = stats.resampled_pairs([pairs, pairs[:5]], [1.0, 2.0], stats.generator(1))
+        return [*means.tolist(), *both[0].tolist(), *both[1].tolist()]
+
+    whole = drawn()
+    for at_once in (10, 1000):
+        monkeypatch.setattr(stats, "AT_ONCE", at_once)
+        assert drawn() == pytest.approx(whole, rel=1e-12)
