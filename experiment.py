@@ -18,7 +18,7 @@ from engines.commands import commands_of
 from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
-from lab.core import errors, measuring, provenance, runs, scenario_file
+from lab.core import comparison, errors, measuring, provenance, runs, scenario_file
 from lab.core.command_line import Parser, listed, positive, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
@@ -73,6 +73,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
              " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
     add("--trials", type=positive, metavar="N",
         help=f"of --users: how many are measured under each window (default {TRIALS})")
+    add("--compare", type=Path, nargs="+", metavar="RUN",
+        help="folders of stored runs: the same cells of each beside those of the first, and what"
+             " was asked otherwise; measures nothing")
     add("--repeat", type=positive, metavar="N",
         help="measure every setting N times (default the scenario's)")
     add("--client", choices=("curl", "wget", "libcurl"),
@@ -222,6 +225,20 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
                  {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)})
 
 
+def compare(folders: Sequence[Path], figures: Path | None) -> int:
+    """Print and draw what stored runs have otherwise than the first of them."""
+    if len(folders) < 2:
+        raise UsageError("--compare: takes two or more runs, such as results/zhao2019/latest")
+    report = comparison.report([(names[folder], registry.stored_run(folder)[1])
+                                for names in [comparison.names(folders)] for folder in folders])
+    print(text.text(report))
+    if figures is not None:
+        import drawing  # and with it matplotlib: only where it draws
+        for path in drawing.save(report.name, drawing.images(report), figures):
+            print(path)
+    return errors.OK
+
+
 def draw(report: Report, folder: Path, figures: Path) -> None:
     """Draw every figure and build the page; print the paths of what was made."""
     import drawing  # and with it matplotlib: only where it draws
@@ -245,6 +262,8 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.list:
         return list_scenarios()
+    if arguments.compare:
+        return compare(arguments.compare, None if arguments.no_figures else arguments.figures)
     # All are read before the first is measured, which may take hours.
     studies = ([study_of_users(arguments)] if arguments.users else
                [study_of(name, arguments) for name in arguments.scenario])

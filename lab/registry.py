@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.core import runs, scenario_file, schema
 from lab.core.findings import Report
-from lab.core.kinds import NOTHING, Kind, Overrides, Study
+from lab.core.kinds import NOTHING, Kind, Overrides, RunData, Study
 from lab.core.quantities import QUANTITIES
 from lab.core.scenario_file import ScenarioFile
 
@@ -50,7 +50,13 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 
 def stored_report(folder: Path) -> Report:
     """What a stored run says, whatever its kind. Raises FirstFlightError."""
+    study, run = stored_run(folder)
+    return study.report(run)
+
+
+def stored_run(folder: Path) -> tuple[Study, RunData]:
+    """A stored run with its study, whatever its kind. Raises FirstFlightError."""
     name = runs.scenario_of(folder)
     text = runs.read_facts(folder).get("scenario_file")
     study = study_of(scenario_file.of_run(name, text if isinstance(text, str) else ""))
-    return study.report(runs.load(folder, study))
+    return study, runs.load(folder, study)

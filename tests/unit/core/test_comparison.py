@@ -1,0 +1,96 @@
+"""Runs side by side: cells paired by what was asked, differences, and what differs beside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import experiment
+from lab.core import comparison
+from lab.core.errors import UsageError
+from lab.core.kinds import RunData
+from lab.core.records import FAIL, PASS, Record
+
+
+@dataclass(frozen=True)
+class Trial:
+    scenario: str
+    rtt_ms: float
+    uplink_kbps: float
+    initcwnd: int
+    repeat: int = 1
+    seed: int = 0
+
+    @property
+    def id(self) -> str:
+        return f"{self.rtt_ms}-{self.initcwnd}-{self.repeat}"
+
+
+@dataclass(frozen=True)
+class Measured(Record):
+    total_ms: float | None = None
+
+
+def run(values: dict[tuple[float, int, int], float], **facts: Any) -> RunData:
+    """Of (RTT, window, repeat); a time below 0 is a failed verdict."""
+    return RunData(Path("results/x/run"), facts, [
+        Measured(Trial("x", rtt_ms, 10 * rtt_ms, initcwnd, repeat, seed=repeat), True,
+                 total_ms=abs(total_ms), verdict=PASS if total_ms > 0 else FAIL)
+        for (rtt_ms, initcwnd, repeat), total_ms in values.items()])
+
+
+BASE = run({(20, 3, 1): 100.0, (20, 3, 2): 110.0, (80, 3, 1): 300.0, (80, 3, 2): 320.0,
+            (500, 3, 1): 900.0}, seed=1, kernel="7.2", sysctls={"server": {"a": "1"}})
+OTHER = run({(20, 3, 1): 103.0, (20, 3, 2): 115.0, (80, 3, 1): 290.0, (80, 3, 2): 312.0,
+             (40, 3, 1): 1.0}, seed=2, kernel="7.2", sysctls={"server": {"a": "0"}})
+
+
+def test_cells_are_paired_and_repeats_too() -> None:
+    (finding,) = comparison.report([("one", BASE), ("two", OTHER)]).findings
+    whole, differs, cells = finding.tables
+    assert whole.rows[0][:5] == ("two", 2, pytest.approx(207.5), pytest.approx(205.0),
+                                 pytest.approx(-2.5))
+    assert cells.column("RTT") == ["20", "80"], "the uplink goes with it and is not told"
+    assert [column.name for column in cells.columns].count("uplink") == 0
+    assert cells.column("mean", "difference")[:2] == [pytest.approx(4.0), pytest.approx(-9.0)]
+    first = cells.column("95 % interval", "difference")[0]
+    assert isinstance(first, comparison.Interval)
+    # Differences of 3 and 5: mean 4, standard error 1, Student's t of one degree 12.706.
+    assert (first.low, first.high) == (pytest.approx(4 - 12.706, abs=1e-3),
+                                       pytest.approx(4 + 12.706, abs=1e-3))
+    assert differs.rows == (("seed", "1", "2"), ("sysctls.server.a", "1", "0"))
+
+
+def test_what_does_not_count_is_left_out() -> None:
+    failed = run({(20, 3, 1): -103.0, (80, 3, 1): 310.0})
+    (finding,) = comparison.report([("one", BASE), ("two", failed)]).findings
+    assert finding.tables[0].column("cells") == [1]
+    assert finding.tables[2].column("95 % interval", "difference") == [""], "not the same repeats"
+
+
+def test_the_figure_has_every_cell() -> None:
+    chart: Any = comparison.report([("one", BASE), ("two", OTHER)]).findings[0].chart
+    (line,) = chart.columns[0][0].lines
+    assert line.x == (1.0, 2.0) and line.y == (pytest.approx(4.0), pytest.approx(-9.0))
+
+
+def test_runs_without_a_common_cell_and_of_nothing() -> None:
+    with pytest.raises(UsageError, match="two: shares no cell with one"):
+        comparison.report([("one", BASE), ("two", run({(1, 3, 1): 1.0}))])
+    empty = RunData(Path("results/x/run"), {}, [Record(None, True)])
+    with pytest.raises(UsageError, match="holds nothing that can be compared"):
+        comparison.report([("one", empty), ("two", BASE)])
+
+
+def test_names_tell_runs_apart(tmp_path: Path) -> None:
+    folders = [tmp_path / "a" / "1", tmp_path / "a" / "2", tmp_path / "b" / "3"]
+    assert list(comparison.names(folders).values()) == ["1", "2", "b"]
+
+
+@pytest.mark.parametrize("flags", [["--compare", "one"], ["--compare", "missing", "other"]])
+def test_wrong_runs_are_one_line(flags: list[str]) -> None:
+    with pytest.raises(Exception, match="two or more runs|there is no such run"):
+        experiment.main(flags)
