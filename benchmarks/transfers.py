@@ -33,7 +33,8 @@ from lab.fetches.record import Record
 from lab.fetches.trial import Trial
 from lab.fetches.verify import is_modelled, judge
 from lab.tcp.packets import capture_file
-from lab.tcp.predict import Transfer, predict
+from lab.tcp.predict import predict
+from lab.tcp.transfer import Transfer
 
 AMPLE_PACKETS = 100_000
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25

@@ -17,10 +17,11 @@ from lab.core.words import exact
 from lab.fetches import buffers
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, clock_phases_ns, seen_rtt_ms
-from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES, Segment
+from lab.tcp.packets import MSS, Segment
 from lab.tcp.path import STAMP_MS
-from lab.tcp.predict import CONGESTION_CONTROLS, Prediction, Transfer, predict
+from lab.tcp.predict import Prediction, predict
 from lab.tcp.retransmissions import Retransmission, explain
+from lab.tcp.transfer import CONGESTION_CONTROLS, Transfer
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
 _PAUSE_MS = 2.0
@@ -219,13 +220,11 @@ class Evidence:
                 or self.wire.lost_to_client or self.wire.lost_to_server
                 or (again and again != prediction.retransmissions)):
             return []
-        slack_ms = self._handshake_slack_ms + (_PAUSE_MS if self.trial.gap_ms else 0.0)
         found = []
         for seen, predicted_ms in ((self.fetch.get("total_ms"), self._total_ms(prediction)),
                                    (self.said.get("latency_ms"), prediction.latency_ms)):
             late_ms = (math.nan if seen is None else seen) - predicted_ms
-            allowed = slack_ms + max(self.tolerances.model_ms,
-                                     self.tolerances.model_share * predicted_ms)
+            allowed = max(self.tolerances.model_ms, self.tolerances.model_share * predicted_ms)
             found.append(Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
                                   f"{predicted_ms:.3f} ms"))
         return found
@@ -247,14 +246,3 @@ class Evidence:
         # wget tells no times: its total is that of the process, earlier fetches included.
         return prediction.total_ms + (
             prediction.started_ms if self.trial.client == "wget" else 0.0)
-
-    @property
-    def _handshake_slack_ms(self) -> float:
-        """What SYNs and SYN-ACKs that were sent again can delay others by at most.
-
-        Each is serialised before what queues behind it, and so is the
-        acknowledgement that a repeated SYN-ACK is answered with.
-        """
-        syns, syn_acks = max(0, len(self.wire.syns) - 1), max(0, len(self.wire.syn_acks) - 1)
-        return ((syns * SYN_BYTES + syn_acks * HEADER_BYTES) * 8 / self.trial.uplink_kbps
-                + syn_acks * SYN_BYTES * 8 / self.trial.bandwidth_kbps)

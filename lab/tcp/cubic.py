@@ -40,7 +40,7 @@ class Cubic:
     credit: int = 0
 
     def sample(self, now_us: int, us: int, window: int, acknowledged: int, sent: int,
-               pacing: float) -> None:
+               pacing: int) -> None:
         """An acknowledgement's RTT (cubictcp_acked, hystart_update).
 
         acknowledged, sent: bytes; pacing: bytes a second.
@@ -72,12 +72,12 @@ class Cubic:
         self.round_start_us = self.last_ack_us = now_us
         self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
 
-    def _is_train(self, now_us: int, pacing: float) -> bool:
+    def _is_train(self, now_us: int, pacing: int) -> bool:
         """Whether closely spaced acknowledgements last for half an RTT."""
         if now_us - self.last_ack_us > HYSTART_SPACING_US:
             return False
         self.last_ack_us = now_us
-        cushion_us = min(1000, int(MAX_BATCH_BYTES * 4e6 / pacing))
+        cushion_us = min(1000, MAX_BATCH_BYTES * 4_000_000 // pacing)
         return now_us - self.round_start_us > (self.least_us + cushion_us) // 2
 
     def _is_delayed(self, us: int) -> bool:

@@ -14,6 +14,10 @@ from lab.tcp.packets import MS
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
 # A packet may leave netem a few microseconds after its time.
 STAMP_MS = 0.005
+# By as much a packet leaves each netem after its time (qdisc_watchdog).
+LATE_NS = 1
+TICK_NS = 64
+LONG_WAIT_NS = 5_000_000  # server.LONG_WAIT_S
 NEVER = 1 << 62
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
 # (engines.uml.ALIGN_S).
@@ -33,6 +37,10 @@ class Clock:
         """Since one that begins a slot of every level of the timer wheel up to the fourth."""
         return START_JIFFIES + (now + self.phase_ns) // MS
 
+    def us(self, now: int) -> int:
+        """The kernel's microsecond: it takes times as differences of whole ones."""
+        return (now + self.phase_ns) // 1000
+
     def expiry(self, now: int, due: int) -> int:
         """When a timer fires that is set now for a jiffy (calc_wheel_index).
 
@@ -49,18 +57,21 @@ class Clock:
 
 @dataclass(frozen=True)
 class Sent:
-    """A segment of data on its way; pushed: with PSH; again: sent before."""
+    """A segment of data on its way; pushed: with PSH.
+
+    again: where the data ends of one that was sent before, 0 for a new one.
+    """
 
     payload: int
     pushed: bool
-    again: bool = False
+    again: int = 0
 
 
 class Link:
     """One direction of the path: half the RTT, then a rate stage, store and forward."""
 
     def __init__(self, rtt_ms: float, rate_kbps: float) -> None:
-        self.delay_ns = round(rtt_ms * MS / 2)
+        self.delay_ns = _delay_ns(rtt_ms / 2)
         # netem takes whole bytes a second.
         self.bytes_per_s = rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
         self.departures: deque[int] = deque()
@@ -68,14 +79,35 @@ class Link:
 
     def send(self, now: int, frame_bytes: int) -> int:
         """When a frame that leaves now has arrived."""
-        reached = now + self.delay_ns
+        reached = now + self.delay_ns + LATE_NS
         free_at = self.departures[-1] if self.departures else 0
         while self.departures and self.departures[0] <= reached:
             self.departures.popleft()
         arrival = max(reached, free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
         self.departures.append(arrival)
         self.peak_queue = max(self.peak_queue, len(self.departures))
-        return arrival
+        return arrival + LATE_NS
+
+
+def _delay_ns(delay_ms: float) -> int:
+    """What netem makes of a delay: whole microseconds, in ticks of 64 ns (PSCHED_TICKS2NS)."""
+    return round(delay_ms * 1000) * 1000 // TICK_NS * TICK_NS
+
+
+def waited_ns(pause_ns: int) -> int:
+    """How long server.py waits that has to: long waits in two steps, each by select().
+
+    select() takes whole microseconds and may be a thousandth late, so it is
+    (select_estimate_accuracy).
+    """
+    waited = 0
+    while waited < pause_ns:
+        step = pause_ns - waited
+        if step > LONG_WAIT_NS:
+            step = step * 99 // 100
+        step = -(-step // 1000) * 1000
+        waited += step + step // 1000 + LATE_NS
+    return waited
 
 
 @dataclass

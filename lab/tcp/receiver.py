@@ -26,17 +26,18 @@ class Receiver:
     It reads whatever arrives at once.
     """
 
-    def __init__(self, initrwnd: int, mss: int, connected: int, clock: Clock,
+    def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int]) -> None:
-        """connected: when its handshake was done, which took one round trip.
+        """connected: when it had the SYN-ACK; handshake_us: the RTT that it took that for.
 
         buffers: bytes, at first and at most (tcp_rmem).
         """
         self.mss = mss
         self.clock = clock
         self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
-        self.sent_round_trip.sample(connected // 1000, new_round=False)
+        self.sent_round_trip.sample(handshake_us, new_round=False)
         self.received = self.acknowledged = 0
+        self.scheduled = False  # an acknowledgement of data that came twice
         self.unit = window_unit(buffers)
         self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES)
         self.buffer, self.most_buffer = buffers
@@ -82,7 +83,8 @@ class Receiver:
         # What is acknowledged before it is read still takes its memory (__tcp_select_window).
         self.offer = self._offer(payload + SEGMENT_OVERHEAD)
         beyond = self.received - self.acknowledged > self.full
-        if (bool(self.quick) and not self.interactive) or (beyond and self.offer >= self.window):
+        if ((bool(self.quick) and not self.interactive) or (beyond and self.offer >= self.window)
+                or not self._delay(now)):
             self._read(now)
             self._note_short(segment)
             return True
@@ -105,10 +107,17 @@ class Receiver:
         return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
                        self.unit)
 
-    def receive_again(self) -> None:
-        """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once."""
-        self.quick = max(self.quick or 0, self._quick_acks()) - 1
+    def receive_again(self, now: int, segment: Sent, echo: int) -> None:
+        """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once.
+
+        Before the window it is no more than that (tcp_validate_incoming); else
+        it is measured, and its acknowledgement counts as one of data.
+        """
+        self.quick = max(self.quick or 0, self._quick_acks())
         self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+        if segment.again >= self.acknowledged:
+            self._measure_echo(now, segment.payload, echo)
+            self.scheduled = True
 
     def ask(self, now: int) -> tuple[int, int]:
         """Send a request, which acknowledges as well (tcp_event_data_sent)."""
@@ -118,23 +127,21 @@ class Receiver:
 
     def acknowledge(self) -> tuple[int, int]:
         """Send an acknowledgement: what it acknowledges, and the end of the window."""
-        if self.quick and self.received > self.acknowledged:  # tcp_dec_quickack_mode
+        self.scheduled |= self.received > self.acknowledged
+        if self.quick and self.scheduled:  # tcp_dec_quickack_mode
             self.quick -= 1
             if not self.quick:
                 self.patience_ms = DELAYED_ACK_MS
         offer, self.offer = self.offer, None
-        self.window = max(self.window - (self.received - self.acknowledged),
+        self.window = max(_scaled(self.window - (self.received - self.acknowledged), self.unit),
                           self._offer(0) if offer is None else offer)
-        self.acknowledged = self.received
+        self.acknowledged, self.scheduled = self.received, False
         self.short_or_pushed = 0
         self.timer_at = None
         return self.acknowledged, self.acknowledged + self.window
 
-    def delay(self, now: int) -> int | None:
-        """Put the acknowledgement off (tcp_send_delayed_ack).
-
-        Returns when it is due at the latest; None if that is too soon to wait for.
-        """
+    def _delay(self, now: int) -> bool:
+        """Put the acknowledgement off, unless it is due too soon (tcp_send_delayed_ack)."""
         patience_ms = self.patience_ms
         if patience_ms > DELAYED_ACK_MS:
             patience_ms = min(patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS))
@@ -142,12 +149,12 @@ class Receiver:
         due = self.clock.jiffies(now) + patience_ms
         if self.timer_at is not None:
             if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:
-                return None
+                return False
             if self.timer_due <= due:
-                return self.timer_at
+                return True
         self.timer_due = due
         self.timer_at = self.clock.expiry(now, due)
-        return self.timer_at
+        return True
 
     def lose_patience(self) -> None:
         """The acknowledgement that was put off is due (tcp_delack_timer_handler)."""
@@ -216,14 +223,14 @@ class Receiver:
             end, since = self.window_round
             if self.received < end:
                 return
-            sample_8 = max((now - since) // 1000, 1) * 8
+            sample_8 = max(self.clock.us(now) - self.clock.us(since), 1) * 8
             if not self.round_trip_8 or sample_8 < self.round_trip_8:
                 self.round_trip_8 = sample_8
         self.window_round = (self.received + self.window, now)
 
     def _read(self, now: int) -> None:
         """Once a round trip, let the buffer follow what was read (tcp_rcv_space_adjust)."""
-        elapsed_us = (now - self.measured_at) // 1000
+        elapsed_us = self.clock.us(now) - self.clock.us(self.measured_at)
         if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
             return
         copied = self.received - self.measured_from

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lab.tcp.packets import MS
 from lab.tcp.path import Sent
 from lab.tcp.window import Windowed
-from lab.tcp.writer import Batch
+from lab.tcp.writer import SENDING_OVERHEAD, Batch
 
 
 @dataclass(kw_only=True)
@@ -22,6 +22,10 @@ class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
     beyond: int = 0  # segments that a probe sent beyond the window
+    # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None where that is emptied
+    # at once: while the server writes.
+    queued: int | None = None
+    throttled: bool = False
     retransmitted: int = 0  # segments
 
     def write(self, now: int, size: int, last: bool) -> list[Sent]:
@@ -34,13 +38,29 @@ class Sender(Windowed):
         self.last_write = last
         return self.copy(now)
 
-    def write_fin(self, now: int) -> bool:
-        """Shut down after the last write; whether the FIN leaves, alone, at once."""
-        if self.waiting or self.in_flight >= self.window or self.before_timeout:
-            return False
-        self.fin_sent = True
-        self._start_timer(now, self.in_flight == 0)
-        return True
+    def write_fin(self, now: int) -> list[Sent]:
+        """Shut down after the last write; the FIN, if it leaves alone, at once (tcp_send_fin)."""
+        self.fin_waiting = not self.waiting
+        return self.transmit(now)
+
+    def release(self, now: int) -> list[Sent]:
+        """What leaves after an acknowledgement (tcp_data_snd_check).
+
+        Nothing leaves the host's own queue before the sender is done. What that
+        queue kept back follows then (tcp_tsq_write), but a server that was woken
+        to write is first.
+        """
+        out = self._transmit_queued(now)
+        out += self.write_on(now)
+        while self.throttled:
+            out += self._transmit_queued(now)
+        return out
+
+    def _transmit_queued(self, now: int) -> list[Sent]:
+        self.queued = 0
+        out = self.transmit(now)
+        self.queued = None
+        return out
 
     def transmit(self, now: int, only_one: bool = False, probe: bool = False) -> list[Sent]:
         """Send what the windows allow, as skbs of a few segments each.
@@ -48,7 +68,8 @@ class Sender(Windowed):
         probe: one skb at most, beyond the window if need be.
         """
         out: list[Sent] = []
-        if not self.waiting:
+        self.throttled = False
+        if not self.waiting and not self.fin_waiting:
             return out
         was_idle = not self.batches
         limited, most = False, self.batch_segments()
@@ -61,11 +82,18 @@ class Sender(Windowed):
             if room < min(size, self.mss):
                 break
             if size > self.mss and not (only_one or probe) and self._should_wait(now, room, most):
-                limited = self._congestion_room() < room
+                limited = self._congestion_room() < min(room, size + 1)
                 break
-            out += self._take(now, min(size, room, quota))
+            self.split(min(size, room, quota))
+            if self._is_throttled():
+                self.throttled = True
+                break
+            out += self._take(now)
             if only_one or probe:
                 break
+        if self.fin_waiting and (self.in_flight < self.window or probe) and (
+                not self.before_timeout and self.sent < self.window_end):
+            out += self._take_fin(now)
         limited |= self.in_flight >= self.window or self.before_timeout is not None
         if out or limited:
             self.note_use(now, limited)
@@ -73,10 +101,16 @@ class Sender(Windowed):
             self._start_timer(now, was_idle)
         return out
 
+    def _is_throttled(self) -> bool:
+        """Whether the host's own queue holds enough of this sender (tcp_small_queue_check)."""
+        memory = self.waiting[0].size + SENDING_OVERHEAD
+        return (self.queued is not None and len(self.batches) > 1
+                and self.queued >= max(2 * memory, self.pacing >> 10))
+
     def _start_timer(self, now: int, was_idle: bool) -> None:
         """After new data."""
         oldest = self.batches[0].sent_at if self.batches else now
-        self.timer.sent(now, was_idle, self.in_flight + self.fin_sent, oldest)
+        self.timer.sent(now, was_idle, self.in_flight, oldest)
 
     def expire(self, now: int) -> list[Sent]:
         """The timer has fired; what it sends."""
@@ -86,14 +120,15 @@ class Sender(Windowed):
         out: list[Sent] = []
         if not self.timer.probed_upto:  # tcp_send_loss_probe
             room = self.window_end - self.sent
-            if self.waiting and min(self.waiting[0].size, self.mss) <= room:
+            if (min(self.waiting[0].size, self.mss) <= room if self.waiting
+                    else self.fin_waiting and room > 0):
                 out = self.transmit(now, probe=True)
-                self.beyond += len(out)
+                self.beyond += sum(segment.payload > 0 for segment in out)
             else:
                 out = self._repeat_last(now)
             if out:
                 self.timer.probed_upto = self.sent
-                self.timer.repeated = out[0].again
+                self.timer.repeated = out[0].again > 0
         if out:
             self.timer.restart(now)
         else:
@@ -102,12 +137,12 @@ class Sender(Windowed):
 
     def _repeat_last(self, now: int) -> list[Sent]:
         """The last segment again, as a probe."""
-        if self.fin_sent:
-            return [Sent(0, False, again=True)]
         batch = self.batches[-1]
         if len(batch.ends) > 1:
-            end = batch.ends.pop()
-            self.batches.append(Batch(deque([end]), now, batch.stamped_at))
+            end, call_end = batch.ends.pop(), 0
+            if batch.call_end > batch.ends[-1]:
+                batch.call_end, call_end = 0, batch.call_end
+            self.batches.append(Batch(deque([end]), now, batch.stamped_at, call_end=call_end))
         return self._again(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
@@ -116,11 +151,14 @@ class Sender(Windowed):
         if not self.batches:
             return []
         self.time_out(now)
-        self.timer.probed_upto = 0
+        self.timer.probed_upto, self.timer.open = 0, False
         batch = self.batches[0]
         if len(batch.ends) > 1:
-            self.batches.appendleft(Batch(deque([batch.ends.popleft()]), now, batch.stamped_at,
-                                          batch.again))
+            end, call_end = batch.ends.popleft(), 0
+            if 0 < batch.call_end <= end:
+                batch.call_end, call_end = 0, batch.call_end
+            self.batches.appendleft(Batch(deque([end]), now, batch.stamped_at, batch.again,
+                                          call_end))
         out = self._again(now, self.batches[0])
         self.timer.back_off(now)
         return out
@@ -128,9 +166,11 @@ class Sender(Windowed):
     def _again(self, now: int, batch: Batch) -> list[Sent]:
         batch.sent_at, batch.again = now, True
         self.last_sent_at = now
+        if self.fin_sent and batch is self.batches[-1]:
+            return [Sent(0, False, again=self.sent)]
         self.retransmitted += 1
         begin = self.acknowledged if batch is self.batches[0] else self.batches[-2].ends[-1]
-        return [Sent(batch.ends[-1] - begin, False, again=True)]
+        return [Sent(batch.ends[-1] - begin, False, again=batch.ends[-1])]
 
     def acknowledge(self, now: int, upto: int, window_end: int, duplicate: bool = False) -> None:
         """Take an acknowledgement (tcp_ack, tcp_clean_rtx_queue).
@@ -149,11 +189,16 @@ class Sender(Windowed):
                 count += 1
             if not batch.ends:
                 self.batches.popleft()
+                self._tell(batch, upto)
+        if self.batches:
+            self._tell(self.batches[0], upto)
         self.largest_offer = max(self.largest_offer, window_end - upto)
         self.window_end = max(self.window_end, window_end)
         if self.timer.probed_upto and upto >= self.timer.probed_upto and (
                 duplicate or not self.timer.repeated):
             self.timer.probed_upto = 0
+        if duplicate or not self.timer.open:  # tcp_try_keep_open
+            self.timer.open = not (self.batches and self.batches[0].again)
         if count:
             self.acknowledged = upto
             self.in_flight -= count
@@ -162,24 +207,34 @@ class Sender(Windowed):
                     self.clock.jiffies(now) - self.clock.jiffies(stamped_at), 1)
             self.grow(now, count, first_sent, last_sent)
 
-    def _take(self, now: int, size: int) -> list[Sent]:
-        skb = self.waiting[0]
-        skb.size -= size
-        if not skb.size:
-            self.waiting.popleft()
-        payloads = [self.mss] * (size // self.mss)
-        if size % self.mss:
-            payloads.append(size % self.mss)
-        batch = Batch(deque(), now, now)
+    def _tell(self, batch: Batch, upto: int) -> None:
+        """The server hears when the end of one of its calls is acknowledged (tcp_ack_tstamp)."""
+        self.call_acknowledged |= self.acknowledged < batch.call_end <= upto
+
+    def _take_fin(self, now: int) -> list[Sent]:
+        self.fin_waiting, self.fin_sent = False, True
+        self.sent += 1
+        self.in_flight += 1
+        self.batches.append(Batch(deque([self.sent]), now, now))
+        return [Sent(0, False)]
+
+    def _take(self, now: int) -> list[Sent]:
+        skb = self.waiting.popleft()
+        payloads = [self.mss] * (skb.size // self.mss)
+        if skb.size % self.mss:
+            payloads.append(skb.size % self.mss)
+        batch = Batch(deque(), now, now, call_end=skb.call_end)
         for payload in payloads:
             self.sent += payload
             batch.ends.append(self.sent)
         self.batches.append(batch)
         self.in_flight += len(payloads)
+        if self.queued is not None:  # each segment has memory of its own there (tcp_gso_segment)
+            self.queued += skb.size + len(payloads) * SENDING_OVERHEAD
         self.make_room(now)
         self.last_sent_at = now
         # Every skb of several segments ends with PSH (__tcp_transmit_skb).
-        pushed = len(payloads) > 1 or (not skb.size and skb.pushed)
+        pushed = len(payloads) > 1 or skb.pushed
         return [Sent(payload, False) for payload in payloads[:-1]] + [Sent(payloads[-1], pushed)]
 
     def _congestion_room(self) -> int:

@@ -21,7 +21,8 @@ class LossTimer:
     (icsk_rto); at: when it fires, None while it does not run; probe: whether
     it is a probe's; due: in jiffies, before the timer wheel rounds it up.
     probed_upto: what was sent when the last probe left, 0 once that is
-    acknowledged (tlp_high_seq); repeated: whether it was nothing new.
+    acknowledged (tlp_high_seq); repeated: whether it was nothing new. open:
+    whether the sender takes nothing for lost or sent in vain (TCP_CA_Open).
     """
 
     clock: Clock
@@ -33,10 +34,11 @@ class LossTimer:
     due: int = 0
     probed_upto: int = 0
     repeated: bool = False
+    open: bool = True
 
     def sampled(self) -> None:
         """The estimate of the RTT is new (tcp_set_rto)."""
-        self.timeout = -(-self.round_trip.timeout_us // 1000)
+        self.timeout = min(-(-self.round_trip.timeout_us // 1000), LONGEST_TIMEOUT)
 
     def restart(self, now: int) -> None:
         """The whole retransmission timeout from now on (tcp_rearm_rto)."""
@@ -50,14 +52,16 @@ class LossTimer:
         """New data left; packets: now under way (tcp_event_new_data_sent, tcp_write_xmit)."""
         if was_idle:
             self.restart(now)
-        if self.probes:
+        elif self.probe and self.at is not None:
+            self.resume(now, oldest_sent_at)
+        if self.probes and self.open:
             self._start_probe(now, packets, self._left_us(now, oldest_sent_at))
 
     def acknowledged(self, now: int, packets: int) -> None:
         """New data was acknowledged; packets: still under way (tcp_set_xmit_timer)."""
         if not packets:
             self.at = None
-        elif self.probes:
+        elif self.probes and self.open:
             self._start_probe(now, packets, self.timeout * 1000)
         else:
             self.restart(now)
@@ -86,7 +90,4 @@ class LossTimer:
 
     def _left_us(self, now: int, oldest_sent_at: int) -> int:
         """tcp_rto_delta_us"""
-        return self._us(oldest_sent_at) + self.timeout * 1000 - self._us(now)
-
-    def _us(self, now: int) -> int:
-        return (now + self.clock.phase_ns) // 1000
+        return self.clock.us(oldest_sent_at) + self.timeout * 1000 - self.clock.us(now)

@@ -39,6 +39,7 @@ class Windowed(Writer):
     used: int = 0  # snd_cwnd_used, segments
     used_at: int = 0  # snd_cwnd_stamp, jiffies
     round_end: int = 0
+    pacing: int = 0  # bytes a second: nothing paces, but sizes follow it
     last_sent_at: int = -MS
     # The window and threshold before a timeout, until an acknowledgement undoes that.
     before_timeout: tuple[int, int] | None = None
@@ -50,6 +51,7 @@ class Windowed(Writer):
         self.round_trip.sample(self.handshake_us, new_round=False)
         self.timer = LossTimer(self.clock, self.round_trip, self.probes)
         self.timer.sampled()
+        self._pace()
 
     def restart_idle(self, now: int) -> None:
         """RFC 5681's restart window, halved for every timeout of silence (tcp_cwnd_restart)."""
@@ -72,35 +74,36 @@ class Windowed(Writer):
         if self.before_timeout is None:
             threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))
             self.before_timeout = self.window, threshold
-        self.cubic.reset((now + self.clock.phase_ns) // 1000, self.sent)
+        self.cubic.reset(self.clock.us(now), self.sent)
 
     def grow(self, now: int, count: int, first_sent: int, last_sent: int) -> None:
         new_round = self.acknowledged > self.round_end
         if new_round:
             self.round_end = self.sent
-        self.round_trip.sample((now - first_sent) // 1000, new_round)
+        now_us = self.clock.us(now)
+        self.round_trip.sample(now_us - self.clock.us(first_sent), new_round)
         self.timer.sampled()
-        now_us = (now + self.clock.phase_ns) // 1000
-        self.cubic.sample(now_us, (now - last_sent) // 1000,
+        self.cubic.sample(now_us, now_us - self.clock.us(last_sent),
                           1 if self.before_timeout else self.window, self.acknowledged,
-                          self.sent, self._pacing())
+                          self.sent, self.pacing)
         if self.before_timeout:  # tcp_try_undo_loss: the time stamp shows that it was in vain
             self.window, self.cubic.threshold = self.before_timeout
             self.before_timeout = None
-        self.timer.acknowledged(now, self.in_flight + self.fin_sent)
+        self.timer.acknowledged(now, self.in_flight)
         if self._is_limited():
             self.window = self.cubic.grow(now_us // 1000, self.window, count)
         self.used_at = self.clock.jiffies(now)  # tcp_cong_avoid
+        self._pace()
 
-    def _pacing(self) -> float:
-        """Bytes a second; nothing paces, but sizes follow it (tcp_update_pacing_rate)."""
-        ratio = 2.0 if self.window < self.cubic.threshold // 2 else 1.2
-        return (self.mss * ratio * max(self.window, self.in_flight) * 8e6
-                / self.round_trip.smoothed_8)
+    def _pace(self) -> None:
+        """tcp_update_pacing_rate"""
+        percent = 200 if self.window < self.cubic.threshold // 2 else 120
+        self.pacing = (self.mss * percent * max(self.window, self.in_flight) * 80_000
+                       // self.round_trip.smoothed_8)
 
     def batch_segments(self) -> int:
         """Segments that may leave as one skb (tcp_tso_autosize)."""
-        share = int(self._pacing()) >> 10
+        share = self.pacing >> 10
         shift = self.round_trip.least_us >> 9
         if shift < 32:
             share += MAX_BATCH_BYTES >> shift

@@ -18,10 +18,14 @@ SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
 
 @dataclass
 class Waiting:
-    """Written and not sent: one skb."""
+    """Written and not sent: one skb.
+
+    call_end: where the last of the server's calls ends that end in it, 0 for none.
+    """
 
     size: int = 0
     pushed: bool = False
+    call_end: int = 0
 
 
 @dataclass
@@ -29,13 +33,14 @@ class Batch:
     """Segments that left together as one skb: where those not acknowledged end.
 
     again: whether it was sent a second time, last at sent_at; stamped_at: when
-    first, which is what the receiver echoes.
+    first, which is what the receiver echoes. call_end: as of Waiting.
     """
 
     ends: deque[int]
     sent_at: int
     stamped_at: int
     again: bool = False
+    call_end: int = 0
 
 
 @dataclass
@@ -58,12 +63,13 @@ class Writer:
     waiting: deque[Waiting] = field(default_factory=deque)
     batches: deque[Batch] = field(default_factory=deque)
     closed: bool = False  # the FIN waits behind the last byte
-    fin_sent: bool = False  # alone, after the last byte
+    fin_waiting: bool = False  # alone: the last byte has left; it counts as a byte more
+    fin_sent: bool = False
     largest_offer: int = 0
     pushed_at: int = 0
     unwritten: int = 0
     starved: bool = False  # SOCK_NOSPACE
-    call_ends: deque[int] = field(default_factory=deque)
+    call_acknowledged: bool = False  # the server has not heard of it yet
     last_write: bool = False
     buffer: int = 0
 
@@ -108,10 +114,9 @@ class Writer:
     def write_on(self, now: int) -> list[Sent]:
         """After an acknowledgement: write more if there is room again (tcp_check_space)."""
         self.make_room(now)
-        wakes = self._is_writable()
-        while self.call_ends and self.call_ends[0] <= self.acknowledged:
-            self.call_ends.popleft()
-            wakes = True  # a time stamp makes a socket writable, as selectors tells it
+        # A time stamp makes a socket writable, as selectors tells it.
+        wakes = self._is_writable() or self.call_acknowledged
+        self.call_acknowledged = False
         return self.copy(now) if wakes and self.unwritten else []
 
     def make_room(self, now: int) -> bool:
@@ -131,7 +136,18 @@ class Writer:
         second.size -= moved
         if not second.size:
             first.pushed = second.pushed
+            first.call_end = second.call_end or first.call_end  # tcp_skb_collapse_tstamp
             del self.waiting[1]
+
+    def split(self, size: int) -> None:
+        """Cut the first skb after so many bytes (tso_fragment)."""
+        first = self.waiting[0]
+        if first.size > size:
+            rest = Waiting(first.size - size, first.pushed)
+            if first.call_end > self.sent + size:  # tcp_fragment_tstamp
+                first.call_end, rest.call_end = 0, first.call_end
+            self.waiting.insert(1, rest)
+            first.size, first.pushed = size, False
 
     def _push(self, now: int) -> list[Sent]:
         if self.waiting:
@@ -139,15 +155,8 @@ class Writer:
         return self.transmit(now)
 
     def _note_call(self) -> None:
-        """A call's last byte asks for a time stamp when acknowledged (tcp_tx_timestamp).
-
-        An skb has room for the last one only.
-        """
-        begins = self.written - self.waiting[-1].size if self.waiting else (
-            self.batches[-2].ends[-1] if len(self.batches) > 1 else self.acknowledged)
-        if self.call_ends and self.call_ends[-1] > begins:
-            self.call_ends.pop()
-        self.call_ends.append(self.written)
+        """A call's last byte asks for a time stamp when acknowledged (tcp_tx_timestamp)."""
+        (self.waiting or self.batches)[-1].call_end = self.written
 
     def _is_writable(self) -> bool:
         """Whether the server hears that there is room again (sk_stream_is_writeable)."""

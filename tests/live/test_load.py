@@ -16,7 +16,8 @@ from lab.load.connections import Connections, joined, read
 from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.load.verify import judged
-from lab.tcp.predict import Transfer, predict
+from lab.tcp.predict import predict
+from lab.tcp.transfer import Transfer
 from tests.live.conftest import Driver, rows
 
 TRIAL = LoadTrial(

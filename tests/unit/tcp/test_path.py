@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from lab.tcp.path import START_JIFFIES, Clock, Link
+import pytest
+
+from lab.tcp.path import START_JIFFIES, Clock, Link, waited_ns
 
 
 def test_a_link_serialises_and_queues() -> None:
     link = Link(rtt_ms=20, rate_kbps=56)
-    assert link.send(0, 1514) == 10_000_000 + 216_285_714
-    assert link.send(0, 66) == 10_000_000 + 216_285_714 + 9_428_571
+    late = 2  # ns, one for each netem
+    assert link.send(0, 1514) == 10_000_000 + 216_285_714 + late
+    assert link.send(0, 66) == 10_000_000 + 216_285_714 + 9_428_571 + late
     assert link.peak_queue == 2
-    assert link.send(1_000_000_000, 66) == 1_000_000_000 + 10_000_000 + 9_428_571
+    assert link.send(1_000_000_000, 66) == 1_000_000_000 + 10_000_000 + 9_428_571 + late
     assert link.peak_queue == 2
+
+
+# RTTs, and how long half of them took in a guest, in ns.
+@pytest.mark.parametrize(("rtt_ms", "delay_ns"), [
+    (32.103, 16_051_968), (6.335, 3_168_000), (53.449, 26_723_968), (435.842, 217_920_960)])
+def test_a_delay_is_whole_microseconds_in_ticks_of_64_ns(rtt_ms: float, delay_ns: int) -> None:
+    assert Link(rtt_ms, 1000).delay_ns == delay_ns
+
+
+# Pauses, and how much later the server wrote than it had to, in ns; measured in guests.
+@pytest.mark.parametrize(("pause_ms", "late_ns"), [
+    (1.331, 1332), (3.156, 3157), (5.108, 105), (305.427, 3127), (750.432, 686)])
+def test_the_server_waits_up_to_a_thousandth_longer(pause_ms: float, late_ns: int) -> None:
+    pause_ns = round(pause_ms * 1e6)
+    assert waited_ns(pause_ns) - pause_ns == pytest.approx(late_ns, abs=2)
 
 
 def test_a_timer_fires_in_the_slot_after_its_jiffy() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from lab.tcp.packets import MS, MSS
-from lab.tcp.path import Clock, RoundTrip
+from lab.tcp.path import Clock, RoundTrip, Sent
 from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver
 from lab.tcp.sender import Sender
 from lab.tcp.timers import LONGEST_TIMEOUT, LossTimer
-from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
+from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
 
 CLOCK = Clock(phase_ns=0)
 
@@ -31,7 +33,7 @@ def sender() -> Sender:
 
 @pytest.fixture
 def receiver() -> Receiver:
-    return Receiver(initrwnd=44, mss=MSS, connected=100 * MS, clock=CLOCK,
+    return Receiver(initrwnd=44, mss=MSS, connected=100 * MS, handshake_us=100_000, clock=CLOCK,
                     buffers=RECEIVE_BUFFERS)
 
 
@@ -60,6 +62,13 @@ def test_a_probe_that_is_not_sent_leaves_what_is_left_of_the_timeout(timer: Loss
     assert not timer.probe and due_after(timer, 100 * MS) == 200
 
 
+def test_a_timeout_is_two_minutes_at_most(timer: LossTimer) -> None:
+    """tcp_bound_rto"""
+    timer.round_trip.sample(500_000_000, new_round=True)
+    timer.sampled()
+    assert timer.timeout == LONGEST_TIMEOUT
+
+
 def test_timeouts_double_up_to_two_minutes(timer: LossTimer) -> None:
     for expected in (600, 1200, 2400):
         timer.back_off(0)
@@ -73,15 +82,38 @@ def test_acknowledgements_wait_199_ms_at_most(receiver: Receiver) -> None:
     """tcp_delack_max: a millisecond less than the sender's least timeout."""
     receiver.sent_round_trip.sample(4_000_000, new_round=True)
     receiver.patience_ms = 200
-    receiver.delay(0)
+    receiver.quick = 0
+    receiver.receive(0, Sent(100, pushed=False), echo=0)
     assert receiver.timer_due - CLOCK.jiffies(0) == 199
 
 
-def test_a_segment_twice_makes_acknowledgements_quick(receiver: Receiver) -> None:
-    """tcp_enter_quickack_mode"""
+@pytest.mark.parametrize(("end", "left"), [(1000, 15), (500, 16)])
+def test_a_segment_twice_makes_acknowledgements_quick(receiver: Receiver, end: int, left: int
+                                                      ) -> None:
+    """tcp_enter_quickack_mode; of one before the window tcp_validate_incoming counts none."""
+    receiver.received = receiver.acknowledged = 1000
     receiver.interactive, receiver.patience_ms, receiver.quick = True, 200, 0
-    receiver.receive_again()
-    assert (receiver.interactive, receiver.patience_ms, receiver.quick) == (False, 40, 15)
+    receiver.receive_again(0, Sent(500, pushed=False, again=end), echo=0)
+    assert (receiver.interactive, receiver.patience_ms) == (False, 40)
+    receiver.acknowledge()
+    assert receiver.quick == left
+
+
+def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(receiver: Receiver
+                                                                           ) -> None:
+    """tcp_dec_quickack_mode"""
+    receiver.received = 1000
+    receiver.receive_again(0, Sent(500, pushed=False, again=1000), echo=0)
+    receiver.acknowledge()
+    assert receiver.quick == 15
+
+
+def test_a_window_is_offered_in_whole_units(receiver: Receiver) -> None:
+    """tcp_select_window: also where it is no more than what is left of the last one."""
+    receiver.received, receiver.threshold = 91, 1000
+    window = receiver.window
+    assert receiver.acknowledge() == (91, 91 + window)
+    assert window % receiver.unit == 0
 
 
 def test_an_skb_holds_64_kilobytes_at_most(sender: Sender) -> None:
@@ -111,7 +143,61 @@ def test_an_skb_remembers_the_last_call_only(sender: Sender) -> None:
     sender.in_flight = sender.window
     sender.write(0, 100, last=False)
     sender.write(0, 100, last=True)
-    assert list(sender.call_ends) == [200]
+    assert [skb.call_end for skb in sender.waiting] == [200]
+
+
+def test_the_end_of_a_call_stays_with_its_skb(sender: Sender) -> None:
+    """tcp_skb_collapse_tstamp, tcp_fragment_tstamp"""
+    sender.waiting = deque([Waiting(MSS), Waiting(2 * MSS, call_end=2 * MSS),
+                            Waiting(MSS, call_end=4 * MSS)])
+    sender.fill(2 * MSS)  # takes the bytes of the call's end, not its mark
+    assert [skb.call_end for skb in sender.waiting] == [0, 2 * MSS, 4 * MSS]
+    sender.fill(3 * MSS)
+    assert [skb.call_end for skb in sender.waiting] == [2 * MSS, 4 * MSS]
+    sender.split(MSS)
+    assert [skb.call_end for skb in sender.waiting] == [0, 2 * MSS, 4 * MSS]
+
+
+@pytest.mark.parametrize(("call_end", "upto", "told"), [
+    (100, MSS, True), (100, 2 * MSS, True), (MSS + 100, MSS, False), (0, 2 * MSS, False)])
+def test_the_server_hears_of_a_call_whose_end_is_acknowledged(
+        sender: Sender, call_end: int, upto: int, told: bool) -> None:
+    """tcp_ack_tstamp: also while the rest of the skb is not."""
+    sender.write(0, 2 * MSS, last=False)
+    sender.batches[0].call_end = call_end
+    sender.acknowledge(100 * MS, upto, 500_000)
+    assert sender.call_acknowledged == told
+
+
+def test_the_hosts_own_queue_holds_back_what_is_more_than_two_skbs(sender: Sender) -> None:
+    """tcp_small_queue_check, tcp_tsq_write"""
+    sender.write(0, 100 * MSS, last=False)
+    sender.window, sender.queued, sender.pacing = 40, 0, 0
+    first = sender.transmit(0)
+    # Each segment takes 832 bytes beside its own: two skbs of two are more than the third's limit.
+    assert len(first) == 4 and sender.throttled
+    sender.pacing = 10**9
+    assert len(sender.transmit(0)) == 26 and not sender.throttled
+
+
+def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
+    """tcp_send_fin, tcp_send_loss_probe"""
+    sender.write(0, 10 * MSS, last=True)
+    assert sender.write_fin(0) == []
+    assert sender.expire(250 * MS) == [Sent(0, pushed=False)]
+    assert sender.in_flight == 11 and not sender.retransmitted
+    assert [segment.again for segment in sender.expire(10_000 * MS)] == [MSS]
+
+
+def test_nothing_probes_behind_a_segment_that_was_sent_again(sender: Sender) -> None:
+    """tcp_try_keep_open: TCP_CA_Disorder"""
+    sender.write(0, 3 * MSS, last=False)
+    sender.expire(202 * MS)  # the third again, as a probe
+    assert sender.timer.open
+    sender.acknowledge(300 * MS, 2 * MSS, 500_000)
+    assert sender.timer.open and sender.timer.probe
+    sender.acknowledge(301 * MS, 2 * MSS, 500_000, duplicate=True)
+    assert not sender.timer.open
 
 
 def test_a_window_that_is_not_used_shrinks(sender: Sender) -> None:
@@ -126,6 +212,6 @@ def test_a_timeout_forgets_the_round(sender: Sender) -> None:
     sender.cubic.least_us, sender.cubic.epoch_ms = 100_000, 5
     sender.write(0, 3 * MSS, last=True)
     sender.timer.probe = False
-    assert [segment.again for segment in sender.expire(300 * MS)] == [True]
+    assert [segment.again for segment in sender.expire(300 * MS)] == [MSS]
     assert (sender.cubic.least_us, sender.cubic.epoch_ms) == (0, None)
     assert sender.retransmitted == 1 and sender.timer.timeout == 600

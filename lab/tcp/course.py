@@ -1,0 +1,218 @@
+"""The course of a connection that loses nothing: every segment, every acknowledgement, every timer.
+
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from functools import partial
+
+from lab.tcp.handshake import Handshake
+from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
+from lab.tcp.path import Clock, Link, Sent, waited_ns
+from lab.tcp.receiver import Receiver, receive_window
+from lab.tcp.sender import Sender
+from lab.tcp.timers import LossTimer
+from lab.tcp.transfer import Transfer
+
+DSACK_BYTES = 12  # one block, with padding (RFC 2018)
+ANSWER_NS = 1000  # from a packet to the server's answer, in virtual time
+
+
+class Course:
+    """A connection from its first request on: events in order of time, until all is acknowledged.
+
+    started: when the client began the fetch that counts, 0 for the first;
+    first_sent: its first segment at the server. Both, and the arrivals, are
+    overwritten by a later fetch on the connection.
+    """
+
+    def __init__(self, transfer: Transfer) -> None:
+        self.clock = clock = Clock(transfer.clock_phase_ns)
+        self.down = Link(transfer.rtt_ms, transfer.bandwidth_kbps)
+        self.up = Link(transfer.rtt_ms, transfer.uplink_kbps)
+        shaken = Handshake(clock, self.up, self.down, transfer.earlier_request_bytes
+                           if transfer.earlier_bytes else transfer.request_bytes)
+        self.sender = Sender(
+            mss=transfer.mss, window=transfer.initcwnd,
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
+                                      transfer.mss + TIMESTAMP_BYTES),
+            buffers=transfer.send_buffers, handshake_us=shaken.server_us,
+            clock=clock, hystart=transfer.congestion_control == "cubic",
+            restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
+        self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
+                                 shaken.client_us, clock, transfer.receive_buffers)
+        self.request_timer = LossTimer(clock, self.receiver.sent_round_trip, transfer.loss_probes)
+        self.transfer = transfer
+        self.connected = shaken.connected
+        self.echo = shaken.connected  # when the client sent what the server heard last
+        # Bytes, when all that was asked for has arrived.
+        self.expected = transfer.earlier_bytes or transfer.response_bytes
+        self.events: list[tuple[int, int, Callable[[int], None]]] = []
+        self.count = 0
+        self.timer_set: int | None = None
+        self.started = self.first_arrival = self.last_arrival = 0
+        self.first_sent = self.last_acknowledged = 0
+        self.first_flight = 0
+        self.rest_due = self.rest_at = 0  # of a response in two writes
+        self._at(shaken.asked, self._first_request)
+        for left, arrived in shaken.challenges:
+            self._at(arrived, partial(self._hear, left))
+
+    def run(self) -> None:
+        while self.events:
+            now, _, happen = heapq.heappop(self.events)
+            happen(now)
+
+    def _hear(self, left: int, _now: int) -> None:
+        """Of the client, what acknowledges nothing new."""
+        self.echo = left
+
+    def _at(self, when: int, happen: Callable[[int], None]) -> None:
+        self.count += 1  # keeps what happens at one time in order
+        heapq.heappush(self.events, (when, self.count, happen))
+
+    def _first_request(self, now: int) -> None:
+        # The server's kernel acknowledges the first request before it is answered.
+        acknowledged = self.down.send(now, HEADER_BYTES)
+        self.receiver.sent_round_trip.sample(
+            self.clock.us(acknowledged) - self.clock.us(self.connected), new_round=True)
+        self._at(now + ANSWER_NS, self._answer_earlier if self.transfer.earlier_bytes
+                 else self._answer)
+
+    def _answer_earlier(self, now: int) -> None:
+        self._send(now, self.sender.write(now, self.transfer.earlier_bytes, last=False))
+
+    def _next_request(self, now: int) -> None:
+        """Right after the earlier response; its acknowledgement rides on the answer."""
+        upto, window_end = self.receiver.ask(now)
+        self.started, self.first_arrival = now, 0
+        self.expected += self.transfer.response_bytes
+        arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
+        self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
+        self._at(arrival + ANSWER_NS, self._answer)
+        self.request_timer.sampled()
+        self.request_timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
+        self._at(self.request_timer.at or now, self._ask_again)
+
+    def _ask_again(self, now: int) -> None:
+        """The client's timer is due, and the answer is not there."""
+        timer = self.request_timer
+        if timer.at != now:
+            return
+        self._at(self.up.send(now, HEADER_BYTES + self.transfer.request_bytes),
+                 self._refuse)
+        timer.at, timer.repeated = None, True
+        if timer.probe:
+            timer.restart(now)
+        else:
+            timer.back_off(now)
+        self._at(timer.at or now, self._ask_again)
+
+    def _refuse(self, now: int) -> None:
+        """The server has the request already, and says so (DSACK)."""
+        self.down.send(now, HEADER_BYTES + DSACK_BYTES)
+
+    def _take_answer(self, now: int) -> None:
+        """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
+        us = self.clock.us(now) - self.clock.us(self.started)
+        if self.request_timer.repeated:
+            us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))
+        self.receiver.sent_round_trip.sample(us, new_round=True)
+        self.request_timer.at = None
+
+    def _answer(self, now: int) -> None:
+        self.first_sent = now
+        size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
+        if gap_ns and self.transfer.burst_bytes < size:
+            self._send(now, self.sender.write(now, self.transfer.burst_bytes, last=False))
+            self.rest_due = now + gap_ns
+            self._wait(now)
+        else:
+            self._write_last(now, size)
+
+    def _wait(self, now: int) -> None:
+        """The server waits until the rest is due; hearing of an acknowledgement it begins anew."""
+        self.rest_at = now + waited_ns(self.rest_due - now) + ANSWER_NS
+        self._at(self.rest_at, self._answer_rest)
+
+    def _answer_rest(self, now: int) -> None:
+        if now != self.rest_at:
+            return
+        self.rest_due = 0
+        self._write_last(now, self.transfer.response_bytes - self.transfer.burst_bytes)
+
+    def _write_last(self, now: int, size: int) -> None:
+        closes = not self.transfer.earlier_bytes
+        self._send(now, self.sender.write(now, size, last=closes))
+        if closes:
+            self._send(now, self.sender.write_fin(now))
+
+    def _send(self, now: int, segments: list[Sent]) -> None:
+        for segment in segments:
+            arrival = self.down.send(now, HEADER_BYTES + segment.payload)
+            if segment.payload:
+                self._at(arrival, partial(self._receive_again if segment.again else
+                                          self._receive, segment, self.echo))
+            else:
+                self._at(arrival, self._receive_fin)
+        due = self.sender.timer.at
+        if due is not None and due != self.timer_set:
+            self.timer_set = due
+            self._at(due, self._expire)
+
+    def _expire(self, now: int) -> None:
+        """The sender's timer is due, unless it was set anew meanwhile."""
+        if self.sender.timer.at == now:
+            self._send(now, self.sender.expire(now))
+
+    def _receive_again(self, segment: Sent, echo: int, now: int) -> None:
+        """A segment that is there already is acknowledged at once, as such (DSACK, RFC 2883)."""
+        self.receiver.receive_again(now, segment, echo)
+        self._acknowledge(now, DSACK_BYTES)
+
+    def _receive_fin(self, now: int) -> None:
+        """The server's FIN, alone, is acknowledged at once, as a byte more."""
+        upto = self.receiver.acknowledged + 1
+        self._at(self.up.send(now, HEADER_BYTES),
+                 partial(self._acknowledged, upto, upto + self.receiver.window, now, False))
+
+    def _receive(self, segment: Sent, echo: int, now: int) -> None:
+        if self.started and not self.first_arrival:
+            self._take_answer(now)
+        self.first_arrival = self.first_arrival or now
+        self.last_arrival = now
+        at_once = self.receiver.receive(now, segment, echo)
+        complete = self.receiver.received == self.expected
+        is_last = complete and self.expected == (self.transfer.earlier_bytes
+                                                 + self.transfer.response_bytes)
+        if at_once or is_last:  # with its last byte the client closes: that FIN acknowledges
+            self._acknowledge(now)
+        elif self.receiver.timer_at is not None:
+            self._at(self.receiver.timer_at, self._acknowledge_late)
+        if complete and not is_last:
+            self._next_request(now)
+
+    def _acknowledge_late(self, now: int) -> None:
+        if self.receiver.timer_at == now:
+            self.receiver.lose_patience()
+            self._acknowledge(now)
+
+    def _acknowledge(self, now: int, option_bytes: int = 0) -> None:
+        upto, window_end = self.receiver.acknowledge()
+        self._at(self.up.send(now, HEADER_BYTES + option_bytes),
+                 partial(self._acknowledged, upto, window_end, now, bool(option_bytes)))
+
+    def _acknowledged(self, upto: int, window_end: int, sent_at: int, duplicate: bool, now: int
+                      ) -> None:
+        self.first_flight = self.first_flight or (
+            self.sender.in_flight - self.sender.beyond - self.sender.fin_sent)
+        self.echo = sent_at
+        if self.sender.acknowledged < min(upto, self.sender.written):
+            self.last_acknowledged = now
+        self.sender.acknowledge(now, upto, window_end, duplicate)
+        if self.rest_due and self.sender.call_acknowledged:
+            self._wait(now)
+        self._send(now, self.sender.release(now))

@@ -1,0 +1,50 @@
+"""What decides how long a fetch takes where nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.tcp.packets import MSS
+from lab.tcp.receiver import RECEIVE_BUFFERS
+from lab.tcp.writer import SEND_BUFFERS
+
+CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What decides a lossless fetch.
+
+    rtt_ms: propagation both ways; bandwidth_kbps, uplink_kbps: towards and
+        from the client, Ethernet headers counted, math.inf for no limit.
+    initcwnd, initrwnd: segments.
+    response_bytes, request_bytes: payload, HTTP headers included.
+    burst_bytes, gap_ms: a response in two writes: so much of it at once, the
+        rest after that time; gap_ms 0 for one write.
+    restart_after_idle: tcp_slow_start_after_idle; loss_probes: whether
+        tcp_early_retrans allows any.
+    earlier_bytes, earlier_request_bytes: of a response fetched before on the
+        same connection; 0 for none.
+    clock_phase_ns: how far into a millisecond of the kernel's clock the first
+        SYN leaves (exchange.clock_phase_ns).
+    receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
+    """
+
+    rtt_ms: float
+    bandwidth_kbps: float
+    uplink_kbps: float
+    initcwnd: int
+    initrwnd: int
+    response_bytes: int
+    request_bytes: int
+    burst_bytes: int = 0
+    gap_ms: float = 0.0
+    restart_after_idle: bool = True
+    loss_probes: bool = True
+    earlier_bytes: int = 0
+    earlier_request_bytes: int = 0
+    mss: int = MSS
+    congestion_control: str = "cubic"
+    clock_phase_ns: int = 2_002
+    receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
+    send_buffers: tuple[int, int] = SEND_BUFFERS
