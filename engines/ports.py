@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 from engines import qdiscs
@@ -85,6 +86,7 @@ class Netem:
     kind = "netem"
 
     @staticmethod
+    @cache
     def parameters() -> dict[str, Parameter]:
         """By field; all but the seed."""
         return {each.name: each.metadata["parameter"] for each in fields(Netem) if each.metadata}
