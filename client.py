@@ -27,6 +27,7 @@ import importlib
 import io
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -183,16 +184,21 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[di
     if len(urls) == 1:
         command.insert(1, "--header=Connection: close")
     start = time.monotonic()
-    try:
-        done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=deadline_s, check=False)
-    except subprocess.TimeoutExpired:
-        return [failure(f"wget did not finish in {deadline_s:g} s")]
-    elapsed_ms = round((time.monotonic() - start) * 1000, 3)
-    error = f"wget {done.returncode}: {WGET_ERRORS.get(done.returncode, 'failed')}"
+    with subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as wget:
+        # Not wait(): that looks, and sleeps for a millisecond where it looked a moment too early.
+        ended = os.pidfd_open(wget.pid)
+        in_time, _, _ = select.select([ended], [], [], deadline_s)
+        elapsed_ms = round((time.monotonic() - start) * 1000, 3)
+        os.close(ended)
+        if not in_time:
+            wget.kill()
+            return [failure(f"wget did not finish in {deadline_s:g} s")]
+        status = wget.wait()
+    error = f"wget {status}: {WGET_ERRORS.get(status, 'failed')}"
     return [{"connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
-             "exit_status": done.returncode, "http_status": None, **digest(taken(body)),
-             "ok": done.returncode == 0, "error": "" if done.returncode == 0 else error}]
+             "exit_status": status, "http_status": None, **digest(taken(body)),
+             "ok": status == 0, "error": error if status else ""}]
 
 
 # wget(1), EXIT STATUS

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import client
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -17,14 +20,30 @@ PROJECT = Path(__file__).resolve().parents[3]
 def test_what_a_program_needs_stays_in_memory(program: str, library: str) -> None:
     """A guest forgets a file that nobody has open."""
     with subprocess.Popen([sys.executable, "-S", "-E", "-m", "client"], cwd=PROJECT, text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
-        assert client.stdin and client.stdout
-        mapped = Path(f"/proc/{client.pid}/maps")
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        assert started.stdin and started.stdout
+        mapped = Path(f"/proc/{started.pid}/maps")
         for request in ({"load": "nothing"}, {"load": program}):
-            client.stdin.write(json.dumps(request) + "\n")
-            client.stdin.flush()
-            assert json.loads(client.stdout.readline()) == {"loaded": request["load"]}
+            started.stdin.write(json.dumps(request) + "\n")
+            started.stdin.flush()
+            assert json.loads(started.stdout.readline()) == {"loaded": request["load"]}
             there = [name for name in ("/libcurl.so.4", "/pycurl.") if name in mapped.read_text()]
             assert there == ([library] if library and request["load"] == program else [])
-        client.stdin.close()
-    assert client.returncode == 0
+        started.stdin.close()
+    assert started.returncode == 0
+
+
+def test_a_wget_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    """Its server accepts and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/9000"
+        (answer,) = client.fetch_with_wget([url], 0.3, tmp_path)
+    assert not answer["ok"] and answer["error"] == "wget did not finish in 0.3 s"
+
+
+def test_a_wget_that_is_refused_says_why(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/9000"
+    (answer,) = client.fetch_with_wget([url], 20, tmp_path)
+    assert (answer["exit_status"], answer["error"]) == (4, "wget 4: network failure")
+    assert 0 < answer["total_ms"] < 20_000 and answer["size"] == 0
