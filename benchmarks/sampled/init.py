@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+import site
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,7 @@ def main() -> None:
 
     def run_named(folder: Path, project: Path) -> None:
         name("network")  # Mininet's import belongs to it
+        sys.path[:0] = site.getsitepackages()
         if not (folder / "command.json").exists():
             name_parts()
         run(folder, project)
