@@ -245,8 +245,8 @@ def draw(report: Report, folder: Path, figures: Path) -> None:
     from lab.tell import page
     drawn = drawing.images(report)
     for path in drawing.save(report.name, drawn, figures):
-        print(path)
-    print(page.write(folder, report, drawing.pngs(drawn)))
+        print(path, flush=True)
+    print(page.write(folder, report, drawing.pngs(drawn)), flush=True)
 
 
 def status_of(run: RunData) -> int:

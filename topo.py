@@ -27,56 +27,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
 
 from mininet.net import Mininet
-from mininet.node import Node
-from mininet.nodelib import LinuxBridge
 from mininet.topo import Topo
 
-from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, NodeKernel, pin_sysctls,
+from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, pin_sysctls,
                             switch_offloads_off)
+from engines.nodes import Cable, Host, Interface, Router, Switch
 from engines.ports import Netem, Port
 from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Neighbour, Route,
                             RouteOptions, dumbbell_routes, star_routes)
 from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                              Shape, dropped, server_port)
-
-
-class Switch(LinuxBridge):
-    """Mininet's Linux bridge, forwarding from the first packet on.
-
-    With the kernel's default forward delay a bridge drops everything for its
-    first 15 seconds.
-    """
-
-    def start(self, controllers: list[Any]) -> None:
-        super().start(controllers)
-        self.cmd(f"ip link set {self.name} type bridge forward_delay 0 mcast_snooping 0"
-                 f" && ip link set {self.name} down && ip link set {self.name} up")
-
-    def forwarding(self) -> bool:
-        """Whether every port forwards (BR_STATE_FORWARDING, 3)."""
-        states = [_read(f"/sys/class/net/{port}/brport/state")
-                  for port in self.intfNames() if port != "lo"]
-        return all(state == "3" for state in states)
-
-    def wait_until_forwarding(self) -> None:
-        deadline = time.monotonic() + TOOL_DEADLINE_S
-        while not self.forwarding():
-            if time.monotonic() > deadline:
-                raise NetworkError(f"{self.name} does not forward after {TOOL_DEADLINE_S:g} s")
-            time.sleep(0.01)
-
-
-class Router(Node):
-    """A host that forwards between its interfaces."""
-
-    def config(self, **params: Any) -> dict[str, Any]:
-        result: dict[str, Any] = super().config(**params)
-        # Redirects would teach hosts routes behind our back.
-        pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
-        return result
 
 
 class StarTopo(Topo):
@@ -98,15 +60,24 @@ def start_network(topo: Topo, static_arp: bool) -> Mininet:
     # every node it starts: two seconds a network. Its buffer sizes are
     # not wanted either, TCP_SYSCTLS pins ours.
     Mininet.inited = True
-    net = Mininet(topo=topo, controller=None, switch=Switch, autoStaticArp=static_arp,
-                  build=False, waitConnected=False)
+    net = Mininet(topo=topo, controller=None, host=Host, switch=Switch, link=Cable,
+                  intf=Interface, autoStaticArp=static_arp, build=False, waitConnected=False)
     net.build()
     net.start()
     for switch in net.switches:
-        switch.wait_until_forwarding()
+        wait_until_forwarding(switch)
     for node in (*net.hosts, *net.switches):
         switch_offloads_off(node)
     return net
+
+
+def wait_until_forwarding(switch: Switch) -> None:
+    """Until every port forwards (BR_STATE_FORWARDING, 3). Raises NetworkError."""
+    deadline = time.monotonic() + TOOL_DEADLINE_S
+    while any(_read(f"/sys/class/net/{port}/brport/state") != "3" for port in switch.port_names()):
+        if time.monotonic() > deadline:
+            raise NetworkError(f"{switch.name} does not forward after {TOOL_DEADLINE_S:g} s")
+        time.sleep(0.01)
 
 
 class Star:
@@ -114,16 +85,13 @@ class Star:
 
     def __init__(self, sysctls: dict[str, str] | None = None) -> None:
         self.net = start_network(StarTopo(), static_arp=True)
-        self.client: Node = self.net["client"]
-        self.server: Node = self.net["server"]
+        self.client: Host = self.net["client"]
+        self.server: Host = self.net["server"]
         self.switch: Switch = self.net["s1"]
-        self.qdiscs = NodeKernel(self.switch)
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.qdiscs.install_ports(Port(CLIENT_PORT, (Netem(),)))
+        self.switch.kernel.install_ports(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
-        self.client_kernel = NodeKernel(self.client)
-        self.server_kernel = NodeKernel(self.server)
         self.shaped: Shape | None = None
         # By port, what its qdiscs have dropped so far, as last read.
         self.dropped: dict[str, dict[str, int]] = {}
@@ -142,8 +110,8 @@ class Star:
             return
         self.shaped = None
         self.dropped = {name: dropped(told)
-                        for name, told in self.qdiscs.install_ports(*ports).items()}
-        self.server_kernel.install_ports(shape.server_interface)
+                        for name, told in self.switch.kernel.install_ports(*ports).items()}
+        self.server.kernel.install_ports(shape.server_interface)
         self.shaped = shape
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -158,8 +126,8 @@ class Star:
         if asked == self.routed:
             return
         self.routed = None
-        for kernel, route in zip((self.server_kernel, self.client_kernel), star_routes(*asked)):
-            kernel.install_routes(route)
+        for host, route in zip((self.server, self.client), star_routes(*asked)):
+            host.kernel.install_routes(route)
         self.routed = asked
 
     def lose_all(self, lose: bool) -> None:
@@ -169,7 +137,7 @@ class Star:
         outer, _ = to_client.qdiscs
         assert isinstance(outer, Netem)
         wanted = replace(outer, loss_percent=100.0) if lose else outer
-        self.qdiscs.install_ports(Port(CLIENT_PORT, (wanted,)))
+        self.switch.kernel.install_ports(Port(CLIENT_PORT, (wanted,)))
 
     def set_server_sysctls(self, asked: dict[str, str]) -> None:
         """Set sysctls at the server until they are set anew. Raises NetworkError, KernelLacks."""
@@ -177,7 +145,7 @@ class Star:
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
-        told = self.qdiscs.qdiscs(CLIENT_PORT, SERVER_PORT)
+        told = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
         self.dropped = {port: dropped(rows) for port, rows in told.items()}
         return sum(row.queued for rows in told.values() for row in rows if row.root)
 
@@ -200,8 +168,6 @@ class Star:
             time.sleep(self.pause_s)
 
     def stop(self) -> None:
-        for kernel in (self.qdiscs, self.client_kernel, self.server_kernel):
-            kernel.close()
         self.net.stop()
 
 
@@ -227,13 +193,12 @@ class Dumbbell:
                  sysctls: dict[str, str] | None = None) -> None:
         self.net = start_network(DumbbellTopo(clients=clients, servers=servers),
                                  static_arp=False)
-        self.router: Node = self.net["router"]
-        self.clients: list[Node] = [self.net[f"client{number + 1}"] for number in range(clients)]
-        self.servers: list[Node] = [self.net[f"server{number + 1}"] for number in range(servers)]
-        self.kernels = {node: NodeKernel(node) for node in (
-            self.router, self.net["s1"], *self.clients, *self.servers)}
+        self.router: Router = self.net["router"]
+        self.switch: Switch = self.net["s1"]
+        self.clients: list[Host] = [self.net[f"client{number + 1}"] for number in range(clients)]
+        self.servers: list[Host] = [self.net[f"server{number + 1}"] for number in range(servers)]
         # Raises KernelLacks where there is no netem, before anything else is asked of it.
-        self.kernels[self.router].install_ports(Port(WAY_BACK, (Netem(),)))
+        self.router.kernel.install_ports(Port(WAY_BACK, (Netem(),)))
         self._know_each_other()
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (*self.clients, *self.servers)}
@@ -245,42 +210,40 @@ class Dumbbell:
             gateway = f"{side}.254"
             for host in hosts:
                 interface = f"{host.name}-eth0"
-                self.kernels[host].install_neighbours(
+                host.kernel.install_neighbours(
                     Neighbour(gateway, self.router.MAC(port), interface))
-                self.kernels[host].install_routes(Route("default", interface, {}, via=gateway))
-            self.kernels[self.router].install_neighbours(
+                host.kernel.install_routes(Route("default", interface, {}, via=gateway))
+            self.router.kernel.install_neighbours(
                 *(Neighbour(host.IP(), host.MAC(), port) for host in hosts))
 
     def shape(self, shape: DumbbellShape) -> None:
         """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
-        self.kernels[self.router].install_ports(*shape.router_ports())
-        self.kernels[self.net["s1"]].install_ports(*shape.client_ports())
+        self.router.kernel.install_ports(*shape.router_ports())
+        self.switch.kernel.install_ports(*shape.client_ports())
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
         """Every server's route to each client: its initcwnd, by client. Windows in segments."""
         for server in self.servers:
-            self.kernels[server].install_routes(
+            server.kernel.install_routes(
                 *dumbbell_routes(server.name, initcwnd, congestion_control))
         for client in self.clients:
-            self.kernels[client].install_routes(
+            client.kernel.install_routes(
                 Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
                       via=f"{CLIENT_SIDE}.254"))
 
     def set_pacing(self) -> None:
         """Every server paces what it sends."""
         for server in self.servers:
-            self.kernels[server].install_ports(server_port(f"{server.name}-eth0", True))
+            server.kernel.install_ports(server_port(f"{server.name}-eth0", True))
 
     def bottleneck(self) -> dict[str, int]:
         """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
-        told = self.kernels[self.router].qdiscs(BOTTLENECK)[BOTTLENECK]
+        told = self.router.kernel.qdiscs(BOTTLENECK)[BOTTLENECK]
         root = next(each for each in told if each.root)
         return {"bytes": root.bytes, "packets": root.packets, "drops": root.drops,
                 "queue_packets": root.queued}
 
     def stop(self) -> None:
-        for kernel in self.kernels.values():
-            kernel.close()
         self.net.stop()
 
 

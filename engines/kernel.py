@@ -6,14 +6,18 @@ error, never a warning.
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
 import os
+import socket
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
 from mininet.node import Node
 
-from engines import qdiscs, routes
+from engines import links, qdiscs, routes
 from engines.netlink import Netlink, Refused
 from engines.network import network_of
 from engines.qdiscs import Told
@@ -23,6 +27,10 @@ from engines.ports import Port
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
 
+# ETHTOOL_STSO, _SGSO and _SGRO of linux/ethtool.h; what asks for each is one less.
+OFFLOADS = {"tcp-segmentation-offload": 0x1F, "generic-segmentation-offload": 0x24,
+            "generic-receive-offload": 0x2C}
+_SIOCETHTOOL = 0x8946
 SYSCTLS = Path("/proc/sys")
 # IPv6 would send neighbour discovery through the bottleneck.
 NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1"}
@@ -80,7 +88,7 @@ class NodeKernel:
         """
         said: dict[str, tuple[int, bytes]] = {}
         for port in ports:
-            index = self.netlink.index(port.name)
+            index = self.index(port.name)
             known = self.kinds.get(port.name, ())
             same = all(now == asked for now, asked in zip(known, port.kinds))
             if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
@@ -103,13 +111,13 @@ class NodeKernel:
 
     def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]) -> dict[str, list[Told]]:
         told = list(map(qdiscs.told, answers))
-        return {name: [each for each in told if each.interface == self.netlink.index(name)]
+        return {name: [each for each in told if each.interface == self.index(name)]
                 for name in interfaces}
 
     def install_routes(self, *wanted: Route) -> None:
         """Install routes. Raises NetworkError where the kernel tells otherwise."""
         said = {route.command: (routes.RTM_NEWROUTE,
-                                route.request(self.netlink.index(route.interface)))
+                                route.request(self.index(route.interface)))
                 for route in wanted}
         answers = self._ask(said, routes.RTM_GETROUTE, Route.question())
         for route in wanted:
@@ -119,9 +127,18 @@ class NodeKernel:
     def install_neighbours(self, *wanted: Neighbour) -> None:
         """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
         said = {each.command: (routes.RTM_NEWNEIGH,
-                               each.request(self.netlink.index(each.interface)))
+                               each.request(self.index(each.interface)))
                 for each in wanted}
         self._ask(said, routes.RTM_GETROUTE, Route.question())
+
+    def index(self, interface: str) -> int:
+        """The number of an interface. Raises OSError."""
+        return self.netlink.index(interface)
+
+    def change(self, *wanted: links.Request) -> None:
+        """Change links or addresses. Raises NetworkError where the kernel refuses."""
+        self._ask({words: (kind, body) for words, kind, body in wanted}, routes.RTM_GETROUTE,
+                  Route.question())
 
     def _ask(self, said: dict[str, tuple[int, bytes]], question: int, body: bytes) -> list[bytes]:
         """Requests by the words for them, and a question; its answers. Raises NetworkError."""
@@ -188,14 +205,22 @@ def switch_offloads_off(node: Node) -> None:
 
     With them on, veth carries skbs of several segments: netem's limit,
     loss and rate would act on those, and one ACK would answer many.
+    Raises NetworkError, OSError.
     """
-    for interface in node.intfNames():
-        if interface == "lo":
-            continue
-        shown = node.cmd(f"ethtool -K {interface} tso off gso off gro off;"
-                         f" ethtool -k {interface}")
-        on = [name for name in ("tcp-segmentation-offload", "generic-segmentation-offload",
-                                "generic-receive-offload")
-              if f"{name}: off" not in shown]
-        if on:
-            raise NetworkError(f"{interface} keeps {', '.join(on)} on: {shown.strip()}")
+    with network_of(node.pid), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for interface in node.intfNames():
+            if interface == "lo":
+                continue
+            for switch_off in OFFLOADS.values():
+                ethtool(any_socket, interface, switch_off, 0)
+            on = [name for name in OFFLOADS if ethtool(any_socket, interface, OFFLOADS[name] - 1)]
+            if on:
+                raise NetworkError(f"{interface} keeps {', '.join(on)} on")
+
+
+def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
+    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); what it tells."""
+    asked = (ctypes.c_uint32 * 2)(command, value)
+    fcntl.ioctl(any_socket, _SIOCETHTOOL,
+                struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked)))
+    return asked[1]

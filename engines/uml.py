@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Obs
 
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
+# Programs of ours that run in guests, and what they import.
+PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/*.py", "engines/*.py")
 CONFINE = PROJECT / "engines" / "confine.py"
 # The most that a guest may take; it is allocated as it is touched.
 MEMORY_MB = 512
@@ -83,6 +86,7 @@ class UmlEngine:
         self.warning = (f"this machine lacks {lacking}: guests are not confined, measure only"
                         " scenario files that you trust" if lacking else "")
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
+        compile_programs()
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:
@@ -149,6 +153,15 @@ class UmlEngine:
         return guest
 
 
+def compile_programs() -> None:
+    """Keep the byte code of what runs in guests; each would compile it anew, its files read-only.
+
+    Where Python may not or cannot write it, it does not, as for every import.
+    """
+    for path in (path for pattern in PROGRAMS for path in PROJECT.glob(pattern)):
+        SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+
+
 def why_not(printed: str) -> str:
     """Why this machine cannot run a guest that printed this, and what to do; "" if it can."""
     return next((why for words, why in CANNOT.items() if words in printed), "")
@@ -179,4 +192,4 @@ def guest_command(kernel: Path) -> list[str]:
             f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
             "rootflags=/", "ro", f"init={sys.executable}", "con=null", "ssl=null",
             "con0=null,fd:1", "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
-            "--", "-E", f'"{INIT}"']
+            "--", "-E", "-S", f'"{INIT}"']

@@ -22,7 +22,9 @@ SCALE = ("hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "re
 # room begins a file's module decides.
 MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("hosts", ("hosts",)), ("server", ("hosts",)), ("client", ("hosts",)),
-    ("engines", ("engines", "topo", "hosts")), ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel")),
+    ("engines", ("engines", "topo", "hosts")),
+    ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel",
+              "engines.nodes")),
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
@@ -35,7 +37,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("benchmarks", ("benchmarks", "engines", "lab", "hosts", "experiment", "drawing")),
 ]
 # Libraries that stay in one place: who may import them.
-ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel"),
+ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel", "engines.nodes"),
         "jinja2": ("lab.tell",), "pycurl": ("client", "hosts"),
         "dpkt": ("lab.users",)}  # slow: for captures of other people, and for tests
 
