@@ -60,7 +60,7 @@ def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
     run = runs.open_run(asked.results, study, request, asked.fresh)
     try:
         if run.resumed:
-            say(f"resuming {run.folder}: {len(run.records)} of {len(study.trials)} trials are"
+            say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials are"
                 " there")
             run.facts.setdefault("resumed", []).append(
                 {"at": runs.now_text(), "project": asked.facts.get("project"),
@@ -70,7 +70,7 @@ def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
         run.save()
         _measure_missing(run, study, engine, asked)
         run.finish()
-        return RunData(run.folder, run.facts, run.records)
+        return RunData(run.folder, run.facts, run.records())
     except WriteError as error:
         raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
                                ) from error
@@ -86,18 +86,17 @@ def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> No
             else sample_of(study.trials))
     file, sealed = run.open_records(), started
     try:
-        with Progress(len(study.trials), len(run.records), study.head.name) as progress:
+        with Progress(len(study.trials), len(run.measured), study.head.name) as progress:
             for seen in engine.run([trial.job() for trial in missing.values()],
                                    study.head.sysctls, run.work_folder):
                 record, files = study.judge(missing[seen.trial_id], seen, engine.exact)
                 keep(run.folder, seen, files, seen.trial_id in kept)
                 file.append(record)
-                if not run.records and not study.whole:
+                if file.rows == 1 and not study.whole:
                     run.point_partial()
                 if time.monotonic() - sealed > SEAL_INTERVAL_S:
                     run.seal(file)
                     sealed = time.monotonic()
-                run.records.append(record)
                 run.facts.setdefault("first_record_after_s",
                                      round(time.monotonic() - started, 3))
                 emulated_s += seen.content.get("duration_s", 0.0)

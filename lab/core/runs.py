@@ -36,14 +36,14 @@ LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 class Run:
     """One run folder, locked by the process that measures into it.
 
-    facts: the content of run.json. records: what it holds already, all of
-    one kind.
+    facts: the content of run.json. kind: of its records. measured: the trials
+    that it held when it was opened.
     """
 
     folder: Path
     facts: dict[str, Any]
     kind: type[Record]
-    records: list[Any]
+    measured: set[Any]
     resumed: bool
     _lock: int
 
@@ -54,8 +54,11 @@ class Run:
 
     def missing(self, trials: Iterable[Any]) -> list[Any]:
         """The trials that have no record yet, in the order given."""
-        measured = {record.trial for record in self.records}
-        return [trial for trial in trials if trial not in measured]
+        return [trial for trial in trials if trial not in self.measured]
+
+    def records(self) -> list[Any]:
+        """What it holds now. Raises RecordsError."""
+        return read_records(self.folder / TRIALS_CSV, self.kind)
 
     def open_records(self) -> RecordFile:
         return RecordFile(self.folder / TRIALS_CSV, self.kind)
@@ -240,7 +243,7 @@ def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run |
     if why:
         os.close(lock)
         return why
-    return Run(folder, facts, kind, records, True, lock)
+    return Run(folder, facts, kind, {record.trial for record in records}, True, lock)
 
 
 def _doubled(records: Sequence[Any]) -> str:
@@ -264,7 +267,7 @@ def _create(home: Path, asked: Mapping[str, str], kind: type[Record]) -> Run:
     assert lock is not None  # nobody else knows the folder yet
     facts = {"state": RUNNING, "engine": asked["engine"], "asked": dict(asked),
              "started_at": now_text()}
-    run = Run(folder, facts, kind, [], False, lock)
+    run = Run(folder, facts, kind, set(), False, lock)
     try:
         run.save()
         files.empty_folder(run.work_folder)

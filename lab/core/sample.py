@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 CAPTURES_KEPT = 8  # trials or a few more, unless all are asked for
@@ -11,7 +13,7 @@ MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will d
 WITHIN_A_CELL = ("initcwnd", "window", "clients")
 NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
 
-Cell = tuple[tuple[str, Any], ...]
+Cell = tuple[Any, ...]  # the values that its trials have in common
 
 
 def sample_of(trials: Sequence[Any]) -> set[str]:
@@ -22,17 +24,23 @@ def sample_of(trials: Sequence[Any]) -> set[str]:
     depends on all trials, not on which are missing: a resumed run keeps the
     same.
     """
-    cells: dict[Cell, list[str]] = {}
+    if not trials:
+        return set()
+    names = [each.name for each in fields(trials[0]) if each.name not in WITHIN_A_CELL]
+    cell_of = attrgetter(*names)
+    first: dict[Cell, Any] = {}
+    last: dict[Cell, Any] = {}
     for trial in trials:
-        cells.setdefault(tuple((name, value) for name, value in vars(trial).items()
-                               if name not in WITHIN_A_CELL), []).append(trial.id)
-    places = _places(list(cells)[::-(-len(cells) // MOST_LOOKED_AT) or 1])
+        cell = cell_of(trial)
+        first.setdefault(cell, trial)
+        last[cell] = trial
+    places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
     kept: set[str] = set()
     ends: set[tuple[str, float]] = set()
     distance = dict.fromkeys(places, 0.0)
     while distance and len(kept) < CAPTURES_KEPT:
         cell = max(distance, key=lambda each: (len(_ends(places[each]) - ends), distance[each]))
-        kept |= {cells[cell][0], cells[cell][-1]}
+        kept |= {first[cell].id, last[cell].id}
         ends |= _ends(places[cell])
         del distance[cell]
         for other in distance:
@@ -45,14 +53,14 @@ def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
     return {each for each in place.items() if each[1] in (0.0, 1.0)}
 
 
-def _places(cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
     """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
     places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
-    for column in zip(*cells):
-        name, values = column[0][0], {value for _, value in column}
+    for name, column in zip(names, zip(*cells)):
+        values = set(column)
         if name not in NO_AXIS and len(values) > 1:
             order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
             axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
-            for cell, (_, value) in zip(cells, column):
+            for cell, value in zip(cells, column):
                 places[cell][name] = axis[value]
     return places

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lab.core import runs
-from lab.core.measuring import CAPTURES
-from tests.unit.core.example import study
+from lab.core.measuring import CAPTURES, Asked, measure
+from lab.core.scenario_file import Head
+from tests.unit.core.example import Trial, study
+from tests.unit.core.example_run import Engine, Study
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 TRIALS = 40
@@ -40,6 +43,15 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]
     found = rows(Path(done.stdout.strip()))
     assert len(found) == TRIALS
     return found
+
+
+def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
+    """No record is kept in memory meanwhile, and a digit more than the file has is never told."""
+    asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
+                       tuple(Trial("small", rtt_ms / 7, 1) for rtt_ms in range(1, 5)))
+    run = measure(asked, Engine(10), Asked(tmp_path, 1, False, False, {}))
+    assert len(run.records) == 4
+    assert run.records == runs.load(run.folder, asked).records
 
 
 @pytest.mark.parametrize(("limit", "capture_bytes", "file"), [

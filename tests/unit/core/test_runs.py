@@ -71,7 +71,7 @@ def test_only_the_same_request_resumes(tmp_path: Path, asked: Any, how: dict[str
                                        capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     run = open_run(tmp_path, asked, **how)
-    assert not run.resumed and run.folder != folder and run.records == []
+    assert not run.resumed and run.folder != folder and not run.measured
     run.close()
     assert capsys.readouterr().err == (f"{folder}: not resumed: {why}\n" if why else "")
 
@@ -164,7 +164,7 @@ def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
     path.write_text("\n".join(without_lost) + "\n", encoding="utf-8")
     unsealed(folder)
     run = open_run(tmp_path, study(10, 20))
-    assert run.resumed and [each.lost for each in run.records] == [None]
+    assert run.resumed and [each.lost for each in run.records()] == [None]
     measure(run, 20)
     run.close()
     assert path.read_text(encoding="utf-8").splitlines()[0].endswith(",measured_at,lost")
@@ -198,7 +198,7 @@ def test_a_run_without_a_record_is_resumed(tmp_path: Path, begun: str | None) ->
     if begun is not None:
         (first.folder / runs.TRIALS_CSV).write_text(begun)
     run = open_run(tmp_path, study(10))
-    assert run.resumed and run.records == []
+    assert run.resumed and not run.measured
     measure(run, 10)
     run.close()
     assert len(read_records(run.folder / runs.TRIALS_CSV, run.kind)) == 1
