@@ -8,14 +8,15 @@ here but where things stand.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from drawing import style
 from drawing.style import FORMATS
-from lab.core import files
+from lab.core import files, forked
 from lab.core.errors import UsageError
 from lab.core.findings import Report
 from lab.core.words import nearest
@@ -36,10 +37,16 @@ def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> lis
 
 
 def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
-    """Every figure of a report, drawn once. Raises FirstFlightError."""
+    """Every figure of a report, drawn once, on all processors. Raises FirstFlightError."""
+    planned = plans(report)
     with style.settings():
-        return {name: {form: style.image(drawn, form) for form in formats}
-                for name, drawn in figures(report)}
+        contents = forked.results([partial(_contents, make, formats) for _, make in planned])
+    return {name: content for (name, _), content in zip(planned, contents)}
+
+
+def _contents(make: Callable[[], Any], formats: Sequence[str]) -> dict[str, bytes]:
+    drawn = make()
+    return {form: style.image(drawn, form) for form in formats}
 
 
 def pngs(drawn: Images) -> dict[str, bytes]:
@@ -47,15 +54,22 @@ def pngs(drawn: Images) -> dict[str, bytes]:
     return {name: contents["png"] for name, contents in drawn.items()}
 
 
-def figures(report: Report) -> Iterator[tuple[str, Any]]:
-    """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
+def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
+    """Each figure by its name, and what draws it. Raises FirstFlightError."""
+    found: list[tuple[str, Callable[[], Any]]] = []
     for finding in report.findings:
         if finding.chart is not None:
             family = _file(finding.chart.family, f"a chart of {finding.name}")
-            yield finding.name, family.draw(finding.chart)
+            found.append((finding.name, partial(family.draw, finding.chart)))
         for name in finding.also:
             also = _file(name, f"a figure of {finding.name}")
-            yield f"{finding.name}_{name}", also.draw_finding(finding, report)
+            found.append((f"{finding.name}_{name}", partial(also.draw_finding, finding, report)))
+    return found
+
+
+def figures(report: Report) -> Iterator[tuple[str, Any]]:
+    """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
+    return ((name, make()) for name, make in plans(report))
 
 
 def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
