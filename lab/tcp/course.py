@@ -14,7 +14,6 @@ from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent, waited_ns
 from lab.tcp.receiver import Receiver, receive_window
 from lab.tcp.sender import Sender
-from lab.tcp.timers import LossTimer
 from lab.tcp.transfer import Transfer
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
@@ -43,8 +42,8 @@ class Course:
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
-                                 shaken.client_us, clock, transfer.receive_buffers)
-        self.request_timer = LossTimer(clock, self.receiver.sent_round_trip, transfer.loss_probes)
+                                 shaken.client_us, clock, transfer.receive_buffers,
+                                 transfer.loss_probes)
         self.transfer = transfer
         self.connected = shaken.connected
         self.echo = shaken.connected  # when the client sent what the server heard last
@@ -66,9 +65,10 @@ class Course:
             now, _, happen = heapq.heappop(self.events)
             happen(now)
 
-    def _hear(self, left: int, _now: int) -> None:
+    def _hear(self, left: int, now: int) -> None:
         """Of the client, what acknowledges nothing new."""
         self.echo = left
+        self._send(now, self.sender.release(now))
 
     def _at(self, when: int, happen: Callable[[int], None]) -> None:
         self.count += 1  # keeps what happens at one time in order
@@ -77,8 +77,7 @@ class Course:
     def _first_request(self, now: int) -> None:
         # The server's kernel acknowledges the first request before it is answered.
         acknowledged = self.down.send(now, HEADER_BYTES)
-        self.receiver.sent_round_trip.sample(
-            self.clock.us(acknowledged) - self.clock.us(self.connected), new_round=True)
+        self.receiver.hear(self.clock.us(acknowledged) - self.clock.us(self.connected))
         self._at(now + ANSWER_NS, self._answer_earlier if self.transfer.earlier_bytes
                  else self._answer)
 
@@ -93,17 +92,16 @@ class Course:
         arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
         self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
         self._at(arrival + ANSWER_NS, self._answer)
-        self.request_timer.sampled()
-        self.request_timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
-        self._at(self.request_timer.at or now, self._ask_again)
+        self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
+        self._at(self.receiver.timer.at or now, self._ask_again)
 
     def _ask_again(self, now: int) -> None:
         """The client's timer is due, and the answer is not there."""
-        timer = self.request_timer
+        timer = self.receiver.timer
         if timer.at != now:
             return
         self._at(self.up.send(now, HEADER_BYTES + self.transfer.request_bytes),
-                 self._refuse)
+                 partial(self._refuse, now))
         timer.at, timer.repeated = None, True
         if timer.probe:
             timer.restart(now)
@@ -111,17 +109,22 @@ class Course:
             timer.back_off(now)
         self._at(timer.at or now, self._ask_again)
 
-    def _refuse(self, now: int) -> None:
+    def _refuse(self, sent_at: int, now: int) -> None:
         """The server has the request already, and says so (DSACK)."""
-        self.down.send(now, HEADER_BYTES + DSACK_BYTES)
+        self._hear(sent_at, now)
+        self._at(self.down.send(now, HEADER_BYTES + DSACK_BYTES), partial(self._see, sent_at))
+
+    def _see(self, echo: int, _now: int) -> None:
+        """Of the server, what holds no data."""
+        self.receiver.note_echo(echo)
 
     def _take_answer(self, now: int) -> None:
         """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
         us = self.clock.us(now) - self.clock.us(self.started)
-        if self.request_timer.repeated:
+        if self.receiver.timer.repeated:
             us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))
-        self.receiver.sent_round_trip.sample(us, new_round=True)
-        self.request_timer.at = None
+        self.receiver.hear(us)
+        self.receiver.timer.at = None
 
     def _answer(self, now: int) -> None:
         self.first_sent = now
@@ -180,11 +183,12 @@ class Course:
                  partial(self._acknowledged, upto, upto + self.receiver.window, now, False))
 
     def _receive(self, segment: Sent, echo: int, now: int) -> None:
+        self.receiver.take(now, segment, echo)
         if self.started and not self.first_arrival:
             self._take_answer(now)
         self.first_arrival = self.first_arrival or now
         self.last_arrival = now
-        at_once = self.receiver.receive(now, segment, echo)
+        at_once = self.receiver.read(now, segment)
         complete = self.receiver.received == self.expected
         is_last = complete and self.expected == (self.transfer.earlier_bytes
                                                  + self.transfer.response_bytes)

@@ -18,12 +18,13 @@ class Cubic:
 
     hystart: whether there is any; without, slow start never ends, as Reno's.
     threshold: ssthresh, segments. ended_at: the window at which HyStart ended
-    slow start, 0 before.
+    slow start, 0 before; found: whether it did since the last timeout.
     """
 
     hystart: bool = True
     threshold: int = 1 << 30
     ended_at: int = 0
+    found: bool = False
     least_us: int = 0
     round_end: int = 0
     round_start_us: int = 0
@@ -49,7 +50,7 @@ class Cubic:
             return
         us = max(us, 1)
         self.least_us = min(self.least_us, us) if self.least_us else us
-        if window >= self.threshold or not self.hystart:
+        if window >= self.threshold or self.found or not self.hystart:
             return
         if acknowledged > self.round_end:
             self.round_start_us = self.last_ack_us = now_us
@@ -57,7 +58,7 @@ class Cubic:
         if window >= HYSTART_WINDOW:
             train, delay = self._is_train(now_us, pacing), self._is_delayed(us)
             if train or delay:
-                self.threshold = self.ended_at = window
+                self.found, self.threshold, self.ended_at = True, window, window
 
     def shift(self, idle_ms: int) -> None:
         """Sending starts again after a pause (cubictcp_cwnd_event_tx_start)."""
@@ -67,7 +68,8 @@ class Cubic:
     def reset(self, now_us: int, sent: int) -> None:
         """A timeout forgets all but the threshold (bictcp_reset, bictcp_hystart_reset)."""
         self.epoch_ms, self.least_us, self.per_segment = None, 0, 0
-        self.origin = self.counted = self.friendly = 0
+        self.origin = self.counted = self.friendly = self.credit = 0
+        self.found = False
         self.updated_window = self.updated_ms = 0
         self.round_start_us = self.last_ack_us = now_us
         self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
@@ -115,7 +117,7 @@ class Cubic:
             if self.epoch_ms is None:
                 self.epoch_ms, self.counted = now_ms, acknowledged
                 self.friendly = self.origin = window
-            elapsed = ((now_ms - self.epoch_ms + self.least_us // 1000) << 10) // 1000
+            elapsed = ((now_ms - self.epoch_ms - -self.least_us // 1000) << 10) // 1000
             target = self.origin + (410 * elapsed ** 3 >> 40)
             # As nothing was lost yet, by 5 % a round trip at least.
             self.per_segment = min(window // (target - window) if target > window else 20, 20)

@@ -17,6 +17,7 @@ STAMP_MS = 0.005
 # By as much a packet leaves each netem after its time (qdisc_watchdog).
 LATE_NS = 1
 TICK_NS = 64
+LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
 LONG_WAIT_NS = 5_000_000  # server.LONG_WAIT_S
 NEVER = 1 << 62
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
@@ -75,18 +76,25 @@ class Link:
         # netem takes whole bytes a second.
         self.bytes_per_s = rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
         self.departures: deque[int] = deque()
+        self.left = 0  # when the last one really left: its timer may be late
         self.peak_queue = 0  # packets at once, the one being sent included
 
     def send(self, now: int, frame_bytes: int) -> int:
         """When a frame that leaves now has arrived."""
         reached = now + self.delay_ns + LATE_NS
+        if self.left < reached < self.left + LEAST_TIMER_NS:
+            reached = self.left + LEAST_TIMER_NS
         free_at = self.departures[-1] if self.departures else 0
         while self.departures and self.departures[0] <= reached:
             self.departures.popleft()
-        arrival = max(reached, free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
-        self.departures.append(arrival)
+        departure = max(reached, free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
+        self.departures.append(departure)
         self.peak_queue = max(self.peak_queue, len(self.departures))
-        return arrival + LATE_NS
+        if departure == reached:  # no rate, no stage
+            return reached
+        if departure + LATE_NS > self.left:
+            self.left = max(departure, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
+        return self.left
 
 
 def _delay_ns(delay_ms: float) -> int:

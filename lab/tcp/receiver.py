@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lab.tcp.packets import TIMESTAMP_BYTES
 from lab.tcp.path import Clock, RoundTrip, Sent
+from lab.tcp.timers import LossTimer
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
 MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
@@ -27,15 +28,16 @@ class Receiver:
     """
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
-                 buffers: tuple[int, int]) -> None:
+                 buffers: tuple[int, int], probes: bool = True) -> None:
         """connected: when it had the SYN-ACK; handshake_us: the RTT that it took that for.
 
-        buffers: bytes, at first and at most (tcp_rmem).
+        buffers: bytes, at first and at most (tcp_rmem); probes: as of LossTimer.
         """
         self.mss = mss
         self.clock = clock
         self.sent_round_trip = RoundTrip()  # of what it sends: the SYN, a request
-        self.sent_round_trip.sample(handshake_us, new_round=False)
+        self.timer = LossTimer(clock, self.sent_round_trip, probes)
+        self.hear(handshake_us)
         self.received = self.acknowledged = 0
         self.scheduled = False  # an acknowledgement of data that came twice
         self.unit = window_unit(buffers)
@@ -64,13 +66,15 @@ class Receiver:
         # The server's acknowledgement of the request has said it first.
         self.last_echo_ms = self.clock.jiffies(connected)
 
-    def receive(self, now: int, segment: Sent, echo: int) -> bool:
-        """Take a segment and read it; whether to acknowledge at once.
+    def hear(self, us: int) -> None:
+        """What it sent has been acknowledged after that time (tcp_ack)."""
+        self.sent_round_trip.sample(us, new_round=bool(self.sent_round_trip.smoothed_8))
+        self.timer.sampled()
 
-        echo: when the client sent what the segment's time stamp echoes. A
-        short segment or one with PSH is acknowledged when it has been read,
-        and one that leaves less than half of the window that could be offered
-        (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
+    def take(self, now: int, segment: Sent, echo: int) -> None:
+        """Take a segment (tcp_event_data_recv).
+
+        echo: when the client sent what the segment's time stamp echoes.
         """
         payload = segment.payload
         self._measure_echo(now, payload, echo)
@@ -80,8 +84,16 @@ class Receiver:
         self._adapt(now, payload)
         if payload >= 128:
             self._grow(payload)
+
+    def read(self, now: int, segment: Sent) -> bool:
+        """Read what was taken; whether to acknowledge at once (__tcp_ack_snd_check).
+
+        A short segment or one with PSH is acknowledged when it has been read,
+        and one that leaves less than half of the window that could be offered
+        (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
+        """
         # What is acknowledged before it is read still takes its memory (__tcp_select_window).
-        self.offer = self._offer(payload + SEGMENT_OVERHEAD)
+        self.offer = self._offer(segment.payload + SEGMENT_OVERHEAD)
         beyond = self.received - self.acknowledged > self.full
         if ((bool(self.quick) and not self.interactive) or (beyond and self.offer >= self.window)
                 or not self._delay(now)):
@@ -161,7 +173,7 @@ class Receiver:
         if self.interactive:
             self.interactive, self.patience_ms = False, DELAYED_ACK_MS
         else:
-            self.patience_ms = min(2 * self.patience_ms, self._timeout_ms, MAX_DELAYED_ACK_MS)
+            self.patience_ms = min(2 * self.patience_ms, self.timer.timeout, MAX_DELAYED_ACK_MS)
 
     def _adapt(self, now: int, payload: int) -> None:
         """How many acknowledgements are quick, and how late the others may be."""
@@ -173,12 +185,8 @@ class Receiver:
             self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
         elif gap_ms < self.patience_ms:
             self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
-        elif gap_ms > self._timeout_ms:
+        elif gap_ms > self.timer.timeout:
             self.quick = max(self.quick, self._quick_acks())
-
-    @property
-    def _timeout_ms(self) -> int:
-        return -(-self.sent_round_trip.timeout_us // 1000)
 
     @property
     def _smoothed_ms(self) -> int:
@@ -204,11 +212,17 @@ class Receiver:
             self.threshold += min(room, 2 * self.mss)
             self.quick = (self.quick or 0) | 1
 
+    def note_echo(self, echo: int) -> bool:
+        """What a packet's time stamp echoes; whether that is new."""
+        echo_ms = self.clock.jiffies(echo)
+        is_new = echo_ms != self.last_echo_ms
+        self.last_echo_ms = echo_ms
+        return is_new
+
     def _measure_echo(self, now: int, payload: int, echo: int) -> None:
         """RTT by the time stamps, whole milliseconds (tcp_rcv_rtt_measure_ts)."""
-        if self.clock.jiffies(echo) == self.last_echo_ms:
+        if not self.note_echo(echo):
             return
-        self.last_echo_ms = self.clock.jiffies(echo)
         sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
         if payload < self.full or sample_us <= 0:
             return

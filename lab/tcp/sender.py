@@ -205,7 +205,8 @@ class Sender(Windowed):
             if again:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
                 first_sent = last_sent = now - MS * max(
                     self.clock.jiffies(now) - self.clock.jiffies(stamped_at), 1)
-            self.grow(now, count, first_sent, last_sent)
+            # What came twice counts as delivered twice (tcp_dsack_seen).
+            self.grow(now, count + duplicate, first_sent, last_sent)
 
     def _tell(self, batch: Batch, upto: int) -> None:
         """The server hears when the end of one of its calls is acknowledged (tcp_ack_tstamp)."""

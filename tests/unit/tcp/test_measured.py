@@ -108,6 +108,20 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
     "reqsk_timer_handler: SYNs and SYN-ACKs again, and challenge ACKs": (276192.844, Transfer(
         rtt_ms=3081.775, bandwidth_kbps=29.419, uplink_kbps=29.419, initcwnd=97, initrwnd=60,
         response_bytes=948953, request_bytes=97)),
+    "tcp_dsack_seen: a segment that comes twice is delivered twice": (1617.092, Transfer(
+        rtt_ms=8.261, bandwidth_kbps=474.907, uplink_kbps=474.907, initcwnd=8, initrwnd=2,
+        response_bytes=89624, request_bytes=77, earlier_bytes=72, earlier_request_bytes=74)),
+    "tcp_data_snd_check: a repeated request, too, lets the window be noted as full": (377809.192, Transfer(
+        rtt_ms=2.342, bandwidth_kbps=30.152, uplink_kbps=28.0, initcwnd=84, initrwnd=64,
+        response_bytes=1358326, request_bytes=79, earlier_bytes=784, earlier_request_bytes=75,
+        congestion_control='reno')),
+    "tcp_rcv_rtt_measure_ts: a pure acknowledgement has the time stamp first": (19207.663, Transfer(
+        rtt_ms=6.058, bandwidth_kbps=96.465, uplink_kbps=96.465, initcwnd=9, initrwnd=64,
+        response_bytes=219182, request_bytes=78, earlier_bytes=5078, earlier_request_bytes=76,
+        congestion_control='reno')),
+    "clockevents_program_event: timers are half a microsecond apart": (4366.62, Transfer(
+        rtt_ms=435.842, bandwidth_kbps=541530.085, uplink_kbps=541530.085, initcwnd=3,
+        initrwnd=31, response_bytes=1489896, request_bytes=98)),
 }
 
 

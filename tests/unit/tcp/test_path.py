@@ -32,6 +32,15 @@ def test_the_server_waits_up_to_a_thousandth_longer(pause_ms: float, late_ns: in
     assert waited_ns(pause_ns) - pause_ns == pytest.approx(late_ns, abs=2)
 
 
+def test_timers_of_the_guest_are_half_a_microsecond_apart() -> None:
+    """Small frames on a fast link, as measured: 66 bytes at 3.5 Gbit/s take 169 ns, and more."""
+    link = Link(rtt_ms=11.761, rate_kbps=3_488_510)
+    delay_ns = 5_880_000
+    assert link.send(0, 74) == delay_ns + 1 + 501 + 1
+    # What comes within half a microsecond of that is late, too.
+    assert link.send(600, 1514) - (delay_ns + 1) == 502 + 501 + 3471 + 1
+
+
 def test_a_timer_fires_in_the_slot_after_its_jiffy() -> None:
     """As seen in guests whose SYN left 12 µs into a jiffy, on a grid of 4096 (calc_wheel_index)."""
     clock = Clock(phase_ns=12_000)

@@ -80,10 +80,12 @@ def test_timeouts_double_up_to_two_minutes(timer: LossTimer) -> None:
 
 def test_acknowledgements_wait_199_ms_at_most(receiver: Receiver) -> None:
     """tcp_delack_max: a millisecond less than the sender's least timeout."""
-    receiver.sent_round_trip.sample(4_000_000, new_round=True)
+    receiver.hear(4_000_000)
     receiver.patience_ms = 200
-    receiver.quick = 0
-    receiver.receive(0, Sent(100, pushed=False), echo=0)
+    receiver.quick, receiver.interactive = 0, True
+    segment = Sent(100, pushed=False)
+    receiver.take(0, segment, echo=0)
+    assert not receiver.read(0, segment)
     assert receiver.timer_due - CLOCK.jiffies(0) == 199
 
 
@@ -106,6 +108,17 @@ def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(recei
     receiver.receive_again(0, Sent(500, pushed=False, again=1000), echo=0)
     receiver.acknowledge()
     assert receiver.quick == 15
+
+
+def test_after_a_pause_longer_than_the_timeout_acknowledgements_are_quick(receiver: Receiver
+                                                                        ) -> None:
+    """tcp_event_data_recv: the timeout counts as backed off, before the answer tells the RTT."""
+    receiver.quick, receiver.last_ms = 0, CLOCK.jiffies(0)
+    receiver.timer.back_off(0)  # 300 ms to 600
+    receiver.take(500 * MS, Sent(MSS, pushed=False), echo=0)
+    assert receiver.quick < 2
+    receiver.take(1200 * MS, Sent(MSS, pushed=False), echo=0)
+    assert receiver.quick > 10
 
 
 def test_a_window_is_offered_in_whole_units(receiver: Receiver) -> None:
@@ -189,6 +202,15 @@ def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
     assert [segment.again for segment in sender.expire(10_000 * MS)] == [MSS]
 
 
+def test_what_comes_twice_counts_as_delivered_twice(sender: Sender) -> None:
+    """tcp_dsack_seen"""
+    sender.write(0, 10 * MSS, last=False)
+    sender.acknowledge(100 * MS, MSS, 500_000)
+    assert sender.window == 11
+    sender.acknowledge(101 * MS, 2 * MSS, 500_000, duplicate=True)
+    assert sender.window == 13
+
+
 def test_nothing_probes_behind_a_segment_that_was_sent_again(sender: Sender) -> None:
     """tcp_try_keep_open: TCP_CA_Disorder"""
     sender.write(0, 3 * MSS, last=False)
@@ -209,9 +231,9 @@ def test_a_window_that_is_not_used_shrinks(sender: Sender) -> None:
 
 def test_a_timeout_forgets_the_round(sender: Sender) -> None:
     """bictcp_reset"""
-    sender.cubic.least_us, sender.cubic.epoch_ms = 100_000, 5
+    sender.cubic.least_us, sender.cubic.epoch_ms, sender.cubic.credit = 100_000, 5, 7
     sender.write(0, 3 * MSS, last=True)
     sender.timer.probe = False
     assert [segment.again for segment in sender.expire(300 * MS)] == [MSS]
-    assert (sender.cubic.least_us, sender.cubic.epoch_ms) == (0, None)
+    assert (sender.cubic.least_us, sender.cubic.epoch_ms, sender.cubic.credit) == (0, None, 0)
     assert sender.retransmitted == 1 and sender.timer.timeout == 600
