@@ -36,13 +36,12 @@ from lab.users.sample import scenario as users_scenario
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
-GRID_SCENARIO = "zhao2019"  # the one that takes any network
 DRY_RUN_LISTED = 500
 
 EPILOG = """\
 the three commands that people need:
   ./run.sh                                                   the paper's Figure 5, measured here
-  ./run.sh --scenario zhao2019 --rtt 100 --bw 1000 --iw 3,10  a single bucket, asked and seen
+  ./run.sh --rtt 25 --bw 20000 --iw 10,40 --size 29000        a question of your own
   ./run.sh --list                                            what can be measured
 
 exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
@@ -61,12 +60,51 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--list", action="store_true", help="list the scenarios and what each claims")
     add("names", nargs="*", metavar="SCENARIO",
         help="what to measure: names of --list, or files of your own, path/to/my.toml"
-             f" (default {' '.join(DEFAULT_SCENARIOS)}; with any flag of a network or a response,"
-             f" --repeat or --client {GRID_SCENARIO})")
+             f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
+             " response a question of your own)")
     add("--scenario", nargs="+", metavar="SCENARIO", default=[], help="the same")
+    add_question(parser)
+    add_users(parser)
+    add_how(parser)
+    arguments = parser.parse_args(argv)
+    arguments.scenario = [*arguments.names, *arguments.scenario]
+    given = overrides_of(arguments).given
+    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+        parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
+                     " --sysctl")
+    if arguments.trials and not arguments.users:
+        parser.error("--trials is of --users FILE")
+    arguments.own = not arguments.scenario and bool(given or arguments.name)
+    if arguments.name and (arguments.users or not arguments.own):
+        parser.error("--name: a scenario has a name; it is for a question of your own")
+    if not arguments.scenario and not arguments.own:
+        arguments.scenario = DEFAULT_SCENARIOS
+    return arguments
+
+
+def add_question(parser: Parser) -> None:
+    """The flags that say what is measured."""
+    add = parser.add_argument_group(
+        "a question of your own: a network, TCP and responses",
+        "Each takes a list, and every combination is measured. What is not said has the default"
+        " here;\nwith a scenario, its own, and these take the place of it.").add_argument
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             type=listed(quantity.parsed, quantity.like), help=quantity.help)
+    add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
+        help="a TCP setting of both hosts other than a current distribution's, like"
+             " net.ipv4.tcp_slow_start_after_idle=0; may be said several times (default none)")
+    add("--repeat", type=positive, metavar="N",
+        help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
+    add("--client", choices=("curl", "wget", "libcurl"),
+        help="the fetching program (default libcurl, curl's library)")
+    add("--name", metavar="NAME",
+        help="of the folder of results and of the figures (default own)")
+
+
+def add_users(parser: Parser) -> None:
+    """The flags of a question about users, and of stored runs."""
+    add = parser.add_argument_group("which window for my users, and stored runs").add_argument
     add("--users", type=Path, metavar="FILE",
         help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
              "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
@@ -76,21 +114,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--compare", type=Path, nargs="+", metavar="RUN",
         help="folders of stored runs: the same cells of each beside those of the first, and what"
              " was asked otherwise; measures nothing")
-    add("--repeat", type=positive, metavar="N",
-        help="measure every setting N times (default the scenario's)")
-    add("--client", choices=("curl", "wget", "libcurl"),
-        help="the fetching program (default the scenario's)")
-    add_how(parser)
-    arguments = parser.parse_args(argv)
-    arguments.scenario = [*arguments.names, *arguments.scenario]
-    if arguments.users and (arguments.scenario or arguments.repeat or arguments.client):
-        parser.error("--users is a question of its own: without a scenario, --repeat and --client")
-    if arguments.trials and not arguments.users:
-        parser.error("--trials is of --users FILE")
-    if not arguments.scenario:
-        only = overrides_of(arguments).given.keys() - {"initcwnd", "load"}
-        arguments.scenario = [GRID_SCENARIO] if only else DEFAULT_SCENARIOS
-    return arguments
 
 
 def add_how(parser: Parser) -> None:
@@ -122,7 +145,7 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
     lists = {name: getattr(arguments, name) for name in FLAGS
              if getattr(arguments, name) is not None}
     return Overrides(lists, arguments.repeat, arguments.client,
-                     many=arguments.yes or arguments.dry_run)
+                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl))
 
 
 # What is done --------------------------------------------------------------------------
@@ -179,8 +202,10 @@ def study_of_users(arguments: argparse.Namespace) -> Study:
 
 
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
-    """A scenario and all that can be known before measuring. Raises UsageError."""
-    study = registry.study_of(scenario_file.find(name), overrides_of(arguments), arguments.seed)
+    """A scenario and all that can be known before measuring; "" for flags. Raises UsageError."""
+    asked = overrides_of(arguments)
+    study = (registry.study_of(scenario_file.find(name), asked, arguments.seed) if name else
+             registry.own_question(arguments.name or "own", asked, arguments.seed))
     if study.drawings:
         import drawing  # and with it matplotlib: only where it is asked
         drawing.check(study.drawings)
@@ -266,7 +291,7 @@ def main(argv: Sequence[str]) -> int:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures)
     # All are read before the first is measured, which may take hours.
     studies = ([study_of_users(arguments)] if arguments.users else
-               [study_of(name, arguments) for name in arguments.scenario])
+               [study_of(name, arguments) for name in arguments.scenario or [""]])
     # The worst status of several scenarios: a failure before a verdict.
     statuses = [run_study(study, arguments) for study in studies]
     return next((status for status in (errors.FAILED, errors.VERDICT) if status in statuses),

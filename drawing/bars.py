@@ -91,10 +91,19 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
     """The axis along x, wide enough that a few bars are not broad blocks."""
-    margin = max(0.5, (5 - len(labels)) / 2)
-    axes.set_xlim(-margin, len(labels) - 1 + margin)
+    axes.set_xlim(-_margin(len(labels)), len(labels) - 1 + _margin(len(labels)))
     style.name_ticks(axes, list(enumerate(labels)))
     axes.tick_params(axis="x", labelsize=style.MEDIUM)
+
+
+def _margin(count: int) -> float:
+    return max(0.5, (5 - count) / 2)
+
+
+def set_width(count: int) -> float:
+    """Inches from one of so many buckets to the next."""
+    return ((style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES)
+            / (count - 1 + 2 * _margin(count)))
 
 
 # The absolute axis -------------------------------------------------------------------

@@ -48,6 +48,12 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     return KINDS[kind]()(file, overrides, seed)
 
 
+def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:
+    """A question of one's own, a network and responses by flags. Raises UsageError."""
+    from lab.fetches import own
+    return study_of(own.file(name, asked), Overrides({}, many=asked.many), seed)
+
+
 def stored_report(folder: Path) -> Report:
     """What a stored run says, whatever its kind. Raises FirstFlightError."""
     study, run = stored_run(folder)

@@ -96,7 +96,10 @@ class BarChart(Chart):
 
 @dataclass(frozen=True)
 class TimeBar:
-    """One window: its time; percent: saved against the baseline, None for the baseline itself."""
+    """One window: its time; percent: saved against the baseline, None for the baseline itself.
+
+    unsure: whether the 95 % interval of what is saved holds zero.
+    """
 
     label: str
     time: Estimate
@@ -104,6 +107,7 @@ class TimeBar:
     published: float | None = None
     n: int = 0
     left_out: int = 0
+    unsure: bool = False
 
 
 @dataclass(frozen=True)
@@ -249,31 +253,3 @@ class GridChart(Chart):
     y_label: str = ""
     colour_label: str = ""
     diagonals: tuple[tuple[float, str], ...] = ()
-
-
-# On a page ---------------------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Mark:
-    """A segment of data in a timeline: from byte to byte, when it left. kind: data, again, lost."""
-
-    kind: Literal["data", "again", "lost"]
-    time_ms: float
-    from_bytes: float
-    to_bytes: float
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """The packets of one connection as its server saw them.
-
-    acknowledged: (ms, bytes), a step at each point. text: the same in words.
-    to_ms, to_bytes: ends of the axes, shared by timelines that are compared.
-    """
-
-    title: str
-    text: str
-    marks: tuple[Mark, ...]
-    acknowledged: tuple[tuple[float, float], ...]
-    to_ms: float
-    to_bytes: float

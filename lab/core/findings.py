@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lab.core.charts import Chart, Sample, Timeline
+from lab.core.charts import Chart, Sample
 from lab.core.claims import WORDS
 from lab.core.stats import Estimate
+from lab.core.timelines import Timeline
 
 
 @dataclass(frozen=True)

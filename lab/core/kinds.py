@@ -59,6 +59,7 @@ class Overrides:
     """What the command line says in place of the scenario.
 
     lists: values by the name of the quantity; client: the fetching program.
+    sysctls: as NAME=VALUE, of a question of one's own only.
     many: more trials than people mean to ask for are meant (scenario_file.check_count).
     """
 
@@ -66,12 +67,14 @@ class Overrides:
     repeat: int | None = None
     client: str | None = None
     many: bool = False
+    sysctls: Sequence[str] = ()
 
     @property
     def given(self) -> dict[str, str]:
         """The flag of each thing that is given, by its name."""
         named = {name: FLAGS[name].flag for name in self.lists}
-        return {**named, **({"repeat": "--repeat"} if self.repeat is not None else {}),
+        return {**named, **({"sysctl": "--sysctl"} if self.sysctls else {}),
+                **({"repeat": "--repeat"} if self.repeat is not None else {}),
                 **({"client": "--client"} if self.client is not None else {})}
 
     def checked(self) -> dict[str, tuple[Any, ...]]:

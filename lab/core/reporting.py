@@ -123,8 +123,9 @@ def command(facts: Mapping[str, Any], scenario: str) -> str:
     kept = [word for place, word in enumerate(arguments)
             if not word.startswith(("--results", "--figures"))
             and not (place and arguments[place - 1] in ("--results", "--figures"))]
-    # It stands there by its name or as a file of one's own, or a default chose it.
-    if not any(Path(word.removeprefix("--scenario=")).stem == scenario for word in kept):
+    # It stands there by its name or as a file of one's own, or a default chose it; or flags did.
+    if (not kept or scenario in scenario_file.names()) and not any(
+            Path(word.removeprefix("--scenario=")).stem == scenario for word in kept):
         kept = ["--scenario", scenario, *kept]
     return f"./run.sh {shlex.join(kept)}"
 

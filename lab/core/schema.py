@@ -50,6 +50,11 @@ def keys_of(kind: type[Any]) -> tuple[str, ...]:
     return tuple(_name(each) for each in fields(kind) if not _option(each, "absent"))
 
 
+def name_of(kind: type[Any], attribute: str) -> str:
+    """The key under which a table holds a field."""
+    return next(_name(each) for each in fields(kind) if each.name == attribute)
+
+
 def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T:
     """A table as an instance of the dataclass; given: fields that stand elsewhere.
 

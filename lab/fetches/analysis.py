@@ -16,7 +16,7 @@ from lab.fetches import remarks
 from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, percent_of,
                                  published_bars, sign_of)
 from lab.fetches.record import Record
-from lab.fetches.scenario import WINDOW_SWEEP, Axis, Figure, Scenario
+from lab.fetches.scenario import WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Figure, Scenario
 from lab.fetches.sweep import Cell, Value
 from lab.fetches.trial import is_random
 from lab.fetches.weights import ByCell, by_cell, weighted_cells
@@ -49,6 +49,8 @@ def panels(scenario: Scenario, records: Sequence[Record],
         from lab.fetches import paired  # numpy is slow to import
         responses = paired.Responses(records)
     for figure in scenario.figures:
+        if figure.kind in WITHOUT_BUCKETS:
+            continue
         try:
             if scenario.population(figure.sweep):
                 made[figure.name] = paired.panel(scenario, figure, responses)
@@ -105,7 +107,7 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
         buckets.append(replace(
             _bucket(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
-            excluded=excluded, experiment_interval=_mean_interval(pair.experiment)))
+            excluded=excluded, experiment_interval=mean_interval(pair.experiment)))
         samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples),
@@ -166,6 +168,15 @@ def counting(records: Iterable[Record],
     return sorted(values), excluded
 
 
+def square(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
+    """One cell under two windows; None where nothing of it counts under both."""
+    try:
+        return _bucket(figure, Axis(figure.by, (0.0,)), 0.0,
+                       [_pair(figure, cells, cell, 1.0, windows)], None)
+    except NoPanel:
+        return None
+
+
 def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[Pair],
             bar: Published | None) -> Bucket:
     label = axis.label(value)
@@ -219,7 +230,7 @@ def _intervals(pairs: Sequence[Pair], weights: Sequence[float],
             stats.percentile_interval(absolute / base * 100))
 
 
-def _mean_interval(values: Values) -> Ends | None:
+def mean_interval(values: Values) -> Ends | None:
     """95 % interval of the mean of one cell's values, None of a single one."""
     if len(values) < 2:
         return None

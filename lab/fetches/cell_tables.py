@@ -16,6 +16,7 @@ from lab.core.words import number, plain
 from lab.fetches import remarks
 from lab.fetches.asked import asked_columns, order, shown
 from lab.fetches.cells import Change, RawRow, Setting, asked_of, mean
+from lab.fetches.reasons import reasons
 from lab.fetches.record import Record
 from lab.fetches.scenario import Raw
 from lab.fetches.trial import Trial
@@ -96,12 +97,14 @@ def _changes(changes: Sequence[Change]) -> Table:
     asked = asked_columns([change.base.asked for change in changes], without=("initcwnd",))
     columns = (*(column for column, _ in asked), Column("window", "segments", "asked"),
                Column("from", "ms", "total time"), Column("to", "ms", "total time"),
-               Column("improved", "ms"), Column("improved", "%"), Column("n"))
+               Column("improved", "ms"), Column("improved", "%"), Column("n", rank=1),
+               Column("decided by", is_text=True, is_filter=True))
     return Table("What the larger window changed", columns, tuple(
         (*(cell(change.base.asked) for _, cell in asked),
          f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
          change.base_ms, change.experiment_ms, change.absolute_ms, change.percent,
-         f"{len(change.base.counting)}, {len(change.experiment.counting)}")
+         f"{len(change.base.counting)}, {len(change.experiment.counting)}",
+         ", ".join(dict.fromkeys(reason.word for reason in reasons(change))))
         for change in changes)).first(MOST_ROWS)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.core.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
-from lab.core.findings import Cell, Column, Interval, Table
+from lab.core.findings import Cell, Column, Interval, Table, kernel_of
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import short
 from lab.fetches.buckets import Panel
 from lab.fetches.claims import Judged, Row
+from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
@@ -43,6 +44,14 @@ def averaged(figure: Figure) -> str:
 
 def interval(ends: Ends | None) -> Interval | None:
     return None if ends is None else Interval(*ends)
+
+
+def heading(facts: Mapping[str, Any], records: Sequence[Record]) -> str:
+    """A line of a figure's context: what was measured, and with which kernel and engine."""
+    kernel = kernel_of(facts)
+    counting = sum(record.counts for record in records)
+    return (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''}, {counting} of"
+            f" {len(records)} transfers verified on the wire")
 
 
 def _improvement_columns(panel: Panel) -> list[Filled]:
@@ -152,10 +161,11 @@ def _left_out(panel: Panel) -> list[str]:
 
 # The chart ---------------------------------------------------------------------------
 
-def chart(judged: Judged, kernel: str) -> Chart:
+def chart(judged: Judged, kernel: str, even: bool = False) -> Chart:
     """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
 
-    kernel: release of the one that was measured, "" if not known.
+    kernel: release of the one that was measured, "" if not known. even: no
+    logarithmic scale.
     """
     panel, figure = judged.panel, judged.panel.figure
     over = averaged(figure)
@@ -180,7 +190,7 @@ def chart(judged: Judged, kernel: str) -> Chart:
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
         **around, bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
         percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
-        even_scale=figure.kind == LOSS)
+        even_scale=figure.kind == LOSS or even)
 
 
 def _bar(row: Row, unit: str) -> Bar:

@@ -10,16 +10,18 @@ from lab.core import published, reporting
 from lab.core.findings import Column, Finding, Report, Table, Tile, kernel_of
 from lab.core.kinds import RunData, Study
 from lab.core.measuring import CAPTURES
+from lab.core.timelines import PacketsChart, Timeline
 from lab.core.words import span
-from lab.fetches import analysis, remarks, sentences
+from lab.fetches import analysis, maps, remarks, sentences
 from lab.fetches.asked import order
 from lab.fetches.buckets import NoPanel, Panel
 from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.cells import RawRow, changes, raw_rows, settings
 from lab.fetches.claims import Judged, judged
-from lab.fetches.figure import chart, figure_table
+from lab.fetches.figure import chart, figure_table, heading
+from lab.fetches.reasons import by_effect, said
 from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.fetches.scenario import PACKETS, WITHOUT_BUCKETS, Figure, Scenario
 from lab.fetches.timelines import timelines
 from lab.fetches.trial import Trial
 
@@ -32,14 +34,19 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     """
     panels, missing = analysis.panels(scenario, run.records)
     told = {name: judged(panel, scenario.claims, run.exact) for name, panel in panels.items()}
-    cells = [] if study.whole and (panels or scenario.users) else settings(
+    cells = [] if study.whole and (panels or scenario.users) and not scenario.cells else settings(
         sorted(run.records, key=lambda record: order(record.trial)))
     changed = changes(cells)
     kernel = kernel_of(run.facts)
+    why = said(changed) if scenario.cells else []
+    lines = timelines(by_effect(changed) if scenario.cells else run.records,
+                      run.folder / CAPTURES)
     found = [cells_finding(cells, changed)] if cells else []
     for figure in scenario.figures:
         if figure.name in told:
             found.append(_of_figure(scenario, told[figure.name], kernel))
+        elif figure.kind in WITHOUT_BUCKETS:
+            found += _drawn(scenario, figure, run, lines)
         elif study.whole:
             found.append(Finding(figure.name, figure.title, missing=missing[figure.name]))
     raw, raw_of = _raw(scenario, run.records)
@@ -55,10 +62,25 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
             found += population_findings(scenario, run.records, found)
         found += raw
     return reporting.report_of(
-        study, run, found, summary=(sentences.summary(run.records), *remarks.of(run.records)),
-        sentences=sentences.of_run(run, list(told.values()), () if told else changed),
+        study, run, found,
+        summary=(sentences.summary(run.records), *remarks.of(run.records), *why),
+        sentences=(*why, *sentences.of_run(run, list(told.values()),
+                                           () if told or scenario.cells else changed)),
         tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),
-        causes=_causes(run.records), timelines=timelines(run.records, run.folder / CAPTURES))
+        causes=_causes(run.records), timelines=lines)
+
+
+def _drawn(scenario: Scenario, figure: Figure, run: RunData,
+           lines: tuple[Timeline, ...]) -> list[Finding]:
+    """A figure that has no bars; a part of its cells has none, nor a run that kept no packets."""
+    if figure.kind != PACKETS:
+        return maps.findings(scenario, figure, run)
+    if not lines:
+        return []
+    return [Finding(figure.name, figure.title, text="; ".join(line.text for line in lines),
+                    sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
+                    chart=PacketsChart(figure.title, (heading(run.facts, run.records),),
+                                       timelines=lines))]
 
 
 def _of_figure(scenario: Scenario, found: Judged, kernel: str) -> Finding:
@@ -66,8 +88,8 @@ def _of_figure(scenario: Scenario, found: Judged, kernel: str) -> Finding:
     return Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=sentences.of_figure(found),
-        text=sentences.described(panel), bars=found.counts, chart=chart(found, kernel),
-        samples=panel.samples, measured=panel.metric.axis, also=figure.also,
+        text=sentences.described(panel), bars=found.counts,
+        chart=chart(found, kernel, scenario.cells), samples=panel.samples, measured=panel.metric.axis, also=figure.also,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.published else "")
 

@@ -13,12 +13,13 @@ from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.fetches import population
 from lab.fetches.population import Population, percentile_of
-from lab.fetches.scenario import (IMPROVEMENT, JOINT, PERCENTILES, WINDOW_SWEEP, Axis, Claim,
-                                  Defect, Figure, Raw, Scenario)
-from lab.fetches.sweep import Sweep, Value, bucket_value
+from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, MAP, PACKETS, PERCENTILES,
+                                  WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw, Scenario)
+from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
-_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "users")
+_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "users",
+         "cells")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -40,6 +41,7 @@ def read(file: ScenarioFile) -> Scenario:
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         raw=_raw(raw, where), populations=populations,
+        cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         like=next(_common(defaults, _largest(populations), where).trials(file.name, seed=1))
         if populations else None, users=_users(raw, defaults, where))
     _check(scenario, where)
@@ -152,13 +154,18 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
     sweep = scenario.sweep(figure.sweep)
     _check_windows(figure, sweep.initcwnd, f"{where}: sweep {sweep.name!r}")
-    if figure.kind == WINDOW_SWEEP:
+    if figure.kind in (GROUPS, MAP):
+        for by in filter(None, (figure.by, figure.down)):
+            schema.one_of(by, SWEPT, f"{where}: by")
+        if figure.kind == GROUPS:
+            _check_buckets(scenario, figure, where)
+    elif figure.kind == WINDOW_SWEEP:
         if len(sweep.cells) > 1 or figure.weights:
             raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r}"
                              f" has {len(sweep.cells)}")
     elif figure.weights == JOINT:
         _check_joint(scenario, figure, where)
-    else:
+    elif figure.kind != PACKETS:
         _check_buckets(scenario, figure, where)
     _check_published(scenario, figure, where)
 

@@ -21,12 +21,12 @@ def limit(record: Record) -> str:
     """Such as "64 asked, first flight 27: limited by the receive window (set …)"; "" for none."""
     if not is_limited(record):
         return ""
-    remedy = _remedy(record.trial, record.limited_by)
+    remedy = remedy_of(record.trial, record.limited_by)
     return (f"{record.trial.initcwnd} asked, first flight {record.seen_first_flight}: limited by"
             f" the {record.limited_by}{f' ({remedy})' if remedy else ''}")
 
 
-def _remedy(trial: Trial, limited_by: str) -> str:
+def remedy_of(trial: Trial, limited_by: str) -> str:
     """What to set so that it does not limit, "" for nothing."""
     if limited_by == RECEIVE_WINDOW:
         return (f"set initrwnd = {trial.initcwnd}"

@@ -8,6 +8,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     [sysctls]              # optional: TCP settings other than engines.kernel.TCP_SYSCTLS
     "net.ipv4.tcp_sack" = "0"
 
+    cells = true           # optional: a table of every cell first, with what decided on it
+
     [defaults]             # what every sweep has unless it says otherwise
     response_bytes = [9000]
     initcwnd = [3, 10]     # segments
@@ -40,7 +42,10 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     title = "…"
     kind = "improvement"   # of one window over another, a bar for each bucket of `by`;
                            # "loss": the same with an even scale, by = "loss_percent";
-                           # "window_sweep": times against windows, by = "initcwnd"
+                           # "window_sweep": times against windows, by = "initcwnd";
+                           # "groups": times by `by`, a bar for each window;
+                           # "map": of `by` across and `down`, a square for each cell and a map
+                           # for each larger window; "packets": one transfer over time
     sweep = "grid"
     by = "rtt_ms"
     weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
@@ -97,6 +102,8 @@ from lab.fetches.users import Users
 
 IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
                                                 "percentiles")
+GROUPS, MAP, PACKETS = "groups", "map", "packets"
+WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS)
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
@@ -142,7 +149,8 @@ class Axis:
 class Figure:
     """One figure: which trials enter it, and what it is compared with.
 
-    by: the quantity of its buckets; weights: the quantity that each bucket is
+    by: the quantity of its buckets; down: of the rows of a map, "" for one row.
+    weights: the quantity that each bucket is
     averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
     experiment_initcwnd: of a window sweep the baseline's. also: names of
     further drawings. published, panel: file in paper/ and the panel in it (""
@@ -151,9 +159,11 @@ class Figure:
 
     name: str = key(reader=schema.file_name)
     title: str
-    kind: Literal["improvement", "loss", "window_sweep", "percentiles"]
+    kind: Literal["improvement", "loss", "window_sweep", "percentiles", "groups", "map",
+                  "packets"]
     sweep: str
-    by: str = key(reader=_BY)
+    by: str = key("", reader=_BY)
+    down: str = key("", reader=_BY)
     weights: str = ""
     baseline_initcwnd: int = key(quantity="initcwnd")
     experiment_initcwnd: int = key(0, quantity="initcwnd")
@@ -164,11 +174,16 @@ class Figure:
     percent_of: Literal["baseline", "experiment"] = "baseline"
 
     def __post_init__(self) -> None:
-        if self.kind == WINDOW_SWEEP:
+        if self.kind in (WINDOW_SWEEP, *WITHOUT_BUCKETS):
             object.__setattr__(self, "experiment_initcwnd", self.baseline_initcwnd)
 
     def check(self, where: str) -> None:
         """Raises UsageError where the kind does not go with what the buckets are of."""
+        if not self.by and self.kind != PACKETS:
+            raise UsageError(f"{where}: by is missing")
+        if self.down and (self.kind != MAP or self.down == self.by):
+            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}", another'
+                             " one than by")
         for kind, by in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):
             if self.kind == kind and self.by != by:
                 raise UsageError(f'{where}: a figure of kind "{kind}" has by = "{by}"')
@@ -176,7 +191,7 @@ class Figure:
             raise UsageError(f'{where}: by = "initcwnd" needs kind = "{WINDOW_SWEEP}"')
         if not self.experiment_initcwnd:
             raise UsageError(f"{where}: experiment_initcwnd is missing")
-        if self.weights == self.by:
+        if self.weights and self.weights == self.by:
             raise UsageError(f"{where}: weights: has to be another axis than by")
 
 
@@ -236,7 +251,8 @@ class Raw:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    like: what a population's trials have that it does not draw.
+    like: what a population's trials have that it does not draw. cells: every
+    cell is told first, with what decided on it.
     """
 
     head: Head
@@ -248,6 +264,7 @@ class Scenario:
     populations: tuple[Population, ...] = ()
     like: Trial | None = None
     users: Users | None = None
+    cells: bool = False
 
     @property
     def name(self) -> str:

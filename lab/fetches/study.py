@@ -105,6 +105,9 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if "load" in given:
         raise UsageError(f"{scenario.name}: --load: one transfer at a time is no load; the"
                          " scenarios that take it are of kind load (--list)")
+    if overrides.sysctls:
+        raise UsageError(f"{scenario.name}: --sysctl: of a scenario they stand in its file, under"
+                         " [sysctls]")
     single: dict[str, Any] = {}  # what is no list
     if overrides.client is not None:
         single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")

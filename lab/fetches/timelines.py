@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lab.core import regular
-from lab.core.charts import Mark, Timeline
+from lab.core.timelines import Mark, Timeline
 from lab.core.words import plain, short
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
@@ -74,7 +74,10 @@ def _timeline(trial: Trial, exchange: Exchange, to_ms: float, to_bytes: float) -
              f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes")
     marks: list[Mark] = []
     points: list[tuple[float, float]] = []
+    offered: list[tuple[float, float]] = []
     acknowledged = 1
+    scale = next((segment.scale for segment in exchange.syns), 0)
+    end = max(segment.end for segment in exchange.at_server if segment.to_client)
     for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange)):
         if segment.to_client and segment.payload_bytes:
             marks.append(Mark("again" if segment in exchange.retransmissions else
@@ -83,10 +86,12 @@ def _timeline(trial: Trial, exchange: Exchange, to_ms: float, to_bytes: float) -
         elif not segment.to_client and segment.ack is not None and segment.ack >= acknowledged:
             acknowledged = segment.ack
             points.append((ms, acknowledged))
+            offered.append((ms, acknowledged + (segment.window << scale)))
     latency_ms = exchange.latency_ms
     text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
             f" the first flight, {len(exchange.retransmissions)} sent again,"
             f" {len(exchange.lost_data)} lost; "
             + (f"all acknowledged {short(latency_ms)} ms after the first left"
                if latency_ms is not None else "not all acknowledged"))
-    return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes)
+    return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
+                    next((ms for ms, each in points if each >= end), None))

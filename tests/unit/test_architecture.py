@@ -28,7 +28,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
-    ("lab.registry", ("lab.core", *(f"lab.{kind}.study" for kind in KINDS))),
+    ("lab.registry", ("lab.core", "lab.fetches.own", *(f"lab.{kind}.study" for kind in KINDS))),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "lab.users", "drawing")),

@@ -16,14 +16,15 @@ from lab.core.records import FAIL, PASS, Record
 
 
 @pytest.mark.parametrize("argv, scenarios", [
-    ([], experiment.DEFAULT_SCENARIOS), (["--iw", "3,10"], experiment.DEFAULT_SCENARIOS),
-    (["--rtt", "35"], ["zhao2019"]), (["--client", "wget"], ["zhao2019"]),
-    (["--jitter", "5"], ["zhao2019"]), (["--repeat", "2"], ["zhao2019"]),
+    ([], experiment.DEFAULT_SCENARIOS), (["--jobs", "1"], experiment.DEFAULT_SCENARIOS),
+    *((flags, []) for flags in (["--rtt", "35"], ["--iw", "3,10"], ["--client", "wget"],
+                                ["--repeat", "2"], ["--sysctl", "a=b"], ["--name", "dsl"])),
     (["tselentis2013", "my.toml"], ["tselentis2013", "my.toml"]),
     (["--scenario", "tselentis2013", "--rtt", "35"], ["tselentis2013"]),
     (["a", "--scenario", "b", "c"], ["a", "b", "c"])])
 def test_which_scenarios_are_measured(argv: list[str], scenarios: list[str]) -> None:
-    assert experiment.parse(argv).scenario == scenarios
+    arguments = experiment.parse(argv)
+    assert arguments.scenario == scenarios and arguments.own == (not scenarios)
 
 
 def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
@@ -35,7 +36,8 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("argv", [["--rtt", "fast"], ["--iw", "2.5"], ["--repeat", "0"],
-                                  ["--jobs", "-1"], ["--rt", "5"], ["--client", "lynx"]])
+                                  ["--jobs", "-1"], ["--rt", "5"], ["--client", "lynx"],
+                                  ["--scenario", "zhao2019", "--name", "other"]])
 def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
                                              capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

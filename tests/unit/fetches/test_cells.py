@@ -61,8 +61,8 @@ def test_the_finding_has_a_row_for_each_cell_and_a_note_for_each_reason(
     assert seen.column("IW", "asked") == [3, 10] and seen.column("total")[1] == pair[1].total_ms
     assert seen.column("diff.")[0] == pytest.approx(0.04)
     (row,) = changed.rows
-    assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-1] == "1, 1"
-    assert row[-3:-1] == pytest.approx((76.3, 21.4), abs=0.05)
+    assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-2:] == ("1, 1", "response size")
+    assert row[-4:-2] == pytest.approx((76.3, 21.4), abs=0.05)
 
 
 def test_records_without_any_measurement(stored: list[Record]) -> None:

@@ -1,0 +1,85 @@
+"""Maps of squares: what is saved by two quantities, as colour and number; one or several.
+
+Blue is saved and orange is lost, white is no difference: told apart in every
+kind of colour vision, and the sign stands in the number.
+"""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from drawing import style
+from lab.core.cell_charts import Map, MapChart, Square
+from lab.core.words import number, short
+
+LEFT_INCHES, GAP_INCHES = 0.95, 0.35  # for the labels of the rows, and between maps
+ABOVE_INCHES, BELOW_INCHES = 0.3, 0.62  # for a map's title, and for its columns' labels
+WIDEST_INCHES, HIGH_INCHES = 1.35, 0.52  # of a square
+NARROWEST_INCHES = 0.62  # in which both numbers can be read
+LEAST_PERCENT = 20.0  # that has the full colour
+COLOURS = LinearSegmentedColormap.from_list("saved", [style.ORANGE, "#FFFFFF", style.SKY])
+NOTHING = "#EEEEEE"
+
+
+def draw(chart: MapChart) -> Figure:
+    across, down = len(chart.columns), len(chart.rows)
+    room = style.WIDTH_INCHES - 2 * style.SIDE_INCHES
+    beside = max(1, min(len(chart.maps), int(
+        (room + GAP_INCHES) // (LEFT_INCHES + across * NARROWEST_INCHES + GAP_INCHES))))
+    wide = min(WIDEST_INCHES, ((room + GAP_INCHES) / beside - LEFT_INCHES - GAP_INCHES) / across)
+    floors = -(-len(chart.maps) // beside)
+    high = ABOVE_INCHES + down * HIGH_INCHES + BELOW_INCHES
+    frame = style.frame(chart, floors * high)
+    most = max([LEAST_PERCENT, *(abs(square.percent) for each in chart.maps for row in each.rows
+                                 for square in row if square)])
+    first = (style.WIDTH_INCHES - beside * (LEFT_INCHES + across * wide)
+             - (beside - 1) * GAP_INCHES - LEFT_INCHES / 2) / 2
+    for place, each in enumerate(chart.maps):
+        floor, column = divmod(place, beside)
+        left = first + LEFT_INCHES + column * (LEFT_INCHES + across * wide + GAP_INCHES)
+        low = (floors - 1 - floor) * high + BELOW_INCHES
+        axes = frame.axes(left, low, across * wide, down * HIGH_INCHES)
+        _draw_map(axes, chart, each, Normalize(-most, most), wide)
+    return frame.figure
+
+
+def _draw_map(axes: Axes, chart: MapChart, each: Map, scale: Normalize, wide: float) -> None:
+    axes.set_xlim(0, len(chart.columns))
+    axes.set_ylim(0, len(chart.rows))
+    for row, squares in enumerate(each.rows):
+        for column, square in enumerate(squares):
+            colour = NOTHING if square is None else COLOURS(scale(square.percent))
+            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="white",
+                                     linewidth=1.5))
+            _write(axes, column + 0.5, row + 0.5, square, chart.unit, wide)
+    style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(chart.columns)])
+    axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
+                    [style.literal(label) for label in chart.rows])
+    axes.tick_params(length=0, labelsize=style.MEDIUM)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
+    if chart.y_label:
+        style.name_y(axes, chart.y_label, 0.62)
+    axes.set_title(style.literal(each.title), loc="left", fontsize=style.MEDIUM)
+
+
+def _write(axes: Axes, x: float, y: float, square: Square | None, unit: str, wide: float) -> None:
+    """Both numbers in a square; one that counts nothing says so."""
+    if square is None:
+        axes.text(x, y, "–", ha="center", va="center", color=style.FAINT)
+        return
+    unit = f" {unit}" if wide >= NARROWEST_INCHES else ""
+    before, behind = ("(", ")") if square.unsure else ("", "")
+    percent = number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
+    higher = 0.14 if square.left_out else 0.0
+    lines = [(f"{before}{short(square.absolute)}{unit}{behind}", 0.16 + higher, style.MEDIUM),
+             (f"{percent} %", higher - 0.18, style.LEGEND)]
+    if square.left_out:
+        lines.append((f"{square.left_out} left out", -0.36, style.TINY))
+    for text, up, size in lines:
+        axes.text(x, y + up, style.literal(text), ha="center", va="center", fontsize=size,
+                  color=style.ALARM if size == style.TINY else style.INK)

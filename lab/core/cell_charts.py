@@ -1,0 +1,63 @@
+"""Charts of single cells: groups of times by one quantity, maps of squares by two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lab.core.charts import Chart, TimeBar
+
+
+@dataclass(frozen=True)
+class GroupChart(Chart):
+    """Groups of bars of times, a bar for each window; windows: their names, the baseline first.
+
+    groups: the label of each and its bars, None where nothing counts.
+    """
+
+    family: ClassVar[str] = "groups"
+
+    windows: tuple[str, ...] = ()
+    groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
+    axis: str = ""
+    unit: str = "ms"
+
+
+@dataclass(frozen=True)
+class Square:
+    """One cell of a map: what was saved, in the chart's unit and in percent.
+
+    unsure: whether the 95 % interval holds zero. n: fetches; left_out: those
+    that do not count.
+    """
+
+    absolute: float
+    percent: float
+    unsure: bool = False
+    n: int = 0
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Map:
+    """Rows of squares, None where nothing counts; title: what tells it from the others."""
+
+    title: str
+    rows: tuple[tuple[Square | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class MapChart(Chart):
+    """Maps side by side and under each other, of one size: colour and number in every square.
+
+    columns, rows: labels of the squares, the first row at the bottom.
+    """
+
+    family: ClassVar[str] = "maps"
+
+    maps: tuple[Map, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    unit: str = "ms"

@@ -1,0 +1,174 @@
+"""Figures of single cells: bars of times by one quantity, maps of what is saved by two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from lab.core.cell_charts import GroupChart, Map, MapChart, Square
+from lab.core.charts import TimeBar, is_wide
+from lab.core.findings import Cell as Shown
+from lab.core.findings import Column, Finding, Table
+from lab.core.kinds import RunData
+from lab.core.quantities import quantity
+from lab.core.stats import Estimate
+from lab.core.words import number, plain, short
+from lab.fetches import analysis
+from lab.fetches.buckets import Bucket, NoPanel
+from lab.fetches.figure import heading, interval
+from lab.fetches.scenario import GROUPS, Figure, Scenario
+from lab.fetches.sweep import SWEPT, Cell, Sweep
+from lab.fetches.weights import ByCell, by_cell
+
+Squares = dict[tuple[Any, Any], Bucket | None]  # by value across and down
+
+
+def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
+    """One finding, with a map for every larger window and what else the sweep varies; or none."""
+    sweep = scenario.sweep(figure.sweep)
+    others = [window for window in sweep.initcwnd if window != figure.baseline_initcwnd]
+    try:
+        _, cells = by_cell(scenario, figure, sweep.initcwnd, run.records)
+    except NoPanel as error:
+        return [Finding(figure.name, figure.title, missing=str(error))]
+    if figure.kind == GROUPS:
+        return [_groups(figure, sweep, cells, heading(run.facts, run.records))]
+    if not others:
+        return []
+    columns, rows = _values(sweep.cells, figure.by), _values(sweep.cells, figure.down)
+    besides = [name for name in SWEPT if name not in (figure.by, figure.down, "uplink_kbps")
+               and len(_values(sweep.cells, name)) > 1]
+    maps: list[Map] = []
+    tables: list[Table] = []
+    for window, *values in product(others, *(_values(sweep.cells, name) for name in besides)):
+        title = ", ".join([f"{window} instead of {figure.baseline_initcwnd} segments",
+                           *(_told(name, value) for name, value in zip(besides, values))])
+        squares: Squares = {
+            (getattr(cell, figure.by), getattr(cell, figure.down, "")): analysis.square(
+                figure, cells, cell, (figure.baseline_initcwnd, window))
+            for cell in sweep.cells
+            if [getattr(cell, name) for name in besides] == values}
+        maps.append(Map(title, tuple(tuple(_square(squares.get((column, row)))
+                                           for column in columns) for row in rows)))
+        tables.append(_table(figure, title, columns, rows, squares))
+    if len(maps) == 1:
+        maps = [replace(maps[0], title="")]
+    chart = MapChart(
+        figure.title, (heading(run.facts, run.records),), maps=tuple(maps),
+        foot="Milliseconds and percent of the total time that are saved; blue: saved, orange:"
+             " lost; in brackets: the 95 % interval holds zero.",
+        columns=tuple(map(_label, columns)), rows=tuple(map(_label, rows)),
+        x_label=quantity(figure.by).axis, y_label=quantity(figure.down).axis if figure.down else "")
+    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=_sentence(maps),
+                    text=_sentence(maps), chart=chart)]
+
+
+def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Finding:
+    """The time of each window by one quantity, with 95 % intervals."""
+    by, base = quantity(figure.by), figure.baseline_initcwnd
+    windows = [base, *(window for window in sweep.initcwnd if window != base)]
+    columns = [Column(by.head, by.unit)]
+    for window in windows:
+        columns += [Column(f"IW{window}", "ms", "mean"),
+                    Column("95 % interval", f"IW{window}, ms", rank=2),
+                    Column("saved", "ms", f"with {window}"), Column("saved", "%", f"with {window}"),
+                    Column("95 % interval", "ms", f"with {window}", rank=3)]
+    groups, rows = [], []
+    for cell in sweep.cells:
+        found = [_bar(figure, cells, cell, (base, window)) for window in windows]
+        groups.append((_label(getattr(cell, figure.by)), tuple(bar for bar, _ in found)))
+        rows.append((groups[-1][0], *(value for window, (bar, bucket) in zip(windows, found)
+                                      for value in _row(bar, bucket, window == base))))
+    table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
+    said = "; ".join(f"{by.head} {label} {by.unit}: " + ", ".join(
+        f"{short(bar.time.value)} ms with {window}" for window, bar in zip(windows, bars) if bar)
+        for label, bars in groups)
+    return Finding(figure.name, figure.title, tables=(table,), sentence=f"{said}.", text=said,
+                   chart=GroupChart(figure.title, (context,),
+                                    windows=tuple(map(str, windows)), groups=tuple(groups),
+                                    axis=by.axis,
+                                    foot="Below the bars: the mean time and what it saves of the"
+                                         " first window's, in brackets where the 95 % interval of"
+                                         " that holds zero; n: transfers."))
+
+
+def _bar(figure: Figure, cells: ByCell, cell: Cell,
+         windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
+    """The time under the second window, compared with the first."""
+    bucket = analysis.square(figure, cells, cell, windows)
+    if bucket is None:
+        return None, None
+    records = cells[cell, windows[1]]
+    values = tuple(value for _, value in analysis.counting(records, figure.metric)[0])
+    return TimeBar(str(windows[1]), Estimate(bucket.experiment, analysis.mean_interval(values),
+                                             len(values)),
+                   None if windows[0] == windows[1] else bucket.percent, n=len(values),
+                   left_out=len(records) - len(values), unsure=_unsure(bucket)), bucket
+
+
+def _row(bar: TimeBar | None, bucket: Bucket | None, is_base: bool) -> tuple[Shown, ...]:
+    if bar is None or bucket is None:
+        return (None, "", "", "", "")
+    mean = (bar.time.value, interval(bar.time.interval) if is_wide(bar.time.interval) else "")
+    if is_base:
+        return (*mean, "", "", "")
+    ends = bucket.absolute_interval
+    return (*mean, bucket.absolute, bucket.percent, interval(ends) if is_wide(ends) else "")
+
+
+def _unsure(bucket: Bucket) -> bool:
+    ends = bucket.absolute_interval
+    return ends is not None and ends[0] < 0 < ends[1]
+
+
+def _values(cells: list[Cell], name: str) -> list[Any]:
+    """What a sweep has of a quantity, in its order; one value where there is none."""
+    return list(dict.fromkeys(getattr(cell, name) for cell in cells)) if name else [""]
+
+
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else plain(value)
+
+
+def _told(name: str, value: Any) -> str:
+    named = quantity(name)
+    return f"{named.head} {_label(value)} {named.unit}".rstrip()
+
+
+def _square(bucket: Bucket | None) -> Square | None:
+    if bucket is None:
+        return None
+    return Square(bucket.absolute, bucket.percent, _unsure(bucket), bucket.n,
+                  bucket.excluded.total)
+
+
+def _table(figure: Figure, title: str, columns: list[Any], rows: list[Any],
+           squares: Squares) -> Table:
+    """Rows of a map, "12.3 ms 4.5 %" in a cell."""
+    across, down = quantity(figure.by), quantity(figure.down)
+    head = (Column(down.head, down.unit),) if figure.down else ()
+    return Table(f"Saved, {title}; {across.head} across", (
+        *head, *(Column(_label(column), across.unit, is_text=True) for column in columns)), tuple(
+            (*((_label(row),) if figure.down else ()),
+             *(_shown(squares.get((column, row))) for column in columns)) for row in rows))
+
+
+def _shown(bucket: Bucket | None) -> Shown:
+    return None if bucket is None else (f"{short(bucket.absolute)} ms"
+                                        f" {number(bucket.percent, 0)} %")
+
+
+def _sentence(maps: list[Map]) -> str:
+    """The least and the most of each map."""
+    said = []
+    for each in maps:
+        known = [square for row in each.rows for square in row if square is not None]
+        if known:
+            low, high = (choose(known, key=lambda square: square.absolute)
+                         for choose in (min, max))
+            said.append(f"{each.title}{': ' if each.title else ''}{short(low.absolute)} to"
+                        f" {short(high.absolute)} ms saved,"
+                        f" {short(min(square.percent for square in known))} to"
+                        f" {short(max(square.percent for square in known))} %")
+    return ". ".join(said) + "."

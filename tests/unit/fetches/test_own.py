@@ -1,0 +1,202 @@
+"""A question by flags: its defaults, its scenario, its figures, and what decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import registry
+from lab.core import scenario_file
+from lab.core.cell_charts import GroupChart, MapChart
+from lab.core.errors import UsageError
+from lab.core.findings import Finding, Report
+from lab.core.kinds import Overrides, RunData
+from lab.core.quantities import FLAGS
+from lab.fetches import reasons
+from lab.fetches.cells import Change, changes, settings
+from lab.fetches.limits import RECEIVE_WINDOW, RESPONSE
+from lab.fetches.record import Record
+from tests.golden import stored_fetches
+
+GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
+    "rtt_ms": [20, 50, 100], "bandwidth_kbps": [56, 1000], "response_bytes": [9000],
+    "initcwnd": [3, 10], "initrwnd": [27], "queue": ["1000"]}
+
+
+def study(client: str | None = None, **lists: list[Any]) -> Any:
+    return registry.own_question("own", Overrides(lists, client=client))
+
+
+def report(**lists: list[Any]) -> Report:
+    """What the golden run of zhao2019 says of a question."""
+    asked = study("curl", **{**GRID, **lists})
+    cells = {replace(trial, scenario="zhao2019") for trial in asked.trials}
+    records = [record for record in stored_fetches.stored("zhao2019") if record.trial in cells]
+    assert len(records) == len(asked.trials)
+    made: Report = asked.report(RunData(Path("own"), stored_fetches.FACTS, records))
+    return made
+
+
+def finding(of: Report, name: str) -> Finding:
+    return next(each for each in of.findings if each.name == name)
+
+
+def test_what_is_not_said_has_the_default_of_help() -> None:
+    small, large = study(rtt_ms=[35]).trials
+    assert (small.initcwnd, large.initcwnd, small.initrwnd) == (10, 30, 30)
+    told = {name: getattr(small, name) for name in FLAGS
+            if name not in ("load", "initcwnd", "initrwnd", "uplink_kbps")}
+    assert told == {"rtt_ms": 35, **{name: FLAGS[name].check(FLAGS[name].parsed(
+        FLAGS[name].default), "") for name in told if name != "rtt_ms"}}
+    assert small.uplink_kbps == small.bandwidth_kbps and small.client == "libcurl"
+
+
+def test_chance_is_asked_a_hundred_times_unless_said() -> None:
+    assert len(study(loss_percent=[0, 1]).trials) == 2 + 200
+    assert len(registry.own_question("own", Overrides({"loss_percent": [1]}, repeat=3)).trials
+               ) == 6
+
+
+@pytest.mark.parametrize(("lists", "figures"), [
+    ({}, [("windows", "window_sweep", "initcwnd", "")]),
+    ({"qdisc": ["fifo", "fq"]}, [("bars", "groups", "qdisc", "")]),
+    ({"initcwnd": [10]}, [("windows", "window_sweep", "initcwnd", "")]),
+    ({"rtt_ms": [20, 50], "bandwidth_kbps": [1e3, 1e4]},
+     [("map", "map", "rtt_ms", "bandwidth_kbps")]),
+    ({"rtt_ms": [20, 50], "initcwnd": [1, 2, 3, 4, 5, 6, 7]}, [("map", "map", "rtt_ms", "")])])
+def test_what_varies_decides_on_the_figure(lists: dict[str, list[Any]],
+                                           figures: list[tuple[str, ...]]) -> None:
+    asked = study(**lists)
+    assert asked.whole and [(each.name, each.kind, each.by, each.down) for each in
+                            asked.scenario.figures] == [*figures, ("packets", "packets", "", "")]
+
+
+def test_the_kept_text_asks_the_same() -> None:
+    """A stored run is read with it again, and resumed by it."""
+    asked = registry.own_question("dsl", Overrides(
+        {"queue": ["bdp", "20"], "rtt_ms": [0.2], "idle_ms": [10], "congestion_control": ["bbr"]},
+        sysctls=("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")))
+    again = registry.study_of(scenario_file.of_run("dsl", asked.head.text))
+    assert again.trials == asked.trials and {trial.kept for trial in asked.trials} == {1}
+    assert again.head == asked.head and asked.head.sysctls["net.ipv4.tcp_rmem"].endswith("65536")
+
+
+@pytest.mark.parametrize(("name", "asked", "words"), [
+    ("zhao2019", {}, "--name: there is a scenario zhao2019 already"),
+    ("../x", {}, "--name: '../x' becomes a folder"),
+    ("own", {"lists": {"load": [0.5]}}, "--load: one transfer at a time is no load"),
+    ("own", {"lists": {"rtt_ms": [0]}}, "--rtt: an RTT of 0 ms is out of range"),
+    ("own", {"sysctls": ("tcp_sack",)}, "--sysctl: 'tcp_sack' is not NAME=VALUE"),
+    ("own", {"sysctls": ('a="\n',)}, "--sysctl: .* is not NAME=VALUE"),
+    ("own", {"sysctls": ("net.ipv4.ip_forward=1",)}, "unknown 'net.ipv4.ip_forward'"),
+    ("own", {"sysctls": ("net.ipv4.tcp_sack=$(x)",)}, "is not numbers or words"),
+    ("own", {"client": "lynx"}, "--client: unknown 'lynx'")])
+def test_what_is_wrong_is_told_by_its_flag(name: str, asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        registry.own_question(name, Overrides(**{"lists": {}, **asked}))
+
+
+def test_a_map_has_a_square_for_every_cell() -> None:
+    told = finding(report(), "map")
+    chart = told.chart
+    assert isinstance(chart, MapChart) and len(chart.maps) == 1
+    assert (chart.columns, chart.rows) == (("20", "50", "100"), ("56", "1000"))
+    square = chart.maps[0].rows[1][2]
+    assert square is not None and (square.n, square.left_out) == (2, 0)
+    assert square.absolute == pytest.approx(76.304)
+    assert told.tables[0].rows[1][3] == f"{square.absolute:.1f} ms {square.percent:.0f} %"
+
+
+def test_a_map_for_each_window_and_what_else_varies() -> None:
+    chart = finding(report(**{"initcwnd": [10, 3]}), "map").chart
+    assert isinstance(chart, MapChart) and chart.maps[0].rows[1][2].absolute < 0  # type: ignore
+    asked = study(rtt_ms=[1, 2], bandwidth_kbps=[1e3, 1e4], qdisc=["fifo", "fq"],
+                  initcwnd=[1, 2, 3])
+    assert len(asked.trials) == 2 * 2 * 2 * 3
+
+
+def test_bars_have_the_time_of_each_window() -> None:
+    told = finding(report(**{"bandwidth_kbps": [1000]}), "bars")
+    chart = told.chart
+    assert isinstance(chart, GroupChart) and chart.windows == ("3", "10")
+    label, (three, ten) = chart.groups[2]
+    assert label == "100" and three and ten and three.percent is None
+    assert ten.percent == pytest.approx((1 - ten.time.value / three.time.value) * 100)
+    assert "100 ms: " in told.sentence
+
+
+def test_a_part_of_the_cells_says_what_is_missing() -> None:
+    asked = study("curl", **GRID)
+    records = stored_fetches.stored("zhao2019")[:4]
+    told = finding(asked.report(RunData(Path("own"), stored_fetches.FACTS, records)), "map")
+    assert told.chart is None and "were not measured" in told.missing
+
+
+# What decided ------------------------------------------------------------------------
+
+def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
+           **trial: Any) -> Change:
+    """A cell of the golden run, 100 ms at 1 Mbit/s, with other values."""
+    records = []
+    for record in stored_fetches.stored("zhao2019"):
+        if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (100, 1000):
+            other: dict[str, Any] = (base if record.trial.initcwnd == 3 else larger) or {}
+            records.append(replace(record, header_bytes=61, trial=replace(record.trial, **trial),
+                                   **other))
+    (made,) = changes(settings(records))
+    return made
+
+
+def said(of: Change) -> str:
+    (line,) = reasons.said([of])
+    return line
+
+
+def test_a_response_that_fits_cannot_be_helped() -> None:
+    small = change({"limited_by": RESPONSE, "seen_first_flight": 2}, response_bytes=2000)
+    assert said(small) == ("Larger windows cannot help: the whole response (2 segments) fits in 3.")
+    assert "still larger windows cannot help" in said(change())  # seven segments fit in ten
+
+
+def test_the_receive_window_is_named() -> None:
+    asked = {"response_bytes": 60000, "initrwnd": 5}
+    part = change({"seen_first_flight": 3}, {"limited_by": RECEIVE_WINDOW, "seen_first_flight": 5},
+                  **asked)
+    assert said(part) == ("The client's receive window, 5 segments, lets only 5 of 10 leave at"
+                          " first: still larger windows cannot help (set initrwnd = 10).")
+    none = change({"seen_first_flight": 3}, {"limited_by": RECEIVE_WINDOW, "seen_first_flight": 3},
+                  **asked)
+    assert "larger windows cannot help: the client's" in said(none).lower()
+
+
+def test_the_queue_is_named_with_what_it_dropped() -> None:
+    dropping = change({"queue_drops": 0}, {"queue_drops": 7}, response_bytes=60000,
+                      queue_packets=5)
+    assert said(dropping) == ("The queue of 5 packets dropped 7 with 10 segments and none with 3.")
+
+
+def test_the_bandwidth_is_named_where_it_takes_the_time() -> None:
+    slow = change({"total_ms": 600.0}, {"total_ms": 590.0}, response_bytes=60000)
+    assert said(slow).startswith("The bandwidth decides: 502 of 600 ms")
+    assert reasons.reasons(change({"total_ms": 900.0}, {"total_ms": 800.0},
+                                  response_bytes=60000)) == []
+
+
+def test_earlier_responses_are_named() -> None:
+    kept = change({"total_ms": 100.0}, {"total_ms": 100.0}, kept=1)
+    assert "had grown with the earlier responses" in said(kept)
+
+
+def test_cells_that_one_thing_decides_on_share_a_sentence() -> None:
+    one, other = change(response_bytes=8000), change(response_bytes=9000)
+    (line,) = reasons.said([one, other])
+    assert line.startswith("In 2 of 2 comparisons: 10 segments hold the whole response")
+    assert "(as at RTT 100 ms" in line
+    assert [record.trial.initcwnd for record in reasons.by_effect([one, other])] == [3, 10, 3, 10]
+
+
+def test_records_are_those_of_the_cells() -> None:
+    assert all(isinstance(record, Record) for record in reasons.by_effect([change()]))
