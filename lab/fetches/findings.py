@@ -89,7 +89,8 @@ def _of_figure(scenario: Scenario, found: Judged, kernel: str) -> Finding:
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=sentences.of_figure(found),
         text=sentences.described(panel), bars=found.counts,
-        chart=chart(found, kernel, scenario.cells), samples=panel.samples, measured=panel.metric.axis, also=figure.also,
+        chart=chart(found, kernel, scenario.cells), samples=panel.samples,
+        measured=panel.metric.axis, also=figure.also,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.published else "")
 
