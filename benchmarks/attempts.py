@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import command_line
 import experiment
 from benchmarks import damaged_runs, mutations
 from benchmarks.damaged_runs import Attempt
@@ -143,9 +144,9 @@ def of_flags(random: Random, folder: Path) -> Attempt:
     (folder / "input.json").write_text(json.dumps(line))
 
     def attempt() -> None:
-        arguments = experiment.parse(line)
+        arguments = command_line.parse(line)
         for name in arguments.scenario:
-            expanded(name, experiment.overrides_of(arguments), arguments.seed)
+            expanded(name, command_line.overrides_of(arguments), arguments.seed)
     return attempt
 
 

@@ -15,7 +15,7 @@ FILES = [path.relative_to(PROJECT) for pattern in PATTERNS for path in sorted(PR
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()
                if path.is_dir() and (path / "study.py").is_file())
-SCALE = ("hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
+SCALE = ("command_line", "hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
          "server", "client", "benchmarks")
 
 # What each room may import of ours, by the beginnings of module names. The first line whose
@@ -31,10 +31,11 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab.registry", ("lab.core", "lab.fetches.own", *(f"lab.{kind}.study" for kind in KINDS))),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
-    ("experiment", ("engines", "lab.core", "lab.tell", "lab.registry", "lab.users", "drawing")),
+    ("command_line", ("lab.core", "lab.users")),
+    ("experiment", ("command_line", "engines", "lab.core", "lab.tell", "lab.registry", "lab.users", "drawing")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
-    ("benchmarks", ("benchmarks", "engines", "lab", "hosts", "experiment", "drawing")),
+    ("benchmarks", ("benchmarks", "command_line", "engines", "lab", "hosts", "experiment", "drawing")),
 ]
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel", "engines.nodes"),

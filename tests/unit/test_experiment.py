@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import command_line
 import experiment
 from lab.core import errors
 from lab.core.errors import UsageError
@@ -16,7 +17,7 @@ from lab.core.records import FAIL, PASS, Record
 
 
 @pytest.mark.parametrize("argv, scenarios", [
-    ([], experiment.DEFAULT_SCENARIOS), (["--jobs", "1"], experiment.DEFAULT_SCENARIOS),
+    ([], command_line.DEFAULT_SCENARIOS), (["--jobs", "1"], command_line.DEFAULT_SCENARIOS),
     *((flags, []) for flags in (["--rtt", "35"], ["--iw", "3,10"], ["--client", "wget"],
                                 ["--repeat", "2"], ["--sysctl", "a=b"], ["--name", "dsl"])),
     (["tselentis2013", "my.toml"], ["tselentis2013", "my.toml"]),

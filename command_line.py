@@ -1,0 +1,124 @@
+"""The command line of run.sh: its flags, and what they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.core import scenario_file
+from lab.core.command_line import Parser, listed, positive
+from lab.core.kinds import Overrides
+from lab.core.quantities import FLAGS
+from lab.core.sample import CAPTURES_KEPT
+from lab.users.sample import TRIALS
+
+PROJECT = Path(__file__).resolve().parent
+DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
+
+EPILOG = """\
+the three commands that people need:
+  ./run.sh                                                   the paper's Figure 5, measured here
+  ./run.sh --rtt 25 --bw 20000 --iw 10,40 --size 29000        a question of your own
+  ./run.sh --list                                            what can be measured
+
+exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
+3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted ·
+141 who read the output has left
+"""
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog="run.sh", description="Measure what TCP's initial window does, on real Linux TCP.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    add = parser.add_argument
+    add("--list", action="store_true", help="list the scenarios and what each claims")
+    add("names", nargs="*", metavar="SCENARIO",
+        help="what to measure: names of --list, or files of your own, path/to/my.toml"
+             f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
+             " response a question of your own)")
+    add("--scenario", nargs="+", metavar="SCENARIO", default=[], help="the same")
+    add_question(parser)
+    add_users(parser)
+    add_how(parser)
+    arguments = parser.parse_args(argv)
+    arguments.scenario = [*arguments.names, *arguments.scenario]
+    given = overrides_of(arguments).given
+    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+        parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
+                     " --sysctl")
+    if arguments.trials and not arguments.users:
+        parser.error("--trials is of --users FILE")
+    arguments.own = not arguments.scenario and bool(given or arguments.name)
+    if arguments.name and (arguments.users or not arguments.own):
+        parser.error("--name: a scenario has a name; it is for a question of your own")
+    if not arguments.scenario and not arguments.own:
+        arguments.scenario = DEFAULT_SCENARIOS
+    return arguments
+
+
+def add_question(parser: Parser) -> None:
+    """The flags that say what is measured."""
+    add = parser.add_argument_group(
+        "a question of your own: a network, TCP and responses",
+        "Each takes a list, and every combination is measured. What is not said has the default"
+        " here;\nwith a scenario, its own, and these take the place of it.").add_argument
+    for quantity in FLAGS.values():
+        add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
+            type=listed(quantity.parsed, quantity.like), help=quantity.help)
+    add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
+        help="a TCP setting of both hosts other than a current distribution's, like"
+             " net.ipv4.tcp_slow_start_after_idle=0; may be said several times (default none)")
+    add("--repeat", type=positive, metavar="N",
+        help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
+    add("--client", choices=("curl", "wget", "libcurl"),
+        help="the fetching program (default libcurl, curl's library)")
+    add("--name", metavar="NAME",
+        help="of the folder of results and of the figures (default own)")
+
+
+def add_users(parser: Parser) -> None:
+    """The flags of a question about users, and of stored runs."""
+    add = parser.add_argument_group("which window for my users, and stored runs").add_argument
+    add("--users", type=Path, metavar="FILE",
+        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
+             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
+             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
+    add("--trials", type=positive, metavar="N",
+        help=f"of --users: how many are measured under each window (default {TRIALS})")
+    add("--compare", type=Path, nargs="+", metavar="RUN",
+        help="folders of stored runs: the same cells of each beside those of the first, and what"
+             " was asked otherwise; measures nothing")
+
+
+def add_how(parser: Parser) -> None:
+    """The flags that say how it is measured, and where things go."""
+    add = parser.add_argument
+    add("--engine", choices=("auto", "uml", "host"), default="auto",
+        help="uml: guests in virtual time; host: this kernel in real time, as root;"
+             " auto: uml where its kernel is built, else host (default auto)")
+    add("--jobs", type=positive, metavar="N",
+        help="guests side by side (default one a core, as far as memory goes); host runs alone")
+    add("--seed", type=int, default=1, metavar="N",
+        help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
+    add("--dry-run", action="store_true",
+        help="print the trials, the commands and the expected time; measure nothing")
+    add("--yes", action="store_true",
+        help=f"also more than {scenario_file.MANY_TRIALS} trials are meant (default: refused)")
+    add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
+    add("--keep-captures", action="store_true",
+        help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"
+             " trials)")
+    add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
+    add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+        help="where results go (default results)")
+    add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
+        help="where figures go (default figures)")
+
+
+def overrides_of(arguments: argparse.Namespace) -> Overrides:
+    lists = {name: getattr(arguments, name) for name in FLAGS
+             if getattr(arguments, name) is not None}
+    return Overrides(lists, arguments.repeat, arguments.client,
+                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl))
