@@ -21,7 +21,6 @@ from random import Random
 from typing import Any
 
 import command_line
-import experiment
 from benchmarks import damaged_runs, mutations
 from benchmarks.damaged_runs import Attempt
 from engines.commands import commands_of
@@ -145,8 +144,11 @@ def of_flags(random: Random, folder: Path) -> Attempt:
 
     def attempt() -> None:
         arguments = command_line.parse(line)
+        asked = command_line.overrides_of(arguments)
         for name in arguments.scenario:
-            expanded(name, command_line.overrides_of(arguments), arguments.seed)
+            expanded(name, asked, arguments.seed)
+        if arguments.own and not arguments.users:
+            registry.own_question(arguments.name or "own", asked, arguments.seed)
     return attempt
 
 
