@@ -21,7 +21,9 @@ def exact(value: float) -> str:
     """A number with every digit that tells it from another one, no exponent: float() reads it."""
     if not math.isfinite(value):
         return str(value)
-    digits = format(Decimal(repr(float(value))), "f")
+    digits = repr(float(value))
+    if "e" in digits:
+        digits = format(Decimal(digits), "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
