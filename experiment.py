@@ -20,7 +20,7 @@ from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import comparison, errors, measuring, provenance, runs, scenario_file
-from lab.core.command_line import run_main, say
+from lab.core.command_line import interrupt, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
@@ -173,7 +173,7 @@ def status_of(run: RunData) -> int:
 
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
     if arguments.list:
         return list_scenarios()
     if arguments.compare:

@@ -8,13 +8,17 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from lab import __version__
 from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
+
+LATER_S = 0.02  # a signal that meets an import comes again
 
 
 def say(message: str) -> None:
@@ -66,8 +70,8 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
     kept: what to add for a command that was stopped on its way.
     """
     _open_streams()
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while modules were imported
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as nohup has it
+        signal.signal(signal.SIGINT, interrupt)
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -89,6 +93,21 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
             f" {write_crash(traceback.format_exc())}{kept}")
         status = FAILED
     sys.exit(status)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by KeyboardInterrupt, but not before the imports that it meets have ended.
+
+    Within one numpy's C code prints a traceback and makes an ImportError of it.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            again = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _open_streams() -> None:

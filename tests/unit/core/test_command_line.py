@@ -64,6 +64,22 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     assert "Traceback" not in said and "KeyboardInterrupt" not in said
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{number})\n"
+                                      "for _ in range(9): pass\nprint('imported', flush=True)\n")
+    program = ("import signal, time; from lab.core.command_line import interrupt, run_main\n"
+               "def main(argv):\n"
+               "    signal.signal(signal.SIGTERM, interrupt)\n"
+               "    import slow; time.sleep(60); return 0\n"
+               "run_main('x', main)")
+    done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, capture_output=True,
+                          text=True, check=False, timeout=30,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "imported\n",
+                                                           "x: interrupted\n")
+
+
 def test_a_message_is_one_line_that_moves_no_cursor() -> None:
     assert one_line("a\tb\nc") == "a b c" and one_line("ünï “–”") == "ünï “–”"
     assert one_line("\x1b[31m\u202e\x00\udcff") == "\\x1b[31m\\u202e\\x00\\udcff"
