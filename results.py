@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Write docs/RESULTS.md from the newest whole run of every scenario; measures nothing."""
+"""Write docs/RESULTS.md and what README says of results; measures nothing.
+
+The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
+where they replace those of an older run, and both documents are rendered from there.
+"""
 
 from __future__ import annotations
 
@@ -9,44 +13,94 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import argparse
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from lab.core import command_line, errors, files, runs, scenario_file
+from lab.core import command_line, errors, files, regular, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
 from lab.registry import stored_report
-from lab.tell import markdown
+from lab.tell import kept, markdown
+from lab.tell.quoting import quoted
 
 PROJECT = Path(__file__).resolve().parent
 OUTPUT = PROJECT / "docs" / "RESULTS.md"
+FINDINGS = PROJECT / "docs" / "results"
+README = PROJECT / "README.md"
+# What README says of results, with quotes in place of numbers, and where it stands there.
+TEMPLATE = PROJECT / "docs" / "what_comes_out.md"
+HEADING, NEXT = "## What comes out\n", "\n## "
+WIDTH = 88
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="results.py", allow_abbrev=False,
-        description="Write docs/RESULTS.md, every published bar and statement beside ours, from"
-                    " the newest whole run of every scenario.")
+        description="Write docs/RESULTS.md, every published bar and statement beside ours, and what"
+                    " README says of results, from the newest whole run of every scenario.")
     parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
                         help="where results are (default results)")
+    parser.add_argument("--findings", type=Path, default=FINDINGS, metavar="DIR",
+                        help="where findings are kept: of a scenario without a newer run they"
+                             " stand (default docs/results)")
     parser.add_argument("--output", type=Path, metavar="FILE",
                         help="what to write (default docs/RESULTS.md; with --run standard"
                              " output)")
+    parser.add_argument("--readme", type=Path, default=README, metavar="FILE",
+                        help="whose chapter on results is written anew (default README.md)")
     parser.add_argument("--run", type=Path, metavar="FOLDER",
                         help="the chapter of this run alone, whatever its scenario")
     return parser.parse_args(argv)
 
 
-def newest(name: str, results: Path) -> Report | None:
-    """Of the newest whole run that can be read; a damaged one is told and passed over."""
+def keep_newest(name: str, results: Path, findings: Path) -> None:
+    """Keep the findings of the newest whole run that can be read, unless newer ones are kept."""
+    path = findings / f"{name}.json"
+    before = finished(kept.read(path).facts) if path.exists() else ""
     for folder in runs.whole(name, results):
+        if before and finished(runs.read_facts(folder)) <= before:
+            return
         try:
-            return stored_report(folder)
+            print(files.write(path, kept.dumps(stored_report(folder))))
+            return
         except FirstFlightError as error:
             say(f"passed over: {error}")
-    say(f"{results / name}: there is no whole run; measure it with ./run.sh --scenario {name}")
-    return None
+    if not before:
+        say(f"{results / name}: there is no whole run; measure it with ./run.sh --scenario {name}")
+
+
+def finished(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("finished_at", ""))
+
+
+def kept_reports(findings: Path) -> dict[str, Report]:
+    """What is kept of each scenario, in its file's words of today. Raises FirstFlightError."""
+    found = {}
+    for name in scenario_file.names():
+        if (findings / f"{name}.json").exists():
+            head = scenario_file.find(name).head()
+            found[name] = replace(kept.read(findings / f"{name}.json"), title=head.title,
+                                  claim=head.claim, source=head.source, opening=head.result)
+    return found
+
+
+def in_readme(text: str, reports: Iterable[Report]) -> str:
+    """README's text with its chapter on results written anew. Raises FirstFlightError."""
+    before, heading, after = text.partition(HEADING)
+    if not heading:
+        raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
+    said = filled(quoted(TEMPLATE.read_text(encoding="utf-8").strip(), reports))
+    return f"{before}{heading}\n{said}\n{NEXT}{after.partition(NEXT)[2]}"
+
+
+def filled(text: str) -> str:
+    """Paragraphs in lines of a width that README has."""
+    return "\n\n".join(textwrap.fill(each, WIDTH, break_long_words=False, break_on_hyphens=False)
+                       for each in text.split("\n\n"))
 
 
 def say(message: str) -> None:
@@ -71,10 +125,13 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     if arguments.run is not None:
         return one(arguments.run, arguments.output)
-    reports = {name: newest(name, arguments.results) for name in scenario_file.names()}
+    for name in scenario_file.names():
+        keep_newest(name, arguments.results, arguments.findings)
+    reports = kept_reports(arguments.findings)
     print(files.write(arguments.output or OUTPUT, markdown.results(
-        [report for report in reports.values() if report is not None],
-        [name for name, report in reports.items() if report is None])))
+        list(reports.values()), [name for name in scenario_file.names() if name not in reports])))
+    readme = in_readme(regular.content(arguments.readme).decode(), reports.values())
+    print(files.write(arguments.readme, readme))
     return errors.OK
 
 

@@ -157,6 +157,8 @@ class Report:
     what the records say, the most important first. trials: every trial or
     cell; checks: each check with how many it judged; causes: of
     retransmissions; settings: the sysctls. timelines: of kept captures.
+    opening: of a whole run, the scenario's own words, whose numbers are quotes
+    (lab/tell/quoting.py).
     """
 
     name: str
@@ -178,6 +180,7 @@ class Report:
     settings: Table | None = None
     timelines: tuple[Timeline, ...] = ()
     provenance: tuple[Fact, ...] = ()
+    opening: str = ""
 
     @property
     def kernel(self) -> str:

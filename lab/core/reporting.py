@@ -21,6 +21,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
     head, records = study.head, run.records
     name = head.name
     path = f"{name}/{run.folder.resolve().name}"
+    whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
     tiles = (*verified_tiles(run, findings), *more.pop("tiles", ()))
     told = [run.changed] if run.changed else []  # before anything that rests on the records
     summary, sentences = ([*told, *more.pop(name, ())] for name in ("summary", "sentences"))
@@ -31,6 +32,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
         name=name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
         findings=tuple(findings), tiles=tiles, summary=tuple(summary), sentences=tuple(sentences),
+        opening=head.result if whole else "",
         checks=checks.table(study.checks, records, run.exact), failures=failures(records),
         settings=settings(run.facts),
         provenance=tuple(provenance(run.facts, name, path, head.text)), **more)

@@ -19,7 +19,7 @@ else:
     import tomli as tomllib
 
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
-HEAD_KEYS = ("kind", "title", "source", "note", "sysctls")
+HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
 MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
@@ -53,8 +53,8 @@ class ScenarioFile:
 
     def head(self) -> Head:
         """What every scenario has, whatever its kind. Raises UsageError."""
-        given = {name: value for name, value in self.raw.items() if name in ("title", "source",
-                                                                             "note")}
+        given = {name: value for name, value in self.raw.items() if name in (
+            "title", "source", "note", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
                            text=self.text, sysctls=sysctls_of(self.raw, self.where))
 
@@ -62,6 +62,9 @@ class ScenarioFile:
 @dataclass(frozen=True)
 class Head:
     """title: one line; source: who published it, where; note: for its readers.
+
+    result: what was found, in words; its numbers are quotes of findings
+    (lab/tell/quoting.py).
 
     claim: in one sentence. text: the whole file. sysctls: by name, what
     differs from engines.kernel.TCP_SYSCTLS.
@@ -74,6 +77,7 @@ class Head:
     text: str = schema.key(absent=True)
     sysctls: dict[str, str] = schema.key(absent=True)
     note: str = ""
+    result: str = ""
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:

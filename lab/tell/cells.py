@@ -52,6 +52,12 @@ def _value(value: str | int | float | Estimate | Interval | None, digits: int,
     return number(value, digits, signed)
 
 
+def head(column: Column) -> str:
+    """Such as "published: saved, ms"."""
+    name = ", ".join(part for part in (column.name, column.unit) if part)
+    return ": ".join(part for part in (column.group, name) if part)
+
+
 def shortened(table: Table) -> str:
     """That a table shows its first rows only; "" where it shows all."""
     shown = len(table.rows)

@@ -8,14 +8,17 @@ from typing import Any
 
 from lab.core import claims
 from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
-from lab.core.findings import Column, Finding, Report, Statement, Table
-from lab.tell.cells import clean, counted, shortened, written
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Finding, Report, Statement, Table
+from lab.tell.cells import clean, counted, head, shortened, written
+from lab.tell.quoting import quoted
 
 HEAD = f"""\
 # Results: measured beside published
 
-Written by `/usr/bin/python3 results.py` from the newest whole run of every scenario; no number
-here was typed. How it is measured: [METHOD.md](METHOD.md).
+Written by `/usr/bin/python3 results.py` from the findings of the newest whole run of every
+scenario, which are kept in `docs/results`; no number here was typed. How it is measured:
+[METHOD.md](METHOD.md).
 
 Every bar has one word, by a test on two numbers, the improvement in milliseconds and in percent:
 
@@ -39,6 +42,7 @@ speaks of, and {DIRECTION_ONLY} where only the mean over the cells does; ± is h
 """
 
 NOTHING = "nothing published to compare with"
+UNTOLD = "What it comes to cannot be told"
 
 
 def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
@@ -59,10 +63,21 @@ def chapter(report: Report) -> str:
     counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
     parts = [f"## {escaped(report.name)}",
              f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
+             *_opening(report),
              f"{_run(report)}; {escaped(verified)}.", *counts]
     for finding in report.findings:
         parts += _finding(report.name, finding)
     return "\n\n".join(parts) + "\n"
+
+
+def _opening(report: Report) -> list[str]:
+    """The scenario's own words with their numbers; what they quote in vain is told."""
+    if not report.opening:
+        return []
+    try:
+        return [escaped(quoted(report.opening, [report]))]
+    except FirstFlightError as error:
+        return [f"{UNTOLD}: {escaped(str(error))}."]
 
 
 def _when(report: Report) -> str:
@@ -121,17 +136,11 @@ def _table(table: Table, known: str) -> list[str]:
     """A table, between its title, unless that is `known`, and its notes."""
     title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
     rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
-    lines = [_row(map(_head, table.columns)), f"|{rule}|",
+    lines = [_row(map(head, table.columns)), f"|{rule}|",
              *(_row(written(cell, column) for cell, column in zip(row, table.columns))
                for row in table.rows)]
     notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes]
     return [*title, "\n".join(lines), *map(escaped, notes)]
-
-
-def _head(column: Column) -> str:
-    """Such as "published: saved, ms"."""
-    name = ", ".join(part for part in (column.name, column.unit) if part)
-    return ": ".join(part for part in (column.group, name) if part)
 
 
 def _row(cells: Iterable[str]) -> str:

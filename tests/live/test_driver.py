@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from engines import confine
-from tests.live.conftest import Driver, command, processes_with, rows
+from lab import registry
+from lab.core import runs
+from lab.tell import kept, markdown
+from tests.live.conftest import PROJECT, Driver, command, processes_with, rows
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
 
@@ -37,6 +40,15 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     assert facts["state"] == "complete" and facts["virtual_time"] is True
     assert facts["confined"] is (confine.lacking() == "")
     assert facts["emulated_s"] > 3 * 0.1
+
+
+def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) -> None:
+    """Of the scenario that is quick; docs/RESULTS.md and README rest on what is kept."""
+    assert drive("--scenario", "zhao2019", "--no-figures").returncode == 0
+    now, before = (markdown.chapter(report).partition("### ")[2] for report in (
+        registry.stored_report(runs.newest_whole("zhao2019", results)),
+        kept.read(PROJECT / "docs" / "results" / "zhao2019.json")))
+    assert now == before
 
 
 def test_values_outside_the_scenario_are_measured(drive: Driver, results: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import html
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -193,18 +194,29 @@ def test_nothing_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 # results.py --------------------------------------------------------------------------
 
+@pytest.fixture
+def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What README says, in place of the project's own."""
+    path = tmp_path / "template.md"
+    path.write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
+    monkeypatch.setattr(results_command, "TEMPLATE", path)
+    return path
+
+
 def test_the_newest_whole_run_that_can_be_read_is_told(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / "zhao2019"
     for stamp, facts in (("20260101-uml", {}), ("20260102-uml", {}),
                          ("20260103-uml", {"broken": True}), ("20260104-uml", {"partial": True}),
                          ("20260105-uml", {"state": runs.RUNNING})):
         save(home / stamp, **facts)
     output = tmp_path / "deep" / "RESULTS.md"
-    assert results_command.main(["--results", str(tmp_path), "--output", str(output)]) == 0
+    asked = written_to(tmp_path, output)
+    assert results_command.main(asked) == 0
     said = capsys.readouterr()
-    assert said.out == f"{output}\n" and [path.name for path in output.parent.iterdir()] == [
-        "RESULTS.md"]
+    kept_file = tmp_path / "findings" / "zhao2019.json"
+    assert said.out == f"{kept_file}\n{output}\n{tmp_path / 'README.md'}\n"
+    assert [path.name for path in output.parent.iterdir()] == ["RESULTS.md"]
     document = output.read_text()
     assert "Run `zhao2019/20260102-uml`" in document and document.count("\n## ") == 1
     assert "| marrama2012 | not measured: `./run.sh --scenario marrama2012` | |" in document
@@ -214,6 +226,38 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
         f"results.py: passed over: {home}/20260103-uml: a file is missing"]
     assert any("there is no whole run; measure it with ./run.sh --scenario marrama2012" in line
                for line in lines)
+
+
+def written_to(folder: Path, output: Path) -> list[str]:
+    """A command line of results.py that writes nowhere else, with a README that quotes little."""
+    (folder / "README.md").write_text("# A\n\n## What comes out\n\nold\n\n## Else\n\nkept\n")
+    return ["--results", str(folder), "--output", str(output), "--findings",
+            str(folder / "findings"), "--readme", str(folder / "README.md")]
+
+
+def test_findings_are_kept_until_a_newer_run_replaces_them(
+        tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home, output = tmp_path / "zhao2019", tmp_path / "RESULTS.md"
+    kept_file, asked = tmp_path / "findings" / "zhao2019.json", written_to(tmp_path, output)
+
+    def kept_of(stamp: str, finished_at: str) -> tuple[bool, bool]:
+        """Whether the findings are written, and the document says that run's path."""
+        save(home / stamp, finished_at=finished_at)
+        assert results_command.main(asked) == errors.OK
+        assert (tmp_path / "README.md").read_text().endswith("\n\n## Else\n\nkept\n")
+        return str(kept_file) in capsys.readouterr().out, f"/{stamp}`" in output.read_text()
+
+    assert kept_of("20260101-uml", "2026-01-01T00:00:00+00:00") == (True, True)
+    readme = (tmp_path / "README.md").read_text()
+    assert readme.startswith("# A\n\n## What comes out\n\nOf 129.5.\n\nSecond.\n\n## Else\n")
+    assert kept_of("20260102-uml", "2025-01-01T00:00:00+00:00") == (False, False)
+    assert kept_of("20260103-uml", "2026-01-03T00:00:00+00:00") == (True, True)
+    shutil.rmtree(home)
+    assert results_command.main(asked) == errors.OK  # from what is kept
+    assert "/20260103-uml`" in output.read_text()
+    kept_file.write_text("{}")
+    with pytest.raises(FirstFlightError, match="holds no findings"):
+        results_command.main(asked)
 
 
 def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,

@@ -1,0 +1,98 @@
+"""docs/RESULTS.md and README say what the kept findings of whole runs say, number for number."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import results
+from lab.core import scenario_file
+from lab.core.errors import FirstFlightError
+from lab.core.findings import Cell, Finding, Report, Rounded
+from lab.core.stats import Estimate
+from lab.tell import kept, markdown
+from tests.golden.rendering import REPORTS
+
+ANEW = "/usr/bin/python3 results.py writes it anew"
+MOST_BYTES = 600_000  # of all findings that the project keeps
+
+
+def document(reports: dict[str, Report]) -> str:
+    return markdown.results(list(reports.values()),
+                            [name for name in scenario_file.names() if name not in reports])
+
+
+def readme(reports: dict[str, Report]) -> str:
+    return results.in_readme(results.README.read_text(encoding="utf-8"), reports.values())
+
+
+def test_the_document_is_what_the_kept_findings_say() -> None:
+    reports = results.kept_reports(results.FINDINGS)
+    assert document(reports) == results.OUTPUT.read_text(encoding="utf-8"), ANEW
+    assert markdown.UNTOLD not in document(reports)
+
+
+def test_readme_says_what_the_kept_findings_say() -> None:
+    reports = results.kept_reports(results.FINDINGS)
+    assert readme(reports) == results.README.read_text(encoding="utf-8"), ANEW
+
+
+def grown(cell: Cell) -> Cell:
+    """The cell with another number."""
+    if isinstance(cell, Rounded):
+        return replace(cell, value=grown(cell.value))  # type: ignore[arg-type]
+    if isinstance(cell, Estimate):
+        return replace(cell, value=cell.value * 1.1 + 1)
+    if isinstance(cell, str):
+        return re.sub(r"[0-8]", lambda digit: str(int(digit[0]) + 1), cell)
+    return cell * 1.1 + 1 if isinstance(cell, (int, float)) else cell
+
+
+def changed(finding: Finding) -> Finding:
+    """As if other numbers had been measured."""
+    return replace(finding, tables=tuple(replace(table, rows=tuple(
+        (row[0], *map(grown, row[1:])) for row in table.rows)) for table in finding.tables))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in results.FINDINGS.glob("*.json")))
+def test_another_number_in_a_finding_is_another_document(name: str) -> None:
+    reports = {each: replace(report, opening="") for each, report  # which names cells by others
+               in results.kept_reports(results.FINDINGS).items()}
+    other = replace(reports[name], findings=tuple(map(changed, reports[name].findings)))
+    assert document({**reports, name: other}) != document(reports)
+    quotes = f"{{{name}." in results.TEMPLATE.read_text(encoding="utf-8")
+    assert (readme({**reports, name: other}) != readme(reports)) == quotes
+
+
+def test_without_what_it_quotes_readme_cannot_be_written() -> None:
+    with pytest.raises(FirstFlightError, match="zhao2019.fig5_rtt / 100 .*: there is no such"):
+        readme({})
+
+
+@pytest.mark.parametrize("name", sorted(REPORTS))
+def test_a_kept_report_is_rendered_as_the_run_itself(name: str) -> None:
+    report = REPORTS[name]()
+    text = kept.dumps(report)
+    assert markdown.chapter(kept.loads(text)) == markdown.chapter(report)
+    assert kept.dumps(kept.loads(text)) == text
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"is": "Report"}', '{"is": "Nothing"}',
+                                     '{"is": "Report", "other": 1}', "\x00"])
+def test_what_is_no_report_is_told(content: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(FirstFlightError, match="x.json: holds no findings"):
+        kept.read(tmp_path / "x.json")
+
+
+def test_what_is_kept_is_small_and_of_whole_runs() -> None:
+    files = sorted(results.FINDINGS.glob("*.json"))
+    assert {path.stem for path in files} <= set(scenario_file.names())
+    assert sum(path.stat().st_size for path in files) < MOST_BYTES
+    for path in files:
+        facts = json.loads(path.read_text())["facts"]
+        assert facts["finished_at"] and not facts.get("partial")
