@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/RESULTS.md and what README says of results; measures nothing.
+"""Write docs/RESULTS.md and what README says of results; measures nothing unless told to.
 
 The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
 where they replace those of an older run, and both documents are rendered from there.
@@ -13,14 +13,16 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import argparse
+import subprocess
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 from lab.core import command_line, errors, files, regular, runs, scenario_file
-from lab.core.command_line import Parser, run_main
+from lab.core.command_line import Parser, positive, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
 from lab.registry import stored_report
@@ -31,6 +33,7 @@ PROJECT = Path(__file__).resolve().parent
 OUTPUT = PROJECT / "docs" / "RESULTS.md"
 FINDINGS = PROJECT / "docs" / "results"
 README = PROJECT / "README.md"
+DRIVER = PROJECT / "run.sh"
 # What README says of results, with quotes in place of numbers, and where it stands there.
 TEMPLATE = PROJECT / "docs" / "what_comes_out.md"
 HEADING, NEXT = "## What comes out\n", "\n## "
@@ -52,9 +55,26 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                              " output)")
     parser.add_argument("--readme", type=Path, default=README, metavar="FILE",
                         help="whose chapter on results is written anew (default README.md)")
+    parser.add_argument("--measure", type=positive, metavar="HOURS",
+                        help="before that measure every scenario that has no whole run of the last"
+                             " HOURS; the same command goes on where it was stopped")
     parser.add_argument("--run", type=Path, metavar="FOLDER",
                         help="the chapter of this run alone, whatever its scenario")
     return parser.parse_args(argv)
+
+
+def measure(name: str, results: Path, hours: int) -> None:
+    """A whole run by the driver, unless there is a recent one. Raises KeyboardInterrupt."""
+    since = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat()
+    if any(finished(runs.read_facts(folder)) >= since for folder in runs.whole(name, results)):
+        return
+    say(f"measuring {name}")
+    status = subprocess.run([DRIVER, "--scenario", name, "--results", results, "--no-figures"],
+                            stdout=subprocess.DEVNULL, check=False).returncode
+    if status in (errors.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM):
+        raise KeyboardInterrupt
+    if status:
+        say(f"{name}: ./run.sh ended with status {status}")
 
 
 def keep_newest(name: str, results: Path, findings: Path) -> None:
@@ -126,6 +146,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.run is not None:
         return one(arguments.run, arguments.output)
     for name in scenario_file.names():
+        if arguments.measure:
+            measure(name, arguments.results, arguments.measure)
         keep_newest(name, arguments.results, arguments.findings)
     reports = kept_reports(arguments.findings)
     print(files.write(arguments.output or OUTPUT, markdown.results(

@@ -260,6 +260,33 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
         results_command.main(asked)
 
 
+def test_what_is_not_recent_is_measured_and_what_is_stands(
+        tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    """By the driver, in whose place a script notes what it is asked, and fails or is stopped."""
+    driver, asked = tmp_path / "driver", tmp_path / "asked"
+    monkeypatch.setattr(results_command, "DRIVER", driver)
+    monkeypatch.setattr(results_command.scenario_file, "names",
+                        lambda *_: ["marrama2012", "zhao2019"])
+    save(tmp_path / "zhao2019" / "20260101-uml", finished_at=runs.now_text())
+    line = [*written_to(tmp_path, tmp_path / "RESULTS.md"), "--measure", "2"]
+    for status, old, names in ((3, False, ["marrama2012"]), (0, True, ["marrama2012", "zhao2019"])):
+        if old:
+            save(tmp_path / "zhao2019" / "20260102-uml", finished_at="2026-01-01T00:00:00+00:00")
+            shutil.rmtree(tmp_path / "zhao2019" / "20260101-uml")
+        driver.write_text(f'#!/bin/sh\necho "$@" >> {asked}\nexit {status}\n')
+        driver.chmod(0o755)
+        assert results_command.main(line) == errors.OK
+        assert asked.read_text().splitlines() == [
+            f"--scenario {name} --results {tmp_path} --no-figures" for name in names]
+        told = "results.py: marrama2012: ./run.sh ended with status 3"
+        assert (told in capsys.readouterr().err) == bool(status)
+        asked.unlink()
+    driver.write_text("#!/bin/sh\nexit 130\n")
+    with pytest.raises(KeyboardInterrupt):
+        results_command.main(line)
+
+
 def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
                                          capsys: pytest.CaptureFixture[str]) -> None:
     folder = save(tmp_path / "20260101-uml", state=runs.RUNNING)
