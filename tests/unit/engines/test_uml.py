@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,17 @@ def test_a_guest_that_is_killed_costs_no_trial(tmp_path: Path, up: str) -> None:
 def test_guests_that_are_killed_again_and_again_stop_the_run(tmp_path: Path) -> None:
     with pytest.raises(WorkerKilled, match="killed while trial t was awaited, by the system if"):
         run(tmp_path, f"{READY}\nkill -KILL $$")
+
+
+@pytest.mark.parametrize("lacking", ["", "Landlock"])
+def test_a_guest_is_confined_where_the_machine_can_do_it(
+        lacking: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(uml.confine, "lacking", lambda: lacking)
+    confined = guest_command(tmp_path / "linux")[:4] == [
+        sys.executable, "-I", "-S", str(uml.CONFINE)]
+    engine = UmlEngine(tmp_path / "linux", 1)
+    assert confined is engine.facts["confined"] is not bool(lacking)
+    assert engine.warning.startswith("this machine lacks Landlock: guests are not") == bool(lacking)
 
 
 def test_no_folder_stands_on_the_kernels_command_line(

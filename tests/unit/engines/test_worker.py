@@ -74,6 +74,19 @@ def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(folder.new_lines()) == 1 + len(TRIALS)
 
 
+def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """So each meets the same rounding of its timers, whatever ran before it."""
+    slept: list[float] = []
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
+    monkeypatch.setattr(worker.time, "monotonic", lambda: 10.0)
+    monkeypatch.setattr(worker.time, "sleep", slept.append)
+    for align_s in (4.096, 0.0):
+        folder = JobFolder(tmp_path / f"job{align_s}", TRIALS, {}, align_s)
+        assert worker.main(folder.path, tmp_path) == 0
+    assert slept == pytest.approx([2.288] * len(TRIALS))
+
+
 def test_in_real_time_the_first_fetch_is_asked_not_to_count(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def started(job: JobFolder, *_: Any) -> None:
