@@ -114,7 +114,7 @@ class Loop:
                 [str(PROJECT / "run.sh"), str(self.scenario), "--results", str(results),
                  "--figures", str(results / "figures")], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
-                env={**os.environ, "TMPDIR": str(self.temporary)})
+                preexec_fn=heed_interrupts, env={**os.environ, "TMPDIR": str(self.temporary)})
 
     def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
         """The status of a run, and what it said."""
@@ -181,6 +181,11 @@ class Loop:
                                     *(row(way, [way]) for way in WAYS), row("all", WAYS)]
         return "\n".join("".join(f"{cell!s:<14}" if place == 0 else f"{cell!s:>11}"
                                  for place, cell in enumerate(each)) for each in rows)
+
+
+def heed_interrupts() -> None:
+    """Programs in the background ignore Ctrl-C, and what they start does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def complaints(said: str) -> list[Fault]:
