@@ -38,6 +38,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="what to measure: names of --list, or files of your own, path/to/my.toml"
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
              " response a question of your own)")
+    add("--new", metavar="NAME",
+        help="write NAME.toml here, a scenario with every key told; it runs as it is")
+    add("--check", metavar="FILE",
+        help="read a scenario, expand it and say how long it takes; measure nothing")
     add("--scenario", nargs="+", metavar="SCENARIO", default=[], help="the same")
     add_question(parser)
     add_users(parser)

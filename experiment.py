@@ -9,6 +9,7 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -19,7 +20,7 @@ from engines.commands import commands_of
 from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from lab import registry
-from lab.core import comparison, errors, measuring, provenance, runs, scenario_file
+from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
 from lab.core.command_line import interrupt, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
@@ -35,6 +36,7 @@ from lab.users.sample import Asked as AskedUsers
 from lab.users.sample import scenario as users_scenario
 
 DRY_RUN_LISTED = 500
+OWN_CAPTURES = 64  # trials
 
 
 # What is done --------------------------------------------------------------------------
@@ -53,6 +55,26 @@ def list_scenarios() -> int:
             say(f"run.sh: {error}")
             status = error.exit_status
     return status
+
+
+def check(name: str, arguments: argparse.Namespace) -> int:
+    """Read a scenario, expand it and say what it costs. Raises UsageError."""
+    study = study_of(name, arguments)
+    print(f"{name}: {study.head.claim}")
+    expected_s = measuring.expected_s(study, "uml", arguments.jobs or os.cpu_count() or 1)
+    print(f"{len(study.trials)} trials, about {expected_s:.0f} s (uml engine); nothing is wrong"
+          " with it")
+    return errors.OK
+
+
+def new(name: str) -> int:
+    """Write a scenario to begin with, NAME.toml in the current folder. Raises UsageError."""
+    path = Path(f"{name}.toml")
+    if path.exists():
+        raise UsageError(f"--new: {path} is there already")
+    files.write(path, registry.own_question(name, Overrides({})).head.text + "\n")
+    print(f"{path}: measure it with ./run.sh {path}, after ./run.sh --check {path}")
+    return errors.OK
 
 
 def dry_run(study: Study, engine: Engine) -> None:
@@ -110,7 +132,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
             dry_run(study, engine)
             return errors.OK
         say_once(engine.warning)
-        run = measure(study, engine, asked_of(arguments))
+        run = measure(study, engine, asked_of(arguments, len(study.trials)))
     except EngineCannot as error:
         raise CannotError(str(error)) from error
     except EngineError as error:
@@ -133,9 +155,13 @@ def say_once(warning: str) -> None:
         say(f"run.sh: {warning}")
 
 
-def asked_of(arguments: argparse.Namespace) -> Asked:
-    """Where and how to measure, and what run.json says of the command and the machine."""
-    return Asked(arguments.results, arguments.seed, arguments.fresh, arguments.keep_captures,
+def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:
+    """Where and how to measure, and what run.json says of the command and the machine.
+
+    A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
+    """
+    kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
+    return Asked(arguments.results, arguments.seed, arguments.fresh, kept,
                  {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)})
 
 
@@ -176,6 +202,10 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     if arguments.list:
         return list_scenarios()
+    if arguments.new:
+        return new(arguments.new)
+    if arguments.check:
+        return check(arguments.check, arguments)
     if arguments.compare:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures)
     # All are read before the first is measured, which may take hours.

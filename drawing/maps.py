@@ -19,7 +19,7 @@ LEFT_INCHES, GAP_INCHES = 0.95, 0.35  # for the labels of the rows, and between 
 ABOVE_INCHES, BELOW_INCHES = 0.3, 0.62  # for a map's title, and for its columns' labels
 WIDEST_INCHES, HIGH_INCHES = 1.35, 0.52  # of a square
 NARROWEST_INCHES = 0.62  # in which both numbers can be read
-LEAST_PERCENT = 20.0  # that has the full colour
+LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0  # between which the first with the full colour is
 COLOURS = LinearSegmentedColormap.from_list("saved", [style.ORANGE, "#FFFFFF", style.SKY])
 NOTHING = "#EEEEEE"
 
@@ -33,8 +33,9 @@ def draw(chart: MapChart) -> Figure:
     floors = -(-len(chart.maps) // beside)
     high = ABOVE_INCHES + down * HIGH_INCHES + BELOW_INCHES
     frame = style.frame(chart, floors * high)
-    most = max([LEAST_PERCENT, *(abs(square.percent) for each in chart.maps for row in each.rows
-                                 for square in row if square)])
+    most = min(MOST_PERCENT, max([LEAST_PERCENT, *(
+        abs(square.percent) for each in chart.maps for row in each.rows for square in row
+        if square)]))
     first = (style.WIDTH_INCHES - beside * (LEFT_INCHES + across * wide)
              - (beside - 1) * GAP_INCHES - LEFT_INCHES / 2) / 2
     for place, each in enumerate(chart.maps):
@@ -42,7 +43,7 @@ def draw(chart: MapChart) -> Figure:
         left = first + LEFT_INCHES + column * (LEFT_INCHES + across * wide + GAP_INCHES)
         low = (floors - 1 - floor) * high + BELOW_INCHES
         axes = frame.axes(left, low, across * wide, down * HIGH_INCHES)
-        _draw_map(axes, chart, each, Normalize(-most, most), wide)
+        _draw_map(axes, chart, each, Normalize(-most, most, clip=True), wide)
     return frame.figure
 
 
@@ -52,8 +53,8 @@ def _draw_map(axes: Axes, chart: MapChart, each: Map, scale: Normalize, wide: fl
     for row, squares in enumerate(each.rows):
         for column, square in enumerate(squares):
             colour = NOTHING if square is None else COLOURS(scale(square.percent))
-            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="white",
-                                     linewidth=1.5))
+            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor=style.GROUND,
+                                     linewidth=1.0))
             _write(axes, column + 0.5, row + 0.5, square, chart.unit, wide)
     style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(chart.columns)])
     axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],

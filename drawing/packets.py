@@ -32,11 +32,13 @@ def draw(chart: PacketsChart) -> Figure:
 
 def _legend_of(chart: PacketsChart) -> list[Artist]:
     kinds = {mark.kind for timeline in chart.timelines for mark in timeline.marks}
+    limited = any(end < timeline.to_bytes for timeline in chart.timelines
+                  for _, end in timeline.offered)
     return [*(Line2D([], [], color=colour, linewidth=4, label=label)
               for kind, (colour, label) in LOOKS.items() if kind in kinds),
             Line2D([], [], color=style.INK, linewidth=1, label="acknowledged"),
-            Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
-                   label="end of the receive window"),
+            *([Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
+                      label="end of the receive window")] if limited else []),
             Line2D([], [], color=style.FAINT, linewidth=1, linestyle="--",
                    label="all acknowledged")]
 

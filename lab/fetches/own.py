@@ -57,14 +57,17 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
     varied = [name for name in SWEPT if len(values[name]) > 1]
     windows = values["initcwnd"]
     lines = [f"# {_claim(values, varied)}", "", f'title = "{_title(windows, varied)}"',
-             'source = "a question of one\'s own, asked by flags"', "cells = true", ""]
+             'source = "nobody: a question of one\'s own"', "cells = true", ""]
     if asked.sysctls:
         lines += ["[sysctls]", *map(_sysctl, asked.sysctls), ""]
     lines += ["[[sweep]]", 'name = "own"']
-    lines += [f"{schema.name_of(Sweep, name)} = {_list(values[name])}"
-              for name in (*SWEPT, "initcwnd") if values[name]]
-    lines += [f'client = "{client}"', f"repeat = {asked.repeat or 1}",
-              f"repeat_with_loss = {asked.repeat or REPEAT_BY_CHANCE}", ""]
+    lines += [f"{schema.name_of(Sweep, name)} = {_list(values[name] or (max(windows),))}"
+              f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
+              for name in (*SWEPT, "initcwnd")]
+    lines += [f'client = "{client}"  # {", ".join(CLIENTS)}',
+              f"repeat = {asked.repeat or 1}  # times that every setting is measured",
+              f"repeat_with_loss = {asked.repeat or REPEAT_BY_CHANCE}  # the same, where loss or"
+              " jitter decides", ""]
     for figure in [*_figures(windows, varied),
                    {"name": "packets", "title": "The packets of one transfer",
                     "kind": "packets"}]:

@@ -149,3 +149,21 @@ def test_flags_beside_a_file_of_users(tmp_path: Path, flags: list[str], message:
     (tmp_path / "x.csv").write_text("rtt_ms,response_bytes\n20,9000\n")
     with pytest.raises(UsageError, match=message):
         experiment.main(["--users", str(tmp_path / "x.csv"), *flags])
+
+
+def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert experiment.main(["--new", "mine"]) == errors.OK
+    text = (tmp_path / "mine.toml").read_text()
+    for name, quantity in FLAGS.items():
+        assert name == "load" or quantity.flag_help in text
+    assert experiment.main(["--check", "mine.toml"]) == errors.OK
+    assert "2 trials, about" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="--new: mine.toml is there already"):
+        experiment.main(["--new", "mine"])
+    (tmp_path / "mine.toml").write_text(text.replace("rtt_ms = [50]", "rtt_ms = [0]"))
+    with pytest.raises(UsageError, match="rtt_ms: an RTT of 0 ms is out of range"):
+        experiment.main(["--check", "mine.toml"])
+    with pytest.raises(UsageError, match="--name: there is a scenario zhao2019 already"):
+        experiment.main(["--new", "zhao2019"])
