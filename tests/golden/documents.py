@@ -1,0 +1,172 @@
+"""docs/SCENARIOS.md and docs/COLUMNS.md, made from the classes that read and write them.
+
+`/usr/bin/python3 -m tests.golden.documents` writes them anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from lab.core import records
+from lab.core.quantities import QUANTITIES, Length, Word
+from lab.core.records import columns_of, trial_class
+from lab.core.words import plain
+from lab.fetches import scenario as fetches
+from lab.fetches.record import Record
+from lab.fetches.sweep import Sweep
+from lab.load import scenario as load
+from lab.load import sweep as load_sweep
+from lab.load.record import LoadRecord
+from lab.trace import scenario as trace
+from lab.trace.record import TraceRecord
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+_KEY = "lab.core.schema"
+
+# The tables of each kind of scenario: its head in a file, the class that reads it.
+TABLES: dict[str, list[tuple[str, type[Any]]]] = {
+    "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
+                ("[[figure]]", fetches.Figure), ("[[claim]]", fetches.Claim),
+                ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect)],
+    "load": [("[defaults] and [[sweep]]", load_sweep.Sweep), ("[[figure]]", load.Figure),
+             ("[[claim]]", load.Claim)],
+    "trace": [("[[tcp]]", trace.Tcp), ("[[trace]]", trace.Trace)],
+}
+RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
+                                            "trace": TraceRecord}
+# Of what several tables have, or what says itself to those who know the file.
+COMMON = {
+    "sizes": "a distribution of sizes by its name, or fixed",
+    "compares": "what the claim is about", "quantity": "of what it is",
+    "name": "tells it from the others", "title": "one line", "sweep": "the sweep, by its name",
+    "figure": "the figure, by its name", "by": "the quantity that buckets are of",
+    "values": "its buckets", "labels": "of the buckets; without any, the values",
+    "metric": "what is compared, a column of the records, like total_ms",
+    "kind": "how it is drawn", "says": "what was published, in words", "client": "what fetches",
+    "file": "in paper/", "why": "in words", "mark": "a letter", "extra_why": "in words",
+    "series": "the quantity that lines are of", "panel": "of the published file",
+    "defect": "tables of their own", "paced": "whether fq paces the servers",
+    "population": "who the clients are, by its name", "mixes": "lists of [initcwnd, share]",
+    "congestion_control": "as the kernel names it", "published": "a file in paper/"}
+UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
+         "s": "s"}
+RUN_JSON = {
+    "arguments": "the command line", "asked": "digests of what the results follow from",
+    "confined": "whether the guest was confined to its folder",
+    "emulated_s": "seconds of network time", "engine": "uml or host",
+    "finished_at": "ISO 8601, UTC", "first_record_after_s": "seconds to the first record",
+    "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
+    "machine": "processor, cores, system and kernel of the machine",
+    "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
+    "scenario": "its name", "scenario_file": "its text", "seed": "of what is random",
+    "started_at": "ISO 8601, UTC", "state": "running or complete",
+    "sysctls": "of each host, read back", "tools": "versions of the programs used",
+    "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
+    "wall_s": "seconds that it took"}
+
+
+def scenarios() -> str:
+    lines = ["# Every key of a scenario file", "",
+             "Made from the classes that read them; a test keeps it current. `./run.sh --new NAME`"
+             " writes a file that runs as it is, `./run.sh --check FILE` reads one. How the tables"
+             " go together stands at the head of `lab/<kind>/scenario.py`.", "",
+             "A file opens with a comment line, the claim in one sentence. Then `kind` (fetches,"
+             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
+    for kind, tables in TABLES.items():
+        lines += [f"## kind = \"{kind}\"", ""]
+        for head, of in tables:
+            lines += [f"### {head}", "", "| key | type | what | unit and range | default |",
+                      "|---|---|---|---|---|",
+                      *_keys(kind, of), ""]
+    return "\n".join(lines)
+
+
+def _keys(kind: str, of: type[Any]) -> Iterator[str]:
+    hints, told = get_type_hints(of), {**_told(trial_class(RECORDS[kind])), **_told(of)}
+    for each in fields(of):
+        option = each.metadata.get(_KEY, {})
+        if option.get("absent"):
+            continue
+        name = option.get("name") or each.name
+        inner = get_args(hints[each.name]) if get_origin(hints[each.name]) is tuple else ()
+        hint = inner[0] if inner else hints[each.name]
+        known = QUANTITIES.get(option.get("quantity") or each.name)
+        if hint is str and not isinstance(known, (Word, Length)):
+            known = None
+        what = (known.flag_help if known and of is Sweep else "") or told.get(each.name) or (
+            COMMON.get(each.name) or (known.what if known else ""))
+        words = get_args(hint) if get_origin(hint) is Literal else ()
+        span = " or ".join(map(str, words)) or (
+            known.range if known and "inf" not in known.range else "")
+        type_ = "list" if inner else {str: "text", int: "whole number", float: "number",
+                                     bool: "true or false"}.get(hint, "word" if words else "")
+        yield f"| `{name}` | {type_} | {_cell(what)} | {_cell(span)} | {_default(each)} |"
+
+
+def _default(each: Field[Any]) -> str:
+    if each.default is MISSING:
+        return "required"
+    value = each.default
+    if value is None or value == () or value == "":
+        return "none"
+    shown = value if isinstance(value, tuple) else (value,)
+    return ", ".join(each if isinstance(each, str) else str(each).lower()
+                     if isinstance(each, bool) else plain(each) for each in shown)
+
+
+def columns() -> str:
+    lines = ["# Every column of trials.csv and key of run.json", "",
+             "Made from the classes of the records; a test keeps it current. A missing value is an"
+             " empty field. Asked: a part of the trial, every digit of it; measured: read off what"
+             " the programs said, the packets or the model, to the microsecond.", ""]
+    for kind, of in RECORDS.items():
+        asked = {each.name for each in fields(trial_class(of))}
+        told = {**_told(records.Record), **_told(of), **_told(trial_class(of))}
+        lines += [f"## kind {kind}", "", "| column | unit | from | what |", "|---|---|---|---|"]
+        for column in columns_of(of):
+            lines.append(f"| `{column}` | {_unit(column)} | "
+                         f"{'asked' if column in asked else 'measured'} |"
+                         f" {_cell(told.get(column) or _what(column))} |")
+        lines.append("")
+    lines += ["## run.json", "", "| key | what |", "|---|---|",
+              *(f"| `{key}` | {what} |" for key, what in RUN_JSON.items()), ""]
+    return "\n".join(lines)
+
+
+def _unit(column: str) -> str:
+    known = QUANTITIES.get(column)
+    return known.unit if known else UNITS.get(column.rpartition("_")[2], "")
+
+
+def _what(column: str) -> str:
+    known = QUANTITIES.get(column)
+    return (known.label or known.what) if known else column.replace("_", " ")
+
+
+def _told(of: type[Any]) -> dict[str, str]:
+    """What the docstring of a class says of its fields: "name, other: what they are"."""
+    names = {each.name for each in fields(of)}
+    told: dict[str, str] = {}
+    for paragraph in (of.__doc__ or "").split("\n\n"):
+        text = " ".join(paragraph.split())
+        found = [match for match in re.finditer(r"((?:[a-z_0-9]+, )*[a-z_0-9]+): ", text)
+                 if {*match[1].split(", ")} <= names]
+        ends: Sequence[int] = [*(match.start() for match in found[1:]), len(text)]
+        told |= {name: text[match.end():end].strip().rstrip(";.").strip()
+                 for match, end in zip(found, ends) for name in match[1].split(", ")}
+    return told
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", " or ").replace("[", "(").replace("]", ")")
+
+
+DOCUMENTS = {"SCENARIOS.md": scenarios, "COLUMNS.md": columns}
+
+if __name__ == "__main__":
+    for name, make in DOCUMENTS.items():
+        (DOCS / name).write_text(make(), encoding="utf-8")

@@ -1,0 +1,25 @@
+"""What is generated into docs/ is as the code has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.core.records import columns_of
+from lab.core.schema import keys_of
+from tests.golden import documents
+
+
+@pytest.mark.parametrize("name", documents.DOCUMENTS)
+def test_a_document_is_current(name: str) -> None:
+    stored = (documents.DOCS / name).read_text(encoding="utf-8")
+    assert documents.DOCUMENTS[name]() == stored, (
+        "/usr/bin/python3 -m tests.golden.documents writes it anew")
+
+
+def test_every_key_and_column_has_a_line() -> None:
+    scenarios, columns = documents.scenarios(), documents.columns()
+    for tables in documents.TABLES.values():
+        for _, of in tables:
+            assert all(f"| `{key}` |" in scenarios for key in keys_of(of))
+    for record in documents.RECORDS.values():
+        assert all(f"| `{column}` |" in columns for column in columns_of(record))
