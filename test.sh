@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 ./install.sh --test
 
 echo "== shellcheck" >&2
-shellcheck ./*.sh benchmarks/*.sh engines/guest/*.sh .ci/run
+shellcheck ./*.sh benchmarks/*.sh engines/guest/*.sh docs/completion.bash .ci/run
 echo "== pyflakes" >&2
 /usr/bin/python3 -m pyflakes ./*.py drawing engines hosts lab tests benchmarks
 echo "== mypy" >&2
