@@ -26,12 +26,14 @@ from lab.core.command_line import Parser, positive, run_main
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
 from lab.registry import stored_report
-from lab.tell import kept, markdown
+from lab.tell import gallery, kept, markdown
 from lab.tell.quoting import quoted
 
 PROJECT = Path(__file__).resolve().parent
-OUTPUT = PROJECT / "docs" / "RESULTS.md"
-FINDINGS = PROJECT / "docs" / "results"
+DOCS = PROJECT / "docs"
+OUTPUT = DOCS / "RESULTS.md"
+FINDINGS = DOCS / "results"
+GALLERY = DOCS / "gallery"
 README = PROJECT / "README.md"
 DRIVER = PROJECT / "run.sh"
 # What README says of results, with quotes in place of numbers, and where it stands there.
@@ -58,6 +60,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--measure", type=positive, metavar="HOURS",
                         help="before that measure every scenario that has no whole run of the last"
                              " HOURS; the same command goes on where it was stopped")
+    parser.add_argument("--gallery", action="store_true",
+                        help="write docs/GALLERY.md as well, with a picture of every scenario that"
+                             " has a whole run")
     parser.add_argument("--run", type=Path, metavar="FOLDER",
                         help="the chapter of this run alone, whatever its scenario")
     return parser.parse_args(argv)
@@ -108,6 +113,27 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     return found
 
 
+def draw_gallery(names: Iterable[str], results: Path) -> None:
+    """docs/GALLERY.md and its pictures; of a scenario without a whole run the picture stands."""
+    import drawing  # and with it matplotlib: only where it draws
+    reports = [report for name in names for report in [first_figure(name, results)] if report]
+    for report in reports:
+        drawn = drawing.small(drawing.pngs(drawing.images(report)))
+        for content in drawn.values():
+            print(files.write(GALLERY / f"{report.name}.png", content))
+    kept_pictures = {report.name: f"gallery/{report.name}.png" for report in reports}
+    print(files.write(DOCS / "GALLERY.md", gallery.gallery(reports, kept_pictures)))
+
+
+def first_figure(name: str, results: Path) -> Report | None:
+    """What the newest whole run says, with its first figure only; None where it has none."""
+    folders = runs.whole(name, results)
+    report = stored_report(folders[0]) if folders else None
+    finding = next((each for each in report.findings if each.chart is not None), None) \
+        if report else None
+    return replace(report, findings=(replace(finding, also=()),)) if report and finding else None
+
+
 def in_readme(text: str, reports: Iterable[Report]) -> str:
     """README's text with its chapter on results written anew. Raises FirstFlightError."""
     before, heading, after = text.partition(HEADING)
@@ -154,6 +180,8 @@ def main(argv: Sequence[str]) -> int:
         list(reports.values()), [name for name in scenario_file.names() if name not in reports])))
     readme = in_readme(regular.content(arguments.readme).decode(), reports.values())
     print(files.write(arguments.readme, readme))
+    if arguments.gallery:
+        draw_gallery(scenario_file.names(), arguments.results)
     return errors.OK
 
 

@@ -8,6 +8,7 @@ here but where things stand.
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,9 @@ from lab.core.errors import UsageError
 from lab.core.findings import Report
 from lab.core.words import nearest
 
-__all__ = ["FORMATS", "check", "draw", "figures", "images", "pngs", "save"]
+__all__ = ["FORMATS", "check", "draw", "figures", "images", "pngs", "save", "small"]
+
+SMALL_PIXELS, COLOURS = 960, 64  # of a picture in a document: some 50 kB
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
@@ -65,6 +68,20 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
             also = _file(name, f"a figure of {finding.name}")
             found.append((f"{finding.name}_{name}", partial(also.draw_finding, finding, report)))
     return found
+
+
+def small(images_of: Mapping[str, bytes]) -> dict[str, bytes]:
+    """PNGs for a document: SMALL_PIXELS wide, of COLOURS colours."""
+    from PIL import Image
+    made = {}
+    for name, png in images_of.items():
+        with Image.open(io.BytesIO(png)) as image:
+            height = round(image.height * SMALL_PIXELS / image.width)
+            reduced = image.convert("RGB").resize((SMALL_PIXELS, height), Image.Resampling.LANCZOS)
+        content = io.BytesIO()
+        reduced.quantize(COLOURS).save(content, "PNG", optimize=True)
+        made[name] = content.getvalue()
+    return made
 
 
 def figures(report: Report) -> Iterator[tuple[str, Any]]:
