@@ -14,6 +14,7 @@ from lab.core.sample import CAPTURES_KEPT
 from lab.users.sample import TRIALS
 
 PROJECT = Path(__file__).resolve().parent
+EXPORTED = ("json", "md", "csv")  # lab.tell.export
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
 EPILOG = """\
@@ -57,6 +58,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (arguments.users or not arguments.own):
         parser.error("--name: a scenario has a name; it is for a question of your own")
+    if arguments.export and (arguments.export[0] not in EXPORTED
+                             or len(arguments.scenario) != 1 and not arguments.own):
+        parser.error(f"--export: {', '.join(EXPORTED)} of one scenario, not"
+                     f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
     if not arguments.scenario and not arguments.own:
         arguments.scenario = DEFAULT_SCENARIOS
     return arguments
@@ -114,6 +119,9 @@ def add_how(parser: Parser) -> None:
     add("--keep-captures", action="store_true",
         help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"
              " trials)")
+    add("--export", nargs=2, metavar=("FORMAT", "FILE"),
+        help="also write the findings of one scenario: json, md or csv, with units, intervals and"
+             " provenance")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
     add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
         help="where results go (default results)")

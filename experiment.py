@@ -144,6 +144,10 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
         print(f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
               f" {run.facts['wall_s']:.1f} s of wall time")
         print(run.folder / runs.TRIALS_CSV, flush=True)
+    if arguments.export:
+        from lab.tell import export  # only where it is asked
+        form, path = arguments.export
+        print(files.write(Path(path), export.exported(form, report)))
     if study.whole and not arguments.no_figures:
         draw(report, run.folder, arguments.figures)
     return status_of(run)

@@ -167,3 +167,12 @@ def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.
         experiment.main(["--check", "mine.toml"])
     with pytest.raises(UsageError, match="--name: there is a scenario zhao2019 already"):
         experiment.main(["--new", "zhao2019"])
+
+
+@pytest.mark.parametrize("argv", [["--export", "xml", "x", "zhao2019"], ["--export", "json", "x"],
+                                  ["--export", "json", "x", "--scenario", "a", "b"]])
+def test_an_export_is_of_one_scenario(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command_line.parse(argv)
+    assert "--export: json, md, csv of one scenario" in capsys.readouterr().err
+    assert command_line.parse(["--rtt", "5", "--export", "csv", "x"]).export == ["csv", "x"]

@@ -1,0 +1,44 @@
+"""Findings as data: every value with its unit, intervals with both ends, and provenance."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from lab.core.findings import Interval
+from lab.tell import export
+from tests.golden import stored_fetches
+from tests.unit.tell.reports import report
+
+
+def test_json_holds_every_value_and_where_it_is_from() -> None:
+    told = stored_fetches.whole_report("zhao2019")
+    data = json.loads(export.exported("json", told))
+    assert data["provenance"]["kernel under test"] == "7.2.11" and data["trials"] == told.count
+    for finding, there in zip(told.findings, data["findings"]):
+        assert there["name"] == finding.name
+        for table, kept in zip(finding.tables, there["tables"]):
+            assert len(kept["rows"]) == len(table.rows)
+            assert [each["unit"] for each in kept["columns"]] == [
+                column.unit for column in table.columns]
+    bars = data["findings"][0]["tables"][0]
+    absolute = next(place for place, column in enumerate(bars["columns"])
+                    if (column["group"], column["unit"]) == ("improved", "ms"))
+    panel = stored_fetches.panels("zhao2019")["fig5_rtt"]
+    assert [row[absolute] for row in bars["rows"]] == [each.absolute for each in panel.buckets]
+
+
+def test_csv_has_a_line_for_each_value() -> None:
+    told = report()
+    rows = list(csv.DictReader(io.StringIO(export.exported("csv", told))))
+    assert rows and {row["finding"] for row in rows} <= {each.name for each in told.findings}
+    intervals = [cell for finding in told.findings for table in finding.tables
+                 for row in table.rows for cell in row if isinstance(cell, Interval)]
+    ends = [(float(row["low"]), float(row["high"])) for row in rows if row["low"] and
+            not row["value"]]
+    assert ends == [(each.low, each.high) for each in intervals]
+
+
+def test_markdown_is_the_chapter() -> None:
+    assert export.exported("md", report()).startswith("## zhao2019\n")
