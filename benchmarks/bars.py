@@ -124,7 +124,7 @@ def simulator(setting: Setting) -> list[Measured]:
 
 
 def bucket(setting: Setting) -> list[Measured]:
-    return of_command(setting, ["--rtt", "100", "--bw", "1000", "--iw", "3,10"],
+    return of_command(setting, ["--scenario", "zhao2019", "--rtt", "100", "--bw", "1000"],
                       (Bar("one bucket, whole command", "s", 0.8, 0.5), wall_s),
                       (Bar("  processor time", "s"), core_s))
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.live.conftest import PROJECT, command, rows
 
-FLAGS = ("--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000", "--iw", "3,10")
+FLAGS = ("--scenario", "zhao2019", "--rtt", "20,50,100,200,500",
+         "--bw", "256,512,1000,2000", "--iw", "3,10")
 COUNT = 5 * 4 * 2
 
 
