@@ -92,7 +92,8 @@ class Server:
         size, connection.id = asked
         connection.pending = response(size)
         self._send(connection)
-        connection.first_flight = TcpInfo.of(connection.socket).unacknowledged
+        if connection.socket.fileno() >= 0:  # else the client has reset it
+            connection.first_flight = TcpInfo.of(connection.socket).unacknowledged
 
     def _send(self, connection: Connection) -> None:
         try:

@@ -1,0 +1,77 @@
+"""Programs of hosts as processes of this machine: what they are asked for, and what they report."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[3]
+WAIT_S = 10.0  # for what comes at once
+
+
+class Program:
+    """A program that takes lines and reports in lines of JSON."""
+
+    def __init__(self, words: tuple[str, ...], prefix: tuple[str, ...] = ()) -> None:
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", *words], cwd=PROJECT, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        self.said = b""
+
+    def line(self) -> dict[str, Any]:
+        """The next line that it reports."""
+        assert self.process.stdout is not None
+        while b"\n" not in self.said:
+            assert select.select([self.process.stdout], [], [], WAIT_S)[0], "it reports nothing"
+            more = self.process.stdout.read1(65536)  # type: ignore[attr-defined]
+            assert more, "it has ended"
+            self.said += more
+        line, _, self.said = self.said.partition(b"\n")
+        told = json.loads(line)
+        assert isinstance(told, dict)
+        return told
+
+    def ask(self, line: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(line).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def end(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+@contextmanager
+def running(*words: str, prefix: tuple[str, ...] = ()) -> Iterator[Program]:
+    program = Program(words, prefix)
+    try:
+        yield program
+    finally:
+        program.end()
+
+
+def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection((address, port), timeout=WAIT_S)
+
+
+def received(client: socket.socket, size: int) -> bytes:
+    """So many bytes, or fewer where the connection ends before."""
+    got = b""
+    while len(got) < size and (more := client.recv(size - len(got))):
+        got += more
+    return got

@@ -1,0 +1,213 @@
+"""client.py's three programs, against server.py on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import client
+from hosts.serving import body_of
+from hosts.tcp_info import TcpInfo
+from tests.unit.hosts.running import Program, running
+
+SIZE = 70_000
+DIGEST = hashlib.sha256(body_of(SIZE)).hexdigest()
+PROGRAMS = ("curl", "libcurl", "wget")
+
+
+@pytest.fixture(name="server", scope="module")
+def _server() -> Iterator[tuple[Program, str]]:
+    with running("server", "--port", "0") as program:
+        yield program, f"http://127.0.0.1:{program.line()['port']}"
+
+
+def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[str, Any]]:
+    """The answers; nothing is left in the folder."""
+    answer = client.answer_request({"program": program, "urls": list(urls), "deadline_s": 5.0,
+                                    **more}, folder)
+    assert list(answer) == ["fetches"] and not list(folder.iterdir())
+    fetches = answer["fetches"]
+    assert isinstance(fetches, list)
+    return fetches
+
+
+def responses(program: Program, mark: Path, count: int) -> list[dict[str, Any]]:
+    """The server's reports on responses to paths that end with a mark."""
+    told: list[dict[str, Any]] = []
+    while len(told) < count:
+        line = program.line()
+        told += [line] if str(line.get("path")).endswith(f"?for={mark.name}") else []
+    return told
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_fetch_is_told_as_the_server_tells_it(tmp_path: Path, server: tuple[Program, str],
+                                                program: str) -> None:
+    (answer,) = fetched(tmp_path, program, f"{server[1]}/{SIZE}?for={tmp_path.name}")
+    (told,) = responses(server[0], tmp_path, 1)
+    timed = program != "wget"
+    assert {name: answer[name] for name in ("ok", "error", "size", "sha256", "exit_status",
+                                            "http_status", "port")} == {
+        "ok": True, "error": "", "size": SIZE, "sha256": DIGEST, "exit_status": 0,
+        "http_status": 200 if timed else None, "port": told["client_port"] if timed else 0}
+    assert (answer["connect_ms"], answer["first_byte_ms"]) == (None, None) or timed
+    assert not timed or (0 < answer["connect_ms"] < answer["first_byte_ms"]
+                         <= answer["total_ms"] < 5000)
+    assert 0.1 < answer["total_ms"] == round(answer["total_ms"], 3)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_several_fetches_share_a_connection(tmp_path: Path, server: tuple[Program, str],
+                                            program: str) -> None:
+    answers = fetched(tmp_path, program, *(f"{server[1]}/{size}?for={tmp_path.name}"
+                                           for size in (10, 2000, 30)))
+    told = responses(server[0], tmp_path, 3)
+    assert len({response["connection"] for response in told}) == 1
+    assert [response["body_bytes"] for response in told] == [10, 2000, 30]
+    if program == "wget":  # which tells of all together
+        assert [answer["size"] for answer in answers] == [2040]
+    else:
+        assert [answer["size"] for answer in answers] == [10, 2000, 30]
+        assert answers[1]["connect_ms"] == answers[2]["connect_ms"] == 0
+        assert all(answer["ok"] for answer in answers)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_same_request_whoever_sends_it(tmp_path: Path, server: tuple[Program, str],
+                                           program: str) -> None:
+    """A connection of its own for a single fetch, which ends with it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        listener.settimeout(5)
+        heads: list[bytes] = []
+
+        def serve() -> None:
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.settimeout(5)
+                while b"\r\n\r\n" not in b"".join(heads):
+                    heads.append(accepted.recv(4096))
+                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        thread = threading.Thread(target=serve)
+        thread.start()
+        (answer,) = fetched(tmp_path, program, f"http://127.0.0.1:{port}/2")
+        thread.join()
+    head = b"".join(heads).decode()
+    assert answer["ok"] and head.startswith("GET /2 HTTP/1.1\r\n")
+    assert "Connection: close\r\n" in head and f"Host: 127.0.0.1:{port}\r\n" in head
+    agent = next(line for line in head.splitlines() if line.startswith("User-Agent: "))
+    assert agent.startswith("User-Agent: wget" if program == "wget" else "User-Agent: curl/"
+                            ) or agent.startswith("User-Agent: Wget/")
+
+
+@pytest.mark.parametrize("program, error", [
+    ("curl", "HTTP status 404"), ("libcurl", "HTTP status 404"),
+    ("wget", "wget 8: server error response")])
+def test_what_is_not_there_is_no_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
+                                       error: str) -> None:
+    (answer,) = fetched(tmp_path, program, f"{server[1]}/much")
+    assert (answer["ok"], answer["error"], answer["size"]) == (False, error, 0)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nobody_listens(tmp_path: Path, program: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        (answer,) = fetched(tmp_path, program, f"http://127.0.0.1:{taken.getsockname()[1]}/1")
+    assert (answer["ok"], answer["size"], answer["sha256"]) == (
+        False, 0, hashlib.sha256(b"").hexdigest())
+    begin, end = ("wget 4: network failure", "") if program == "wget" else ("curl 7: ", "refused")
+    assert answer["error"].startswith(begin) and (
+        not end or "Couldn't connect" in answer["error"] or end in answer["error"].lower())
+    assert answer["exit_status"] == (4 if program == "wget" else 7)
+
+
+@pytest.mark.parametrize("program, error", [
+    ("curl", "curl 28: "), ("libcurl", "curl 28: "), ("wget", "wget did not finish in 0.1 s")])
+def test_a_deadline_ends_a_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
+                                 error: str) -> None:
+    answer = client.answer_request({
+        "program": program, "deadline_s": 0.1,
+        "urls": [f"{server[1]}/9000?burst=100&gap_ms=60000"]}, tmp_path)["fetches"][0]
+    assert not answer["ok"] and answer["error"].startswith(error)
+    assert answer["size"] == (0 if program == "wget" else 100)
+
+
+def test_fetches_that_curl_did_not_begin_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  server: tuple[Program, str]) -> None:
+    answers = fetched(tmp_path, "curl", f"{server[1]}/5", "nonsense://x", f"{server[1]}/6")
+    assert [answer["ok"] for answer in answers] == [True, False, True]
+    assert answers[1]["error"].startswith("curl 1: ") and answers[1]["port"] == 0
+    curl = tmp_path / "bin" / "curl"
+    curl.parent.mkdir()
+    curl.write_text("#!/bin/sh\necho told\nexit 3\n")
+    curl.chmod(0o700)
+    monkeypatch.setitem(client.ENVIRONMENT, "PATH", str(curl.parent))
+    answers = client.fetch_with_curl(["a", "b"], 1.0, tmp_path)
+    assert answers == [client.failure("curl ended with status 3 before this fetch")] * 2
+    assert answers[0] == {
+        "connect_ms": None, "first_byte_ms": None, "total_ms": None, "port": 0,
+        "exit_status": None, "http_status": None, "size": 0, "sha256": "", "ok": False,
+        "error": "curl ended with status 3 before this fetch"}
+
+
+@pytest.mark.parametrize("program", ["curl", "wget"])
+def test_a_program_that_is_not_there_is_told_for_every_fetch(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setitem(client.ENVIRONMENT, "PATH", str(tmp_path))
+    answers = fetched(tmp_path, program, "http://127.0.0.1/1", "http://127.0.0.1/2")
+    assert [answer["error"] for answer in answers] == [f"{program} is not installed"] * 2
+
+
+def test_it_thinks_before_a_fetch_and_narrows_its_window(tmp_path: Path,
+                                                         server: tuple[Program, str]) -> None:
+    began = time.monotonic()
+    url = f"{server[1]}/{SIZE}?for={tmp_path.name}"
+    answers = fetched(tmp_path, "libcurl", url, url, url, think_s=[0, 0.06], window_bytes=20_000)
+    assert time.monotonic() - began > 0.06
+    assert [answer["sha256"] for answer in answers] == [DIGEST] * 3
+    # A later fetch counts from its own beginning, not from when it thought.
+    assert all(answer["ok"] and answer["total_ms"] < 5000 for answer in answers)
+    assert len({response["connection"] for response in responses(server[0], tmp_path, 3)}) == 1
+
+
+def test_a_narrow_window_is_advertised(tmp_path: Path) -> None:
+    """By the first acknowledgement, to a server that looks at what it may send."""
+    windows: dict[int, int] = {}
+    for window_bytes in (0, 30_000):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def serve(window_bytes: int = window_bytes) -> None:
+                accepted, _ = listener.accept()
+                with accepted:
+                    accepted.recv(4096)
+                    windows[window_bytes] = TcpInfo.of(accepted).send_window_bytes
+                    accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            thread = threading.Thread(target=serve)
+            thread.start()
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/2"
+            fetched(tmp_path, "libcurl", url, think_s=[0], window_bytes=window_bytes)
+            thread.join()
+    assert windows[30_000] <= 30_000 < windows[0]
+
+
+def test_requests_come_as_lines_and_so_do_answers(server: tuple[Program, str]) -> None:
+    with running("client") as program:
+        for size in (3, 4):
+            program.ask({"program": "libcurl", "urls": [f"{server[1]}/{size}"], "deadline_s": 5})
+            (answer,) = program.line()["fetches"]
+            assert answer["ok"] and answer["size"] == size
+        assert program.process.stdin is not None
+        program.process.stdin.close()
+        assert program.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("seconds, ms", [(0.0000004, 0.0), (0.1234567, 123.457), ("0.5", 500.0)])
+def test_times_are_whole_microseconds(seconds: float, ms: float) -> None:
+    assert client.milliseconds(seconds) == ms

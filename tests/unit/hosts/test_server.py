@@ -1,0 +1,228 @@
+"""server.py on this machine: what it sends, when, and what it reports of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hosts.serving import body_of
+from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
+from tests.unit.hosts.running import Program, connect, received, running
+
+
+@pytest.fixture(name="server", scope="module")
+def _server() -> Iterator[tuple[Program, int]]:
+    with running("server", "--port", "0") as program:
+        yield program, program.line()["port"]
+
+
+class Client:
+    """A connection to the server, and what is reported of it."""
+
+    def __init__(self, server: tuple[Program, int]) -> None:
+        self.program, port = server
+        self.socket = connect(port)
+        self.port = self.socket.getsockname()[1]
+
+    def ask(self, *paths: str, more: str = "", method: str = "GET") -> int:
+        """Requests in one write; how long each is."""
+        requests = [f"{method} {path} HTTP/1.1\r\nHost: it\r\n{more}\r\n" for path in paths]
+        self.socket.sendall("".join(requests).encode())
+        return len(requests[0])
+
+    def told(self, event: str) -> dict[str, Any]:
+        """The next report of this connection; it is of that event."""
+        while (line := self.program.line())["client_port"] != self.port:
+            pass
+        assert line["event"] == event, line
+        return line
+
+    def head(self) -> bytes:
+        got = b""
+        while b"\r\n\r\n" not in got:
+            more = self.socket.recv(1)
+            assert more, got
+            got += more
+        return got
+
+    def answer(self, body_bytes: int) -> bytes:
+        """The head of the next response; its body is checked."""
+        head = self.head()
+        assert received(self.socket, body_bytes) == body_of(body_bytes)
+        return head
+
+
+@pytest.fixture(name="client")
+def _client(server: tuple[Program, int]) -> Iterator[Client]:
+    client = Client(server)
+    yield client
+    client.socket.close()
+
+
+def test_responses_on_one_connection_are_told_when_they_are_acknowledged(client: Client) -> None:
+    window, first = TcpInfo.of(client.socket).congestion_window, 0
+    for number, size in enumerate((5000, 30), start=1):
+        request_bytes = client.ask(f"/{size}")
+        head = client.answer(size)
+        assert head == b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+        told = client.told("response")
+        assert 0 < told.pop("latency_ms") < 10_000 and 0 < told.pop("min_rtt_ms") < 10_000
+        assert told.pop("mss") > 10_000  # of the loopback
+        first = first or told["connection"]
+        assert told == {
+            "event": "response", "connection": first, "client_port": client.port,
+            "path": f"/{size}", "number_on_connection": number,
+            "initial_window": window,
+            "request_bytes": request_bytes, "header_bytes": len(head), "body_bytes": size,
+            "sha256": hashlib.sha256(body_of(size)).hexdigest(), "retransmissions": 0,
+            "final_window": told["final_window"]}
+    client.socket.close()
+    closed = client.told("closed")
+    assert (closed["connection"], closed["error"], closed["unacknowledged"]) == (
+        first, "", 0)
+
+
+def test_connections_are_numbered(server: tuple[Program, int]) -> None:
+    numbers = []
+    for _ in range(2):
+        client = Client(server)
+        client.socket.close()
+        numbers.append(client.told("closed")["connection"])
+    assert numbers[1] == numbers[0] + 1
+
+
+def test_requests_that_come_together_are_answered_in_their_order(client: Client) -> None:
+    client.ask("/100", "/7?burst=2&gap_ms=20", "/300")
+    for size in (100, 7, 300):
+        assert b"Content-Length: %d\r\n" % size in client.answer(size)
+    assert [client.told("response")["path"] for _ in range(3)] == [
+        "/100", "/7?burst=2&gap_ms=20", "/300"]
+
+
+def test_a_request_in_pieces_is_one(client: Client) -> None:
+    client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for piece in (b"GET /9 HT", b"TP/1.1\r\n", b"\r\n"):
+        client.socket.sendall(piece)
+    assert client.answer(9).startswith(b"HTTP/1.1 200 OK")
+    assert client.told("response")["request_bytes"] == len(b"GET /9 HTTP/1.1\r\n\r\n")
+
+
+def test_a_connection_that_shall_close_is_closed(client: Client) -> None:
+    client.ask("/10", more="Connection: close\r\n")
+    assert b"Connection: close" in client.answer(10) and client.socket.recv(1) == b""
+    client.socket.close()
+    assert client.told("response")["body_bytes"] == 10
+    assert client.told("closed")["unacknowledged"] == 0
+
+
+def test_what_is_not_there(client: Client) -> None:
+    client.ask("/much")
+    assert client.answer(0).startswith(b"HTTP/1.1 404 Not Found")
+    assert client.told("response")["body_bytes"] == 0
+
+
+@pytest.mark.parametrize("request_bytes, error", [
+    (b"POST /9 HTTP/1.1\r\n\r\n", "BadRequest: not a request: 'POST /9 HTTP/1.1'"),
+    (b"GET /" + b"9" * 16_380, "BadRequest: request too long")])
+def test_what_is_no_request_ends_its_connection(client: Client, request_bytes: bytes,
+                                                error: str) -> None:
+    client.socket.sendall(request_bytes)
+    closed = client.told("closed")
+    assert (closed["error"], closed["unacknowledged"]) == (error, 0)
+
+
+def test_the_longest_request_is_answered(client: Client) -> None:
+    request = b"GET /9 HTTP/1.1\r\na: \r\n\r\n"
+    client.socket.sendall(request.replace(b"a: ", b"a: " + b"b" * (16_384 - len(request))))
+    client.answer(9)
+    assert client.told("response")["request_bytes"] == 16_384
+
+
+def test_a_client_that_resets_is_told_with_what_it_did_not_take(client: Client) -> None:
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
+    client.ask(f"/{50 << 20}")
+    received(client.socket, 1000)
+    client.socket.close()
+    closed = client.told("closed")
+    assert closed["error"].startswith(("ConnectionResetError", "BrokenPipeError"))
+    assert closed["unacknowledged"] == 1
+
+
+def test_more_than_the_buffers_hold_arrives_whole(client: Client) -> None:
+    size = 12 << 20
+    client.ask(f"/{size}")
+    time.sleep(0.05)  # until the server has to wait
+    client.answer(size)
+    assert client.told("response")["body_bytes"] == size
+
+
+def test_a_back_end_answers_after_its_time(client: Client) -> None:
+    began = time.monotonic()
+    client.ask("/1000?burst=100&gap_ms=60")
+    client.head()
+    assert received(client.socket, 101) == body_of(101)  # one byte more than at once
+    assert time.monotonic() - began > 0.058
+    assert received(client.socket, 899) == body_of(1000)[101:]
+    assert client.told("response")["latency_ms"] > 58
+
+
+def test_writes_of_a_schedule_leave_none_before_its_time(client: Client) -> None:
+    began, arrived = time.monotonic(), 0
+    client.ask("/90?at=0:30;30..50/10:20;70:10")
+    client.head()
+    while arrived < 90:
+        arrived += len(client.socket.recv(90))
+        at_ms = (time.monotonic() - began) * 1000
+        assert arrived <= sum(size for due_ms, size in ((0, 30), (30, 20), (40, 20), (70, 20))
+                              if at_ms > due_ms - 2)
+    assert arrived == 90 and at_ms > 68
+    assert client.told("response")["body_bytes"] == 90
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may set so large a send buffer")
+def test_a_traced_connection_tells_samples_when_it_ends(client: Client) -> None:
+    client.ask("/20000?trace_ms=1")
+    client.answer(20_000)
+    told = client.told("response")
+    client.ask("/20000?trace_ms=1")
+    client.answer(20_000)
+    client.told("response")
+    client.socket.close()
+    trace = client.told("trace")
+    assert trace["connection"] == told["connection"]
+    assert trace["fields"] == list(SAMPLE_FIELDS)
+    samples = [dict(zip(SAMPLE_FIELDS, sample)) for sample in trace["samples"]]
+    assert samples[0]["cwnd"] == told["initial_window"] and samples[0]["unacked"] == 0
+    assert any(sample["unacked"] for sample in samples) and samples[-1]["unacked"] == 0
+    assert client.told("closed")["error"] == ""
+
+
+def test_a_client_that_leaves_before_the_rest_is_due_harms_nobody(
+        server: tuple[Program, int], client: Client) -> None:
+    leaving = Client(server)
+    leaving.ask("/1000?burst=100&gap_ms=40")
+    received(leaving.socket, 50)
+    leaving.socket.close()
+    leaving.told("closed")
+    time.sleep(0.05)
+    client.ask("/5")
+    client.answer(5)
+
+
+def test_an_address_that_is_not_there_is_told() -> None:
+    with running("server", "--port", "0", "--address", "192.0.2.1") as program:
+        assert program.process.wait(10) == 1
+
+
+def test_it_ends_when_it_is_told_to() -> None:
+    with running("server", "--port", "0") as program:
+        program.line()
+        program.process.terminate()
+        assert program.process.wait(10) == 0
