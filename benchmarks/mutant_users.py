@@ -19,13 +19,13 @@ from benchmarks.mutant_changes import FUNCTIONS, bound, head
 class Users:
     """lines: name → the lines of functions that use it, with their files.
 
-    outside: of each statement outside of functions, names used and bound. tests:
-    file of tests → its words.
+    outside: name → what statements outside of functions that use it bind. tests: file
+    of tests → its words.
     """
 
     def __init__(self, project: Path, sources: Iterable[str], tests: Iterable[str]) -> None:
         self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        self.outside: list[tuple[set[str], set[str]]] = []
+        self.outside: dict[str, set[str]] = defaultdict(set)
         self.tests = {path: set(re.findall(r"\w+", (project / path).read_text(encoding="utf-8")))
                       for path in tests}
         for path in sources:
@@ -46,14 +46,15 @@ class Users:
                 used = {name for node in ast.walk(statement)
                         if first <= getattr(node, "lineno", 0) <= last
                         and (name := _named(node))}
-                self.outside.append((used, bound(statement) | within))
+                for name in used:
+                    self.outside[name] |= bound(statement) | within
 
     def of(self, names: Iterable[str]) -> tuple[set[tuple[str, int]], set[str]]:
         """The lines that use one of the names or what comes from it, and such files of tests."""
-        reached = set(names)
-        while more := {name for used, made in self.outside if not used.isdisjoint(reached)
-                       for name in made} - reached:
+        reached, more = set[str](), set(names)
+        while more:
             reached |= more
+            more = {made for name in more for made in self.outside.get(name, ())} - reached
         return ({line for name in reached for line in self.lines.get(name, ())},
                 {path for path, words in self.tests.items() if not words.isdisjoint(names)})
 

@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -163,31 +163,36 @@ def sources() -> list[str]:
     return [str(path.relative_to(PROJECT)) for path in found if path.suffix == ".py"]
 
 
-def fresh_tests(found: Reach, users: Users, change: Change) -> set[str]:
-    """The tests that can notice a change in what runs at import."""
-    lines, files = users.of(change.names)
-    return ({test for path, line in lines for test in found.of(path, line, line)}
-            | {test for test in found.tests if test.split("::")[0] in files})
+def places(only: Sequence[str]) -> list[tuple[str, int, Change]]:
+    """Every change of the files or lines asked for, with its file and number."""
+    return [(path, number, change) for path in sources()
+            if any(path.startswith(each.partition(":")[0]) for each in only)
+            for number, change in enumerate(changes(parsed(path)))
+            if any(path.startswith(each) or f"{path}:{change.line}" == each for each in only)]
 
 
-def mutants(found: Reach, only: Sequence[str]) -> Iterator[Mutant]:
-    """Every mutant of the files, or of those places that begin as asked."""
-    paths = sources()
-    users = Users(PROJECT, paths, {test.split("::")[0] for test in found.tests})
-    for path in paths:
-        if not any(path.startswith(each.partition(":")[0]) for each in only):
-            continue
-        imported = found.imported.get(path, set())
-        tree = ast.parse((PROJECT / path).read_text(encoding="utf-8"))
-        for number, change in enumerate(changes(tree)):
-            if not any(":" not in each or f"{path}:{change.line}" == each for each in only):
-                continue
-            lines = range(change.lines[0], change.lines[1] + 1)
-            fresh = change.function is None or not imported.isdisjoint(lines)
-            tests = found.of(path, lines[0], lines[-1])
-            if fresh:
-                tests = tests | fresh_tests(found, users, change)
-            yield Mutant(path, number, change, {test: found.tests[test] for test in tests}, fresh)
+def parsed(path: str) -> ast.Module:
+    return ast.parse((PROJECT / path).read_text(encoding="utf-8"))
+
+
+def mutants(chosen: Iterable[tuple[str, int, Change]], found: Reach) -> Iterator[Mutant]:
+    """The changes with the tests that can notice them."""
+    users = Users(PROJECT, sources(), {test.split("::")[0] for test in found.tests})
+    known: dict[frozenset[str], set[str]] = {}
+    for path, number, change in chosen:
+        first, last = change.lines
+        tests = found.of(path, first, last)
+        fresh = (change.function is None
+                 or not found.imported.get(path, set()).isdisjoint(range(first, last + 1)))
+        if fresh:
+            if change.names not in known:
+                lines, files = users.of(change.names)
+                known[change.names] = {test for file, line in lines
+                                       for test in found.of(file, line, line)}
+                known[change.names] |= {test for test in found.tests
+                                        if test.split("::")[0] in files}
+            tests = tests | known[change.names]
+        yield Mutant(path, number, change, {test: found.tests[test] for test in tests}, fresh)
 
 
 def outcomes(chosen: Sequence[Mutant], found: Reach, jobs: int) -> Iterator[tuple[Mutant, str]]:
@@ -243,12 +248,12 @@ def main(words: Sequence[str]) -> int:
                              for path in sorted((tree / name).rglob("test_*.py"))])
     for test in found.failed:
         print(f"fails unchanged, not used: {test}")
-    chosen = list(mutants(found, arguments.only or [""]))
+    chosen = places(arguments.only or [""])
     if arguments.sample is not None and arguments.sample < len(chosen):
         chosen = Random(arguments.seed).sample(chosen, arguments.sample)
-    chosen.sort(key=lambda mutant: (mutant.path, mutant.number))
+    chosen.sort(key=lambda place: place[:2])
     seen = []
-    for mutant, outcome in outcomes(chosen, found, arguments.jobs):
+    for mutant, outcome in outcomes(list(mutants(chosen, found)), found, arguments.jobs):
         seen.append((mutant, outcome))
         if outcome in (SURVIVED, NOT_RUN):
             print(f"{mutant.place}: {outcome}: {mutant.change.words}", flush=True)

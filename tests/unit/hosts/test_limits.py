@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[3]
+from tests.unit.hosts.running import Program
+
 FILES = 40  # that a server may have open here: 8 connections
 REQUEST = b"GET /9 HTTP/1.1\r\n\r\n"
-Start = Callable[..., "tuple[subprocess.Popen[str], dict[str, object]]"]
+Start = Callable[..., tuple[Program, dict[str, Any]]]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
     """Starts a server on a free port; what it says first."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Program] = []
 
-    def run(*words: str) -> tuple[subprocess.Popen[str], dict[str, object]]:
-        process = subprocess.Popen(
-            ["prlimit", f"--nofile={FILES}", sys.executable, "-S", "-E", "-m", *words, "--port",
-             "0"], cwd=PROJECT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        started.append(process)
-        assert process.stdout is not None
-        return process, json.loads(process.stdout.readline())
+    def run(*words: str) -> tuple[Program, dict[str, Any]]:
+        program = Program((*words, "--port", "0"), ("prlimit", f"--nofile={FILES}"))
+        started.append(program)
+        return program, program.line()
     yield run
-    for process in started:
-        process.kill()
-        process.communicate()
+    for program in started:
+        program.end()
 
 
-def connect(said: dict[str, object], address: str = "127.0.0.1") -> socket.socket:
-    assert isinstance(said["port"], int)
+def connect(said: dict[str, Any], address: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection((address, said["port"]), timeout=5)
 
 
@@ -67,7 +60,7 @@ def test_a_server_listens_where_it_is_told_and_nowhere_else(
 
 
 def test_a_request_has_a_most_of_bytes(start: Start) -> None:
-    process, said = start("server")
+    program, said = start("server")
     for request in (b"GET /" + b"9" * 20_000, b"GET /9 HTTP/1.1\r\n" + b"a: b\r\n" * 9000,
                     REQUEST.replace(b"\r\n\r\n", b"\r\na: " + b"b" * 20_000 + b"\r\n\r\n")):
         with connect(said) as client:
@@ -76,7 +69,7 @@ def test_a_request_has_a_most_of_bytes(start: Start) -> None:
     with connect(said) as client:
         client.sendall(REQUEST)
         assert answer(client).startswith(b"HTTP/1.1 200 OK")
-    assert process.poll() is None
+    assert program.process.poll() is None
 
 
 def test_a_request_that_does_not_end_is_given_up(start: Start) -> None:
@@ -92,19 +85,19 @@ def test_a_request_that_does_not_end_is_given_up(start: Start) -> None:
 
 
 def test_silent_connections_make_room(start: Start) -> None:
-    process, said = start("server", "--deadline", "0.2")
+    program, said = start("server", "--deadline", "0.2")
     silent = [connect(said) for _ in range(FILES)]
     time.sleep(0.3)  # the deadline itself is what is waited for
     with connect(said) as client:
         client.sendall(REQUEST)
         assert answer(client).startswith(b"HTTP/1.1 200 OK")
-    assert process.poll() is None
+    assert program.process.poll() is None
     for connection in silent:
         connection.close()
 
 
 def test_the_load_server_outlives_more_connections_than_it_may_have(start: Start) -> None:
-    process, said = start("hosts.load_server", "/dev/null")
+    program, said = start("hosts.load_server", "/dev/null")
     connections = [connect(said) for _ in range(FILES)]
     assert answer(connections[-1]) == b""  # closed at once
     for connection in connections:
@@ -112,10 +105,10 @@ def test_the_load_server_outlives_more_connections_than_it_may_have(start: Start
     deadline = time.monotonic() + 30  # until it has seen that they have ended
     while not asked(said):
         assert time.monotonic() < deadline, "it takes none after those that have ended"
-    assert process.poll() is None
+    assert program.process.poll() is None
 
 
-def asked(said: dict[str, object]) -> bool:
+def asked(said: dict[str, Any]) -> bool:
     """Whether the load server answers a new connection."""
     with connect(said) as client:
         try:

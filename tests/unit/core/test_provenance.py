@@ -1,0 +1,59 @@
+"""What a run was measured with is read off this machine; what is not there is ""."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab import __version__
+from lab.core import provenance
+
+
+def commit(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b",
+                           *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_project_is_told_by_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
+    commit(tmp_path, "init", "-q")
+    (tmp_path / "file").write_text("one")
+    commit(tmp_path, "add", "file")
+    commit(tmp_path, "commit", "-qm", "first")
+    (tmp_path / "untracked").write_text("")
+    told = provenance.of_this_machine(tmp_path)["project"]
+    assert told == {"version": __version__, "commit": commit(tmp_path, "rev-parse", "HEAD"),
+                    "changed": False}
+    (tmp_path / "file").write_text("two")
+    assert provenance.of_this_machine(tmp_path)["project"]["changed"] is True
+
+
+def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
+    told = provenance.of_this_machine(tmp_path)
+    assert told["machine"] == {"kernel": platform.release(), "cpus": os.cpu_count(),
+                               "processor": provenance.processor(), "system": provenance.system()}
+    assert told["machine"]["system"] == platform.freedesktop_os_release()["PRETTY_NAME"]
+    assert told["machine"]["processor"] in Path("/proc/cpuinfo").read_text()
+    assert told["tools"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert told["tools"]["curl"].startswith("curl ") and "\n" not in told["tools"]["curl"]
+    assert told["tools"]["iproute2"].startswith("ip utility, iproute2")
+    assert told["project"] == {"version": __version__, "commit": "", "changed": False}
+
+
+def test_the_first_line_of_what_succeeds() -> None:
+    assert provenance.first_line(["printf", " a b \nc\n"]) == "a b"
+    assert provenance.first_line(["sh", "-c", "echo said; exit 3"]) == ""
+    assert provenance.first_line(["no-such-command"]) == ""
+
+
+@pytest.mark.parametrize("content, value", [
+    ("other: 1\nmodel name\t: A CPU: 2 GHz \nmodel name: B\n", "A CPU: 2 GHz"),
+    ("model names: A\nmodel name\n", ""), ("", "")])
+def test_a_value_by_its_key(tmp_path: Path, content: str, value: str) -> None:
+    (tmp_path / "file").write_text(content)
+    assert provenance.value_of(tmp_path / "file", "model name", ":") == value
+    assert provenance.value_of(tmp_path / "none", "model name", ":") == ""

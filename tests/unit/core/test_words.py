@@ -1,0 +1,70 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lab.core import words
+
+
+@pytest.mark.parametrize("value, written", [
+    (3.0, "3"), (0.1, "0.1"), (1e14, "100000000000000"), (1e15, "1e+15"), (2.50, "2.5"),
+    (-4.0, "-4"), (1 / 3, "0.3333333333")])
+def test_a_number_as_people_write_it(value: float, written: str) -> None:
+    assert words.plain(value) == written
+
+
+@pytest.mark.parametrize("value, written", [
+    (100.00001, "100.00001"), (1e-7, "0.0000001"), (1e22, "10000000000000000000000"),
+    (5.0, "5"), (0.1 + 0.2, "0.30000000000000004"), (math.inf, "inf"), (-math.inf, "-inf"),
+    (200.0, "200")])
+def test_every_digit_and_no_exponent(value: float, written: str) -> None:
+    assert words.exact(value) == written and float(written) == value
+
+
+@pytest.mark.parametrize("value, digits, signed, written", [
+    (None, 1, False, "–"), (-0.04, 1, False, "0.0"), (-0.06, 1, False, "−0.1"),
+    (0.06, 1, True, "+0.1"), (1234.5, 0, False, "1234"), (2.345, 2, False, "2.35"),
+    (-0.04, 1, True, "+0.0")])
+def test_fixed_decimals(value: float | None, digits: int, signed: bool, written: str) -> None:
+    assert words.number(value, digits, signed) == written
+
+
+@pytest.mark.parametrize("value, written", [
+    (99.9, "99.9"), (99.94, "99.9"), (99.96, "100"), (-99.96, "−100"), (None, "–"), (0.0, "0.0")])
+def test_a_decimal_where_it_matters(value: float | None, written: str) -> None:
+    assert words.short(value) == written
+
+
+@pytest.mark.parametrize("value, written", [(3.0, "3"), (3.25, "3.2"), (None, "–")])
+def test_a_mean_of_counts(value: float | None, written: str) -> None:
+    assert words.count(value) == written
+
+
+def test_an_interval_and_a_span() -> None:
+    assert words.between((12.0, 14.53)) == "12.0 … 14.5"
+    assert words.between((-1.0, 2.0), 0) == "−1 … 2" and words.between(None) == "–"
+    assert words.span([5.0, None, 2.0, 120.4], "ms") == "2.0 to 120 ms"
+    assert words.span([2.01, 2.04], "ms") == "2.0 ms"
+
+
+@pytest.mark.parametrize("seconds, written", [
+    (3.21, "3.2 s"), (119.9, "120 s"), (120, "2 min"), (7190, "120 min"), (7200, "2.0 h"),
+    (9000, "2.5 h")])
+def test_a_duration(seconds: float, written: str) -> None:
+    assert words.duration(seconds) == written
+
+
+@pytest.mark.parametrize("text, tight", [
+    ("it took 5 ms or 3 % more", "it took 5\u00a0ms or 3\u00a0% more"),
+    ("1 ± 2 s", "1\u00a0±\u00a02\u00a0s"), ("5 msgs and 6 s/x", "5 msgs and 6 s/x"),
+    ("10 segments, 3 kbit/s", "10\u00a0segments, 3\u00a0kbit/s"), ("a ms", "a ms")])
+def test_numbers_hold_to_their_units(text: str, tight: str) -> None:
+    assert words.tight(text) == tight
+
+
+def test_a_known_word_that_is_near() -> None:
+    assert words.nearest("zhao2091", ["marrama2012", "zhao2019"]) == " (did you mean 'zhao2019'?)"
+    assert words.nearest("x", iter(["zhao2019"])) == "" == words.nearest("x", [])
