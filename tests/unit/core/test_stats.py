@@ -55,3 +55,42 @@ def test_portions_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None
     for at_once in (10, 1000):
         monkeypatch.setattr(stats, "AT_ONCE", at_once)
         assert drawn() == pytest.approx(whole, rel=1e-12)
+
+
+def test_strata_count_by_their_weights() -> None:
+    """Those that do not vary give their weighted mean, whatever is drawn."""
+    means = stats.resampled_means([[1.0] * 3, [4.0] * 2], [1.0, 2.0], stats.generator(1), 7)
+    assert means.shape == (7,) and set(means) == {3.0}
+    base, other = stats.resampled_pairs([[(1.0, 10.0)] * 3, [(4.0, 40.0)] * 2], [1.0, 2.0],
+                                        stats.generator(1), 7)
+    assert set(base.round(9)) == {3.0} and set(other.round(9)) == {30.0}
+    assert len(stats.resampled_means([[1.0, 2.0]], [1.0], stats.generator(1))) == stats.RESAMPLES
+
+
+def test_a_percentile_interval_leaves_as_much_on_both_sides() -> None:
+    values = stats.generator(1).permutation(1001).astype(float)
+    assert stats.percentile_interval(values) == pytest.approx((25, 975))
+    assert stats.percentile_interval(values, 0.5) == pytest.approx((250, 750))
+
+
+def test_an_estimate_is_students() -> None:
+    assert stats.estimate([4.0]) == stats.Estimate(4.0, None, 1)
+    made = stats.estimate([1.0, 2.0, 3.0, 6.0])
+    # t(0.975, 3) = 3.1824, and the spread is 2.1602.
+    assert made.value == 3.0 and made.n == 4
+    assert made.interval == pytest.approx((3 - 3.4374, 3 + 3.4374), abs=1e-3)
+    with pytest.raises(ValueError, match="no values"):
+        stats.estimate([])
+
+
+@pytest.mark.parametrize("interval, sign", [
+    (None, 0), ((0.1, 2.0), 1), ((0.0, 2.0), 0), ((-2.0, -0.1), -1), ((-2.0, 0.0), 0),
+    ((-1.0, 1.0), 0)])
+def test_a_sign_is_only_told_where_the_interval_excludes_0(
+        interval: tuple[float, float] | None, sign: int) -> None:
+    assert stats.Estimate(1.0, interval).sign == sign
+
+
+def test_an_estimate_in_another_unit() -> None:
+    assert stats.Estimate(2.0, (1.0, 4.0), 3).scaled(10) == stats.Estimate(20.0, (10.0, 40.0), 3)
+    assert stats.Estimate(2.0).scaled(0.5) == stats.Estimate(1.0)

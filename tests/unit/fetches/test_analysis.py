@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -153,6 +154,33 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
         covered += low <= true.absolute <= high
     assert covered >= 6
     assert panel == analysis.improvement(scenario, scenario.figures[0], repeats)
+
+
+def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
+        scenario: Scenario, stored: list[Record]) -> None:
+    twice = [replace(record, trial=replace(record.trial, repeat=repeat))
+             for record in stored for repeat in (1, 2)]
+    once, panel = (analysis.improvement(scenario, scenario.figures[0], records)
+                   for records in (stored, twice))
+    for single, bucket in zip(once.buckets, panel.buckets):
+        assert single.absolute_interval is None is single.percent_interval
+        assert bucket.absolute_interval == pytest.approx((single.absolute,) * 2)
+        assert bucket.percent_interval == pytest.approx((single.percent,) * 2)
+    mixed = [record for record in twice if record.trial.repeat == 1 or record.trial.rtt_ms > 20]
+    first, *others = analysis.improvement(scenario, scenario.figures[0], mixed).buckets
+    assert first.absolute_interval is None  # single values of a cell tell none
+    assert all(bucket.absolute_interval for bucket in others)
+
+
+def test_the_interval_of_the_mean_of_a_single_cell() -> None:
+    assert analysis._mean_interval((5.0,)) is None
+    assert analysis._mean_interval((5.0, 5.0)) == (5.0, 5.0)
+    draw = random.Random(3)
+    values = tuple(draw.gauss(100, 10) for _ in range(50))
+    interval = analysis._mean_interval(values)
+    assert interval is not None and interval == analysis._mean_interval(values)
+    mean, error = sum(values) / 50, 1.96 * statistics.stdev(values) / 50 ** 0.5
+    assert interval == pytest.approx((mean - error, mean + error), abs=0.3)
 
 
 def test_what_can_be_had_is_had_although_a_bar_failed(scenario: Scenario,

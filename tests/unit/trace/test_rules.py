@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from lab.trace.rules import Rules, Setting
@@ -166,3 +168,99 @@ def test_only_the_tolerant_check_lets_a_broken_window_grow(exact: bool, grows: b
         send(rules, now, rules.cwnd, more=True)
         acknowledge_all(rules, now + 20)
     assert (rules.cwnd > 4) == grows
+
+
+# After a loss --------------------------------------------------------------------
+
+def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
+    """TCP_INFO tells whole segments: every credit short of one more is possible."""
+    left = linux(4, ssthresh=2).after_recovery()
+    assert [rules.credit for rules in left if isinstance(rules, LinuxRules)] == [0, 1, 2, 3]
+    assert {(rules.cwnd, rules.ssthresh) for rules in left} == {(4, 2)}
+    left = report(4).after_recovery()
+    assert [rules.window_bytes for rules in left if isinstance(rules, ReportRules)] == [
+        4000, 4250, 4500, 4750]
+    rules = report(4)
+    rules.grow_unseen(9)
+    assert rules.window_bytes == 4999  # never a whole one
+
+
+def test_a_window_that_was_taken_over_has_no_credit() -> None:
+    rules = linux(4)
+    rules.credit = 3
+    rules.set_window(7, 5)
+    assert (rules.cwnd, rules.ssthresh, rules.credit) == (7, 5, 0)
+    rules = report(4)
+    rules.set_window(7, 5)
+    assert (rules.cwnd, rules.ssthresh, rules.window_bytes) == (7, 5, 7 * MSS)
+
+
+@pytest.mark.parametrize("make", [linux, report])
+def test_in_a_recovery_the_rules_neither_grow_nor_decay(make: Callable[[int], Rules]) -> None:
+    rules = make(4)
+    rules.rto, rules.recovering = 200, True
+    send(rules, 0, 4, more=True)
+    acknowledge_all(rules, 20)
+    assert rules.cwnd == 4
+    if isinstance(rules, ReportRules):
+        send(rules, 900, 1)  # after an idle time
+        assert rules.cwnd == 4
+
+
+# Growth, to the segment ------------------------------------------------------------
+
+def test_beyond_ssthresh_linux_grows_by_one_a_window() -> None:
+    """tcp_slow_start() up to it, then tcp_cong_avoid_ai() with what is left."""
+    rules = linux(10, ssthresh=12)
+    rules.rto = 200
+    windows = []
+    for now in range(0, 300, 100):
+        send(rules, now, rules.cwnd, more=True)
+        for end in list(rules.connection.outstanding):
+            rules.acknowledged(now + 50, end)
+            windows.append(rules.cwnd)
+    # Each of two acknowledgements is worth a segment, then twelve together, then thirteen.
+    assert windows == [11, *[12] * 12, *[13] * 13, *[14] * 9]
+
+
+def test_an_acknowledgement_of_many_grows_past_ssthresh_and_on() -> None:
+    rules = linux(10, ssthresh=12)
+    rules.rto = 200
+    send(rules, 0, 10, more=True)
+    rules.acknowledged(50, rules.connection.nxt)
+    assert (rules.cwnd, rules.credit) == (12, 8)
+    send(rules, 100, 12, more=True)
+    rules.acknowledged(150, rules.connection.nxt)
+    assert (rules.cwnd, rules.credit) == (13, 8)
+
+
+def test_the_report_grows_by_a_segment_up_to_ssthresh_then_by_mss_squared_over_the_window(
+        ) -> None:
+    rules = report(10, exact=True)
+    rules.ssthresh = 12
+    send(rules, 0, 10, more=True)
+    rules.acknowledged(50, rules.connection.nxt)
+    assert rules.window_bytes == 12 * MSS + 8 * MSS * MSS // (12 * MSS)
+
+
+def test_an_acknowledgement_of_nothing_new_changes_nothing() -> None:
+    for rules in (linux(10), report(10)):
+        rules.rto = 200
+        send(rules, 0, 10, more=True)
+        rules.acknowledged(50, 1)
+        assert (rules.cwnd, rules.connection.packets) == (10, 10)
+
+
+def test_before_an_rto_nothing_restarts() -> None:
+    for rules, cwnd in ((linux(36, initcwnd=3), 18), (report(36), 18)):
+        rules.rto = 200
+        edge = 201 if isinstance(rules, LinuxRules) else 200
+        rules.before_sending(edge - 1)
+        assert rules.cwnd == 36
+        rules.before_sending(edge)
+        assert rules.cwnd == cwnd and rules.ssthresh == INFINITE
+    rules = linux(36)
+    rules.rto = 200
+    rules.connection.sent(1 + MSS)  # outstanding
+    rules.before_sending(5000)
+    assert rules.cwnd == 36

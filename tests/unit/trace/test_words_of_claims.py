@@ -1,0 +1,42 @@
+"""The word on a claim of a trace, on both sides of every limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.trace.findings import _judged
+from lab.trace.scenario import Claim, Curve
+
+
+def claim(relation: Any, published: float | None = None, within: float = 0.0) -> Claim:
+    return Claim("fig", "It says.", relation, "window", Curve("a", "b"), None, 0.0, published,
+                 within)
+
+
+@pytest.mark.parametrize("relation, within, numbers, word", [
+    ("larger", 0, (3, 2), REPRODUCED), ("larger", 0, (2, 2), NOT_REPRODUCED),
+    ("smaller", 0, (2, 3), REPRODUCED), ("smaller", 0, (2, 2), NOT_REPRODUCED),
+    ("equal", 1, (2, 3), REPRODUCED), ("equal", 1, (2, 3.5), NOT_REPRODUCED),
+    ("equal", 1, (3.5, 2), NOT_REPRODUCED)])
+def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[float, float],
+                                 word: str) -> None:
+    assert _judged(claim(relation, within=within), numbers) == (word, "")
+
+
+@pytest.mark.parametrize("numbers, word, said", [
+    ((75, 100), REPRODUCED, ": 25 % less, published 20 %"),
+    ((74, 100), DIRECTION_ONLY, ": 26 % less, published 20 %"),
+    ((110, 100), NOT_REPRODUCED, ": -10 % less, published 20 %"),
+    ((100, 100), NOT_REPRODUCED, ": 0 % less, published 20 %"),
+    ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])
+def test_how_much_smaller(numbers: tuple[float, float], word: str, said: str) -> None:
+    assert _judged(claim("percent_smaller", 20, 5), numbers) == (word, said)
+
+
+@pytest.mark.parametrize("number, word", [(12, REPRODUCED), (8, REPRODUCED), (12.1, NOT_REPRODUCED),
+                                          (7.9, NOT_REPRODUCED)])
+def test_one_curve_beside_what_was_published(number: float, word: str) -> None:
+    assert _judged(claim("is", 10, 2), (number,)) == (word, ", published 10")
