@@ -59,3 +59,33 @@ def test_a_tail_is_continued_only_where_percentile_98_is_known() -> None:
     assert beyond_50_segments == pytest.approx(0.0011, abs=0.0006)  # Figure 7: 0.11 %
     beyond_3_s = 1 - float(network_curve("rtt_ms", "AvgDC").at(numpy.array(3000.0)))
     assert beyond_3_s == pytest.approx(0.0008, abs=0.0006)  # Figure 5: 0.08 %
+
+
+def test_a_tail_falls_as_the_percentiles_before_it_do() -> None:
+    """From 95 % at 10 to 99 % at 50 the rest falls as 1/x, and so it goes on, to nothing at 200."""
+    values, cdf = (1.0, 10.0, 50.0, 60.0), (0.1, 0.95, 0.99, 1.0)
+    made = Curve("somewhere", values, cdf).continued(200.0)
+    assert made.values[:3] == values[:3] and made.values[-1] == pytest.approx(200)
+    assert made.cdf[:3] == cdf[:3] and made.cdf[-1] == pytest.approx(1.0) and len(made.cdf) == 35
+    at = made.values[18]
+    assert at == pytest.approx(50 * 2.0)  # half-way, as the points are spaced
+    left = 0.01 * (50 / at - 0.25) / (1 - 0.25)
+    assert made.cdf[18] == pytest.approx(1 - left)
+
+
+@pytest.mark.parametrize("values, cdf, highest", [
+    ((1.0, 2.0), (0.98, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.97, 1.0), 9.0),
+    ((1.0, 2.0, 3.0), (0.1, 1.0, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.99, 1.0), 2.0),
+    ((2.0, 2.0, 3.0), (0.1, 0.99, 1.0), 9.0)])
+def test_other_curves_stay_as_they_are(values: tuple[float, ...], cdf: tuple[float, ...],
+                                       highest: float) -> None:
+    curve = Curve("somewhere", values, cdf)
+    assert curve.continued(highest) is curve
+
+
+def test_below_a_curve_there_is_nothing_and_beyond_it_its_last_share() -> None:
+    curve = Curve("somewhere", (10.0, 20.0), (0.2, 0.8))
+    assert curve.at(numpy.array([5.0, 10.0, 15.0, 25.0])) == pytest.approx([0.0, 0.2, 0.5, 0.8])
+    assert curve.quantile(numpy.array([0.0, 0.5, 1.0])) == pytest.approx([10.0, 15.0, 20.0])
+    with pytest.raises(UsageError, match="somewhere: percentiles are shares"):
+        curve.quantile(numpy.array([0.5, 1.5]))
