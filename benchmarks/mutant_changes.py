@@ -7,6 +7,9 @@ Left out, since no test of behaviour can or should see them:
     the words of exceptions and of `--help`: that there is a refusal is tested, and what it
     names; not each of its words;
     the removal of what binds a plain name: whoever reads the name would fail at once.
+
+A number becomes one more, beyond 1000 twice as much: one more of 1,000,000 ns a millisecond is
+less than the 0.1 % that a verdict allows.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And, ast.USub: ast.UAdd, ast.Invert: ast.UAdd}
 FOR_READERS = {"help", "description", "epilog", "metavar", "usage", "frozen", "bound"}
 OF_TYPES = {"TypeVar", "NewType", "cast"}
+DOUBLED_BEYOND = 1000
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -150,7 +154,7 @@ def _other(value: object) -> object:
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):
-        return value + 1
+        return value * 2 if abs(value) > DOUBLED_BEYOND else value + 1
     if isinstance(value, (str, bytes)):
         empty = value[:0]
         return empty if value else "other" if isinstance(value, str) else b"other"

@@ -132,7 +132,7 @@ class Evidence:
         """Lone segments that look like a timer's and left when the server's back-end answered."""
         if not self.trial.gap_ms or self.wire.response_start_ns is None:
             return ()
-        due_ns = self.wire.response_start_ns + self.trial.gap_ms * 1e6
+        due_ns = self.wire.response_start_ns + round(self.trial.gap_ms * 1e6)
         return tuple(segment for segment in self.wire.probes
                      if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
 

@@ -19,6 +19,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 
 @pytest.mark.parametrize("source, expected", [
     ("x = a + 1", ["x = a - 1", "x = a + 2"]),
+    ("x = 1000", ["x = 1001"]), ("x = 1e6", ["x = 2000000.0"]),
     ("x = a < b <= c", ["x = a <= b <= c", "x = a < b < c"]),
     ("x = a or b", ["x = a and b"]),
     ("x = not a", ["x = not not a"]),
