@@ -173,12 +173,12 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
 
 
 def test_the_interval_of_the_mean_of_a_single_cell() -> None:
-    assert analysis._mean_interval((5.0,)) is None
-    assert analysis._mean_interval((5.0, 5.0)) == (5.0, 5.0)
+    assert analysis.mean_interval((5.0,)) is None
+    assert analysis.mean_interval((5.0, 5.0)) == (5.0, 5.0)
     draw = random.Random(3)
     values = tuple(draw.gauss(100, 10) for _ in range(50))
-    interval = analysis._mean_interval(values)
-    assert interval is not None and interval == analysis._mean_interval(values)
+    interval = analysis.mean_interval(values)
+    assert interval is not None and interval == analysis.mean_interval(values)
     mean, error = sum(values) / 50, 1.96 * statistics.stdev(values) / 50 ** 0.5
     assert interval == pytest.approx((mean - error, mean + error), abs=0.3)
 
