@@ -20,14 +20,19 @@ class Users:
     """lines: name → the lines of functions that use it, with their files.
 
     outside: name → what statements outside of functions that use it bind. tests: file
-    of tests → its words.
+    of tests → its words. importing: file → the files of tests that import it.
     """
 
     def __init__(self, project: Path, sources: Iterable[str], tests: Iterable[str]) -> None:
         self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.outside: dict[str, set[str]] = defaultdict(set)
-        self.tests = {path: set(re.findall(r"\w+", (project / path).read_text(encoding="utf-8")))
-                      for path in tests}
+        self.tests: dict[str, set[str]] = {}
+        self.importing: dict[str, set[str]] = defaultdict(set)
+        for path in tests:
+            text = (project / path).read_text(encoding="utf-8")
+            self.tests[path] = set(re.findall(r"\w+", text))
+            for module in _imported(ast.parse(text)):
+                self.importing[f"{module.replace('.', '/')}.py"].add(path)
         for path in sources:
             tree = ast.parse((project / path).read_text(encoding="utf-8"))
             self.visit(path, tree, set())
@@ -57,6 +62,17 @@ class Users:
             more = {made for name in more for made in self.outside.get(name, ())} - reached
         return ({line for name in reached for line in self.lines.get(name, ())},
                 {path for path, words in self.tests.items() if not words.isdisjoint(names)})
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The modules that are imported, and every name from a module, which may be one."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
 
 
 def _named(node: ast.AST) -> str:

@@ -7,9 +7,10 @@ Every change (benchmarks/mutant_changes.py says which there are, and which are l
 out and why) is put into a copy of the tree, and of tests/unit and tests/golden those
 that execute the changed line are run, fastest first, until one fails. For a line
 that runs while modules are imported these are the tests that execute a line with a name
-that it binds (benchmarks/mutant_users.py). A change that no test notices has survived; so
-has one in a line that no test executes. A change that makes a test loop counts as
-noticed (several times the processor time that the test took).
+that it binds (benchmarks/mutant_users.py), for one that nothing was seen to execute
+those that import its module. A change that no test notices has survived, and so has one
+for which there is no test. A change that makes a test loop counts as noticed (several
+times the processor time that the test took).
 
 Needs Debian's python3-coverage, which tells once what each test executes; that is kept in
 ~/.cache/first-flight/mutants. As root the copies live in a name space of their own, where
@@ -45,6 +46,9 @@ from lab.core.errors import OK
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "drawing",
            "experiment.py", "plot.py", "report.py", "results.py")
+# What runs in a network of Mininet or as a guest's first process only: tests/live.
+LIVE = ("topo.py", "engines/guest/init.py", "engines/bench.py", "engines/fetch_bench.py",
+        "engines/load_bench.py", "engines/trace_bench.py", "engines/network.py")
 TESTS = ("tests/unit", "tests/golden")
 NOT_RUN = "not run"  # by any test
 SERVE = "import sys; from benchmarks.mutant_worker import serve; serve(*sys.argv[1:])"
@@ -160,7 +164,8 @@ def copy(tree: Path) -> None:
 def sources() -> list[str]:
     found = [path for name in SOURCES
              for path in [*PROJECT.glob(name), *sorted((PROJECT / name).rglob("*.py"))]]
-    return [str(path.relative_to(PROJECT)) for path in found if path.suffix == ".py"]
+    names = [str(path.relative_to(PROJECT)) for path in found if path.suffix == ".py"]
+    return [name for name in names if name not in LIVE]
 
 
 def places(only: Sequence[str]) -> list[tuple[str, int, Change]]:
@@ -192,6 +197,9 @@ def mutants(chosen: Iterable[tuple[str, int, Change]], found: Reach) -> Iterator
                 known[change.names] |= {test for test in found.tests
                                         if test.split("::")[0] in files}
             tests = tests | known[change.names]
+        if not tests:  # of a process that became another program nobody could record it
+            tests = {test for test in found.tests
+                     if test.split("::")[0] in users.importing[path]}
         yield Mutant(path, number, change, {test: found.tests[test] for test in tests}, fresh)
 
 

@@ -108,6 +108,7 @@ def test_survivors_are_told_with_their_places(
     (tree / "tests/unit/test_sums.py").write_text(TESTS)
     (tree / "lab").mkdir()
     (tree / "lab/sums.py").write_text(SUMS)
+    (tree / "lab/unused.py").write_text("def unused():\n    return 1\n")
     (tree / "conftest.py").touch()
     (tree / "lab/__init__.py").touch()
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
@@ -115,10 +116,14 @@ def test_survivors_are_told_with_their_places(
     monkeypatch.setattr(mutant_reach, "CACHE", tmp_path / "cache")
     monkeypatch.setenv("PYTHONPATH", str(PROJECT))  # where benchmarks are
     assert mutants.main(["--jobs", "1"]) == 0
-    *survivors, file, folder, total = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    survivors, counts = lines[:-4], lines[-4:]
     assert survivors == [
         "lab/sums.py:3: survived: a <= LIMIT: LtE → Lt",
-        "lab/sums.py:5: not run: return a * 2 → return None",
-        "lab/sums.py:5: not run: a * 2: Mult → Div", "lab/sums.py:5: not run: 2 → 3"]
-    assert total.split() == ["all", "3", "7", "43%"] and file.split()[1:] == folder.split()[1:]
+        "lab/sums.py:5: survived: return a * 2 → return None",
+        "lab/sums.py:5: survived: a * 2: Mult → Div", "lab/sums.py:5: survived: 2 → 3",
+        "lab/unused.py:2: not run: return 1 → return None", "lab/unused.py:2: not run: 1 → 2"]
+    assert [line.split() for line in counts] == [
+        ["lab/", "3", "9", "33%"], ["lab/sums.py", "3", "7", "43%"],
+        ["lab/unused.py", "0", "2", "0%"], ["all", "3", "9", "33%"]]
     assert (tree / "lab/sums.py").read_text() == SUMS
