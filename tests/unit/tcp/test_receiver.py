@@ -21,7 +21,9 @@ def made(rtt_us: int = 100_000, initrwnd: int = 44) -> Receiver:
 
 def data(receiver: Receiver, payload: int = MSS, at_ms: int = 1000, pushed: bool = False) -> bool:
     """A segment arrives; whether it is acknowledged at once."""
-    return receiver.receive(at_ms * MS, Sent(payload, pushed), echo=START)
+    segment = Sent(payload, pushed)
+    receiver.take(at_ms * MS, segment, echo=START)
+    return receiver.read(at_ms * MS, segment)
 
 
 @pytest.mark.parametrize("initrwnd, quick", [(44, 16), (8, 10), (2, 2), (1, 2)])
@@ -71,6 +73,7 @@ def test_a_delayed_acknowledgement_that_is_due_doubles_the_patience(
 def test_the_patience_is_no_longer_than_the_timeout() -> None:
     receiver = made(rtt_us=1000)
     receiver.sent_round_trip.variance_4 = 69_001
+    receiver.timer.sampled()
     receiver.patience_ms = 40
     receiver.lose_patience()
     assert receiver.patience_ms == 71  # 1 + 69.001 ms, rounded up
