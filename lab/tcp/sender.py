@@ -51,9 +51,11 @@ class Sender(Windowed):
         to write is first.
         """
         out = self._transmit_queued(now)
+        goes_on = self.throttled
         out += self.write_on(now)
-        while self.throttled:
+        while goes_on:
             out += self._transmit_queued(now)
+            goes_on = self.throttled
         return out
 
     def _transmit_queued(self, now: int) -> list[Sent]:

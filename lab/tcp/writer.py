@@ -87,14 +87,18 @@ class Writer:
         half = self.largest_offer // 2
         goal = max(min(half, MAX_BATCH_BYTES) // self.mss, 1) * self.mss  # tcp_xmit_size_goal
         out: list[Sent] = []
+        call_began = self.written
         while self.unwritten:
             if not self.waiting or self.waiting[-1].size >= goal:
                 if self._memory() >= self.buffer:
                     self.starved = True
-                    out += self._push(now)
-                    self._note_call()
+                    if self.written > call_began:  # once for want of memory, once at the end
+                        out += self._push(now)
+                        self._note_call()
+                        out += self._push(now)
                     if self._memory() >= self.buffer:  # else the server's next call succeeds
                         return out
+                    call_began = self.written
                 self.waiting.append(Waiting())
             tail = self.waiting[-1]
             taken = min(goal - tail.size, self.unwritten)

@@ -122,6 +122,10 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
     "clockevents_program_event: timers are half a microsecond apart": (4366.62, Transfer(
         rtt_ms=435.842, bandwidth_kbps=541530.085, uplink_kbps=541530.085, initcwnd=3,
         initrwnd=31, response_bytes=1489896, request_bytes=98)),
+    "tcp_sendmsg_locked: a call that finds no memory pushes twice": (34.754, Transfer(
+        rtt_ms=5.397, bandwidth_kbps=559636.484, uplink_kbps=559636.484, initcwnd=50, initrwnd=3,
+        response_bytes=524904, request_bytes=78, earlier_bytes=49, earlier_request_bytes=74,
+        congestion_control='reno')),
 }
 
 

@@ -193,6 +193,25 @@ def test_the_hosts_own_queue_holds_back_what_is_more_than_two_skbs(sender: Sende
     assert len(sender.transmit(0)) == 26 and not sender.throttled
 
 
+def test_what_was_held_back_follows_a_server_that_writes(sender: Sender) -> None:
+    """tcp_tsq_write runs after the server, and once more fills the first skb (tcp_grow_skb)."""
+    sender.write(0, 20 * MSS, last=False)
+    sender.window, sender.pacing = 20, 0
+    sent = sender.release(MS // 2)
+    assert len(sent) == 10 and not sender.throttled and not sender.waiting
+
+
+def test_a_call_without_memory_marks_nothing(sender: Sender) -> None:
+    """tcp_sendmsg_locked: only what was copied is pushed and stamped."""
+    sender.in_flight = sender.window
+    sender.write(0, 10**6, last=False)
+    written = sender.written
+    assert sender.waiting[-1].call_end == written < 10**6
+    sender.waiting[-1].call_end = 0
+    sender.copy(0)
+    assert sender.written == written and not sender.waiting[-1].call_end
+
+
 def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
     """tcp_send_fin, tcp_send_loss_probe"""
     sender.write(0, 10 * MSS, last=True)

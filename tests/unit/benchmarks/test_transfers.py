@@ -1,0 +1,73 @@
+"""The benchmark of random transfers: what it samples, and what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.transfers import WORST, Tally, sample, show
+from lab.core.records import FAIL
+from lab.fetches.record import Record
+from tests.golden import stored
+
+
+@pytest.fixture(scope="module")
+def passed() -> Record:
+    return stored.load("iw10").judge()
+
+
+def tallied(*records: Record) -> Tally:
+    tally = Tally(seed=7)
+    for record in records:
+        tally.add(record)
+    return tally
+
+
+def test_a_seed_and_a_number_are_a_transfer() -> None:
+    assert sample(3, 14) == sample(3, 14) != sample(3, 15)
+    assert sample(3, 14) != sample(4, 14)
+
+
+def test_samples_reach_all_that_is_promised() -> None:
+    trials = [sample(1, number) for number in range(1, 200)]
+    assert min(trial.rtt_ms for trial in trials) < 2 and max(t.rtt_ms for t in trials) > 3000
+    assert max(trial.bandwidth_kbps for trial in trials) > 5_000_000
+    assert {trial.congestion_control for trial in trials} == {"cubic", "reno"}
+    assert any(trial.gap_ms for trial in trials) and any(t.earlier_bytes for t in trials)
+    assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in trials)
+    assert any(trial.queue_packets < 1000 for trial in trials)
+
+
+def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    assert passed.model_ms is not None and passed.model_latency_ms is not None
+    late = replace(passed, total_ms=passed.model_ms + 1.5)
+    slow = replace(passed, latency_ms=passed.model_latency_ms - 0.2)
+    tally = tallied(passed, late, slow, *[passed] * WORST)
+    assert (tally.modelled, tally.beyond, tally.beyond_tenth) == (WORST + 3, 1, 2)
+    assert len(tally.worst) == WORST
+    show(tally)
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("off ")]
+    assert told[0].startswith("off 1.500 of") and told[1].startswith("off 0.200 of")
+    assert "--seed 7 --only" in told[0]
+
+
+def test_what_was_sent_again_is_predicted_or_not() -> None:
+    again = stored.load("queue_timer").judge()
+    other = replace(again, retransmissions=2)
+    tally = tallied(again, other)
+    assert (tally.predicted, len(tally.unpredicted), tally.modelled) == (1, 1, 1)
+    assert "2 segments sent again, predicted 1" in tally.unpredicted[0]
+
+
+def test_losses_and_failures_are_told(passed: Record) -> None:
+    tally = tallied(stored.load("full_queue").judge(),
+                    replace(passed, verdict=FAIL, verdict_reason="model: late"))
+    assert len(tally.lost) == 1 and tally.failed[0].endswith(": model: late")
+
+
+def test_memory_stays_flat(passed: Record) -> None:
+    tally = tallied(*[passed] * 1000)
+    assert tally.done == 1000 and len(tally.worst) == WORST
+    assert not (tally.failed or tally.lost or tally.unpredicted)
