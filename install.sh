@@ -8,25 +8,28 @@ export LC_ALL=C
 # Without recommended packages: Mininet's would bring Open vSwitch and its services, and the project's networks
 # have Linux bridges for switches. None of these starts a service.
 readonly TO_RUN=(
-    mininet bridge-utils ethtool iproute2 net-tools procps        # the network
+    mininet iproute2 net-tools procps                             # the network
     curl wget ca-certificates                                     # the clients
     python3 python3-dpkt python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
 )
-readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2)     # the guest kernel
+readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3)     # the guest kernel
 readonly TO_TEST=(python3-pytest python3-hypothesis python3-coverage mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
 usage() {
     cat <<EOF
-usage: install.sh [--check] [--test] [--no-kernel]
+usage: install.sh [--check] [--test] [--no-kernel | --import-kernel FILE]
+       install.sh --export-kernel FILE
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
-built from source once (two minutes on two cores).
+built from source once (two minutes on two cores) while the other packages are installed.
 
   --check       install nothing; say what is missing and exit 1 if anything is
   --test        also what ./test.sh needs
   --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
+  --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
+  --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build
   -h, --help    this text
 
 FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from: see engines/guest/build.sh --help.
@@ -154,12 +157,21 @@ check_offered() {
     die 4 "no package source offers" $absent"$hint$update_failed (apt's log is $log)"
 }
 
-install_packages() {
+# Seen by the trap, which runs after main has ended.
+log='' keep_log='' update_failed='' build=''
+
+clean_up() {
+    [[ -n $keep_log ]] || rm -f "$log"
+    [[ -z $build ]] || kill "$build" 2>/dev/null || true
+}
+
+install_packages() {    # the wanted ones that are missing
     local began
+    readarray -t missing < <(missing_packages)
+    (( ${#missing[@]} > 0 )) || return 0
     check_rights
-    log=$(mktemp -t first-flight-install.XXXXXX.log) || die 4 "no file can be made in ${TMPDIR:-/tmp}; see above"
-    keep_log='' update_failed=''
-    trap '[[ -n $keep_log ]] || rm -f "$log"' EXIT
+    [[ -n $log ]] || log=$(mktemp -t first-flight-install.XXXXXX.log) ||
+        die 4 "no file can be made in ${TMPDIR:-/tmp}; see above"
     if [[ -n $(not_offered) ]]; then
         read_lists
         want_tomli
@@ -179,9 +191,23 @@ install_packages() {
     say "installed packages: ${#missing[@]}, $(( SECONDS - began )) s"
 }
 
-install_kernel() {
-    local status=0
-    "$here/engines/guest/build.sh" >/dev/null || status=$?
+# The kernel's compiler first; the kernel is built while the other packages are installed.
+install_all() {
+    local every=("${wanted[@]}") status=0
+    if [[ -n $kernel_missing && -z $imported ]]; then
+        wanted=("${TO_BUILD[@]}")
+        install_packages
+        "$here/engines/guest/build.sh" >/dev/null &
+        build=$!
+    fi
+    wanted=("${every[@]}")
+    install_packages
+    if [[ -n $imported ]]; then
+        "$here/engines/guest/build.sh" --import "$imported" >/dev/null || status=$?
+    elif [[ -n $build ]]; then
+        wait "$build" || status=$?
+        build=''
+    fi
     (( status == 0 )) || die "$status" "no guest kernel; ./install.sh --no-kernel does without (the engine host works then)"
 }
 
@@ -195,27 +221,34 @@ report_missing() {
 }
 
 main() {
-    local only_check='' kernel=yes kernel_missing='' flag
+    local only_check='' kernel=yes kernel_missing='' imported=''
     wanted=("${TO_RUN[@]}")
-    for flag in "$@"; do
-        case $flag in
+    while (( $# )); do
+        case $1 in
         --check) only_check=yes ;;
         --test) wanted+=("${TO_TEST[@]}") ;;
         --no-kernel) kernel='' ;;
+        --export-kernel | --import-kernel)
+            [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
+            [[ $1 == --import-kernel ]] || exec "$here/engines/guest/build.sh" --export "$2"
+            imported=$2
+            shift
+            ;;
         -h | --help) usage; exit 0 ;;
-        *) die 2 "what is $flag? See install.sh --help" ;;
+        *) die 2 "what is $1? See install.sh --help" ;;
         esac
+        shift
     done
     check_distribution
-    if [[ -n $kernel ]] && ! is_kernel_there; then
+    if [[ -n $kernel && -z $imported ]] && ! is_kernel_there; then
         kernel_missing=yes
         wanted+=("${TO_BUILD[@]}")
     fi
     want_tomli
     readarray -t missing < <(missing_packages)
     [[ -z $only_check ]] || { report_missing; exit 0; }
-    (( ${#missing[@]} == 0 )) || install_packages
-    [[ -z $kernel_missing ]] || install_kernel
+    trap clean_up EXIT
+    install_all
 }
 
 main "$@"

@@ -10,11 +10,12 @@ unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-readonly RECIPE=4             # part of the cache's key: raise it when a kernel is built otherwise
+readonly RECIPE=5             # part of the cache's key: raise it when a kernel is built otherwise
 # Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
 readonly MIN_VERSION=6.13
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
-readonly OBJECTS=645          # about how many files are compiled; only for the progress line
+readonly IMPORT_MB=50         # the same for a kernel that somebody else has built
+readonly OBJECTS=620          # about how many files are compiled; only for the progress line
 
 # shellcheck source=engines/guest/source.sh
 source "$here/source.sh"
@@ -23,7 +24,7 @@ source "$here/compile.sh"
 
 usage() {
     cat <<EOF
-usage: build.sh [--path | --force] [--source PATH]
+usage: build.sh [--path | --force | --export FILE | --import FILE] [--source PATH]
 
 Builds the guest kernel if the cache has none for this configuration, and prints its path.
 
@@ -32,6 +33,10 @@ Builds the guest kernel if the cache has none for this configuration, and prints
                   Linux $MIN_VERSION or newer (default: FIRST_FLIGHT_KERNEL_SOURCE, else the
                   distribution's packages, else kernel.org)
   --force         build even if the cache has it
+  --export FILE   write the cache's kernel to a file, for another machine
+  --import FILE   take the kernel from such a file instead of building it, if it is what this
+                  machine would build: the same configuration, the compiler where there is one,
+                  and the source where one is named
   -h, --help      this text
 
 The cache is \${XDG_CACHE_HOME:-~/.cache}/first-flight/kernel. A build takes about two minutes on
@@ -83,7 +88,7 @@ cache_key() {
     shopt -u nullglob
     {
         echo "recipe $RECIPE"
-        cd "$here" && sha256sum kernel.config clock.sed "${modules[@]##*/}"
+        cd "$here" && sha256sum kernel.config clock.{sed,c,h} vdso.c headers.h cc.sh "${modules[@]##*/}"
     } | sha256sum | cut -c 1-16
 }
 
@@ -151,7 +156,7 @@ check_machine() {
     [[ $(uname -sm) == "Linux x86_64" ]] ||
         die 4 "the guest kernel needs Linux on x86-64, this is $(uname -sm); use the engine host"
     local tool missing=()
-    for tool in gcc make flex bison bc ld xz tar flock setsid; do
+    for tool in gcc make flex bison bc ld xz tar flock setsid python3; do
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     (( ${#missing[@]} == 0 )) ||
@@ -163,10 +168,11 @@ check_machine() {
 free_mb() { df --output=avail -B 1M "$root" | tail -n 1; }
 
 check_disk() {
-    local free
+    local free needed=$NEEDED_MB
+    [[ -z $imported ]] || needed=$IMPORT_MB
     free=$(( $(free_mb) ))
-    (( free >= NEEDED_MB )) ||
-        die 4 "$root has $free MB free, the build needs $NEEDED_MB; free some," \
+    (( free >= needed )) ||
+        die 4 "$root has $free MB free, the build needs $needed; free some," \
             "or set XDG_CACHE_HOME"
 }
 
@@ -185,6 +191,7 @@ prepare_cache() {
     check_disk
     work=$(mktemp -d "$root/.build-XXXXXX") || die 4 "no folder can be made in $root; see above"
     mkdir "$work/source" "$work/tree" "$work/objects" "$work/kernel"
+    cp "$here/cc.sh" "$here/headers.h" "$work/"
     # Asked now, not after two minutes of compiling.
     printf '#!/bin/sh\n' >"$work/probe"
     chmod +x "$work/probe"
@@ -199,6 +206,7 @@ build() {
     # Looked at again, since another build may have ended while this one waited for the lock.
     is_cached && return
     find_source
+    source_hash=$(hash_source "$source")
     step "unpacking ${source##*/}" nothing \
         "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
         fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
@@ -210,20 +218,53 @@ build() {
     say "Linux $version built in $SECONDS s"
 }
 
+# ---------------------------------------------------------------- a kernel as a file
+
+export_kernel() {
+    is_cached || die 1 "no kernel of this configuration is in the cache: ./install.sh builds it"
+    [[ -e $root/$key/inputs ]] ||
+        die 1 "the kernel in the cache does not say what it was made from: build it with --force"
+    python3 "$here/exchange.py" export "$root/$key" "$1" || die 1 "no $1 could be written; see above"
+    say "wrote Linux $(<"$root/$key/version") to $1"
+}
+
+# What this machine would build from, as far as it is known before a source is fetched.
+asked_inputs() {
+    echo "configuration $key"
+    [[ -z $(compiler) ]] || echo "compiler $(compiler)"
+    [[ -z $named_source ]] || echo "source $(hash_source "$named_source")"
+}
+
+import_kernel() {
+    local asked refused
+    can_confine || die 4 "a kernel that was made elsewhere runs only confined, and this machine has no Landlock"
+    readarray -t asked < <(asked_inputs)
+    refused=$(python3 "$here/exchange.py" import "$1" "$work/kernel" "${asked[@]}" 2>&1) ||
+        die 1 "$1 is not taken: $refused"
+    version=$(<"$work/kernel/version")
+    try_kernel
+    publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
+    say "took Linux $version from $1"
+}
+
 is_cached() {
     [[ -x $root/$key/linux && -z $force ]] &&
         { [[ -z $named_source ]] || [[ $(cat "$root/$key/version") == "$version" ]]; }
 }
 
 parse_arguments() {
-    only_path='' force='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
+    only_path='' force='' exported='' imported='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
     while (( $# )); do
         case $1 in
         --path) only_path=yes ;;
         --force) force=yes ;;
-        --source)
-            [[ -n ${2-} ]] || die 2 "--source needs a path"
-            named_source=$2
+        --source | --export | --import)
+            [[ -n ${2-} ]] || die 2 "$1 needs a path"
+            case $1 in
+            --source) named_source=$2 ;;
+            --export) exported=$(realpath -m "$2") ;;
+            --import) imported=$(realpath -m "$2") ;;
+            esac
             shift
             ;;
         --source=*) named_source=${1#*=} ;;
@@ -246,17 +287,24 @@ main() {
     fi
     become_the_invoking_user "$@"
     [[ ! -t 2 ]] || clear_line=$'\r\033[K'
-    log=$root/$key.log version='' work='' job='' next_line=0 began_at=0 download_mb='' tried=() with_parent=()
+    log=$root/$key.log version='' source_hash='' work='' job='' next_line=0 began_at=0 download_mb='' tried=() with_parent=()
     [[ -z $named_source ]] || check_named_source
-    if ! is_cached; then
-        check_machine
+    if [[ -n $exported ]]; then
+        export_kernel "$exported"
+    elif [[ -n $imported ]] || ! is_cached; then
+        [[ -n $imported ]] || check_machine
         setpriv --pdeathsig TERM true 2>/dev/null && with_parent=(setpriv --pdeathsig TERM)
         trap clean_up EXIT
         trap 'interrupted 130' INT
         trap 'interrupted 143' TERM HUP
         prepare_cache
-        export -f unpack tar_stream decompress
-        build
+        export work
+        export -f unpack tar_stream decompress kernel_make precompile
+        if [[ -n $imported ]]; then
+            import_kernel "$imported"
+        else
+            build
+        fi
     fi
     echo "$root/$key/linux"
 }

@@ -13,15 +13,8 @@ prepare_tree() {
         fail "$origin is Linux $version; the guest needs $MIN_VERSION or newer"
     # HZ has no prompt in UML, and its 100 is coarse for TCP's timers: 1000, as distributions have.
     sed -i '/^config HZ$/,/^config/ s/default 100$/default 1000/' "$tree/arch/um/Kconfig"
-    # Two guests then time the same transfer alike, to the nanosecond: see clock.sed.
-    sed -i 's/^#define TIMER_MULTIPLIER 256$/#define TIMER_MULTIPLIER 1/' \
-        "$tree/arch/um/include/linux/time-internal.h"
-    sed -i -f "$here/clock.sed" "$tree/arch/um/kernel/time.c"
-    if ! grep -q 'in_a_row = 0' "$tree/arch/um/kernel/time.c" ||
-        ! grep -q 'TIMER_MULTIPLIER 1$' "$tree/arch/um/include/linux/time-internal.h"; then
-        say "Linux $version has another clock than clock.sed knows:" \
-            "times will repeat to 0.5 us only"
-    fi
+    change_clock || say "Linux $version has another clock than clock.sed knows: every reading of" \
+        "it is slow, and times will repeat to 0.5 us only"
     # A packet in the emulated pipe is still known to its sender, and the sender's timers send
     # nothing again while it is (tcp_skb_still_in_host_queue): a SYN would wait 2 s instead of 1 at
     # an RTT of 3 s. On a real network it has left the machine.
@@ -41,12 +34,34 @@ prepare_tree() {
     [[ -n $named_source ]] || rm -rf "$work/source" "$work/apt"
 }
 
+# The kernel's files that clock.sed changes, and what each has in it then.
+readonly CLOCK_FILES='arch/um/include/linux/time-internal.h TIMER_MULTIPLIER 1
+arch/um/kernel/time.c clock_read();
+arch/um/kernel/process.c clock_tell();
+arch/x86/um/vdso/vma.c clock_map(mm, um_vdso_addr);'
+
+# Two guests then time the same transfer alike, to the nanosecond, and reading the clock is no
+# system call: see clock.c. All of it or nothing.
+change_clock() {
+    local file mark changed=$work/clock
+    mkdir "$changed"
+    while read -r file mark; do
+        sed -f "$here/clock.sed" "$work/tree/$file" >"$changed/${file##*/}" &&
+            grep -qF "$mark" "$changed/${file##*/}" || return
+    done <<<"$CLOCK_FILES"
+    while read -r file mark; do
+        cp "$changed/${file##*/}" "$work/tree/$file"
+    done <<<"$CLOCK_FILES"
+    cp "$here/clock.c" "$here/clock.h" "$work/tree/arch/um/kernel/"
+    cp "$here/clock.h" "$work/tree/arch/x86/um/vdso/"
+    cp "$here/vdso.c" "$work/tree/arch/x86/um/vdso/um_vdso.c"
+}
+
 configure() {
     local objects=$work/objects line dropped=()
     cp "$here/kernel.config" "$work/kernel.config"
     step "configuring Linux $version" nothing \
-        make -C "$work/tree" ARCH=um O="$objects" KCONFIG_ALLCONFIG="$work/kernel.config" \
-        allnoconfig ||
+        "$BASH" -c 'kernel_make "$@"' make KCONFIG_ALLCONFIG="$work/kernel.config" allnoconfig ||
         fail "Linux $version could not be configured"
     while read -r line; do
         grep -qxF "$line" "$objects/.config" || dropped+=("$line")
@@ -54,16 +69,34 @@ configure() {
     (( ${#dropped[@]} == 0 )) || fail "Linux $version does not take ${dropped[*]}"
 }
 
-# Without tracking macro expansions gcc's messages are coarser (and two warnings wrong), and the
-# build is an eighth shorter. The build's user, host and date are fixed: the same source gives the
-# same kernel.
-compile() {
-    step "compiling Linux $version:" compiled \
-        make -C "$work/tree" ARCH=um O="$work/objects" -j"$(nproc)" \
-        KCFLAGS='-ftrack-macro-expansion=0 -Wno-tautological-compare -Wno-attribute-alias' \
+# make with what is the same for every step. The build's user, host and date are fixed, and no
+# path is in it: the same source, configuration and compiler give the same kernel. Without tracking
+# macro expansions gcc's messages are coarser (and two warnings wrong), and the build is an eighth
+# shorter; -O1 instead of -Os saves a sixth.
+kernel_make() {
+    make -C "$work/tree" ARCH=um O="$work/objects" CC="$work/cc.sh" -j"$(nproc)" \
+        KCFLAGS="-O1 -ftrack-macro-expansion=0 -Wno-tautological-compare -Wno-attribute-alias \
+-ffile-prefix-map=$work/tree/= -ffile-prefix-map=$work/=" \
         KBUILD_BUILD_USER=first-flight KBUILD_BUILD_HOST=guest \
-        KBUILD_BUILD_TIMESTAMP='1970-01-01 00:00 UTC' \
-        linux || fail "Linux $version could not be compiled ($(failure_line))"
+        KBUILD_BUILD_TIMESTAMP='1970-01-01 00:00 UTC' "$@"
+}
+
+# Reads headers.h for cc.sh, with the very options of one of the kernel's files. Without it the
+# build takes longer, and no more.
+precompile() {
+    local options
+    kernel_make kernel/range.o || return
+    options=$(sed -n '1 s/^savedcmd_[^=]*= [^ ]*//p' "$work/objects/kernel/.range.o.cmd" |
+        sed 's/-Wp,-MMD,[^ ]*//; s/-include [^ ]*//g; s/-DKBUILD_MODFILE=.*//')
+    cd "$work/objects" && eval "gcc $options -x c-header -o '$work/headers.h.gch' '$work/headers.h'"
+}
+
+compile() {
+    step "reading the headers of Linux $version" nothing \
+        "$BASH" -c precompile || rm -f "$work/headers.h.gch"
+    step "compiling Linux $version:" compiled \
+        "$BASH" -c 'kernel_make "$@"' make linux ||
+        fail "Linux $version could not be compiled ($(failure_line))"
     cp "$work/objects/linux" "$work/objects/.config" "$work/kernel/" 2>>"$log" ||
         fail "Linux $version could not be kept"
     mv "$work/kernel/.config" "$work/kernel/config"
@@ -71,7 +104,18 @@ compile() {
     cp -r "$work/tree/tools/testing/selftests/net/packetdrill" "$work/kernel/" 2>/dev/null || true
     echo "$version" >"$work/kernel/version"
     echo "$origin" >"$work/kernel/source"
+    write_inputs
 }
+
+# What the kernel was made from, a line each: see exchange.py.
+write_inputs() {
+    echo "configuration $key"
+    echo "source $source_hash"
+    echo "compiler $(compiler)"
+    (cd "$work/kernel" && sha256sum linux config) | sed 's/^\([^ ]*\)  \(.*\)/\2 \1/'
+} >"$work/kernel/inputs"
+
+compiler() { gcc --version 2>/dev/null | head -n 1; }
 
 failure_line() {
     grep -m 1 -E 'error:|Error [0-9]|No space left|Killed' "$log" || echo "no error message"
@@ -81,42 +125,37 @@ failure_line() {
 
 # The first process of the trial: sleeps 100 s, says what its clock saw, ends the machine.
 write_trial_init() {
-    cat >"$work/trial.c" <<'EOF'
-#include <stdio.h>
-#include <sys/reboot.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
-
-int main(void)
-{
-    struct timespec before, after;
-    struct utsname name;
-
-    uname(&name);
-    clock_gettime(CLOCK_MONOTONIC, &before);
-    sleep(100);
-    clock_gettime(CLOCK_MONOTONIC, &after);
-    printf("trial: Linux %s slept %ld s\n", name.release, (long)(after.tv_sec - before.tv_sec));
-    fflush(stdout);
-    return reboot(RB_POWER_OFF);
-}
+    cat >"$work/boot/trial.py" <<'EOF'
+import ctypes, os, time
+before = time.monotonic()
+time.sleep(100)
+slept_s = int(time.monotonic() - before)
+print(f"trial: Linux {os.uname().release} slept {slept_s} s", flush=True)
+ctypes.CDLL(None).reboot(0x4321FEDC)  # LINUX_REBOOT_CMD_POWER_OFF
 EOF
-    gcc -O1 -o "$work/trial" "$work/trial.c" 2>>"$log"
 }
 
+# Confined like every guest (engines/confine.py), where the machine can.
 try_kernel() {
-    local began=$SECONDS
-    write_trial_init || fail "the trial program could not be compiled"
+    local began=$SECONDS confined=(python3 -I -S "$here/../confine.py")
+    mkdir "$work/boot"
+    write_trial_init
+    can_confine || confined=()
     # Not pinned here, but a guest that works should be (taskset): its kernel and its programs take
     # turns, and on one core they do so 4 times faster (60 fetches and 60 MB over a network: 8 s,
     # 32 s on two cores).
     step "booting Linux $version" nothing \
-        timeout --kill-after=1 60 "$work/kernel/linux" mem=64M \
-        root=none rootfstype=hostfs hostfs=/ rootflags=/ ro "init=$work/trial" \
-        con=null con0=fd:0,fd:1 quiet uml_dir="$work/" seccomp=auto time-travel=inf-cpu || true
+        env --chdir="$work/boot" timeout --kill-after=1 60 "${confined[@]}" "$work/kernel/linux" \
+        mem=64M root=none rootfstype=hostfs hostfs=/ rootflags=/ ro init=/usr/bin/python3 \
+        con=null con0=fd:0,fd:1 quiet uml_dir=./ seccomp=auto time-travel=inf-cpu \
+        -- -S -E "\"$work/boot/trial.py\"" || true
     grep -q "^trial: Linux $version.* slept 100 s" "$log" && (( SECONDS - began < 50 )) && return
-    die 4 "the kernel was built but does not run here: $(boot_failure); the log is $log"
+    die 4 "the kernel is there but does not run here: $(boot_failure); the log is $log"
+}
+
+can_confine() {
+    PYTHONPATH=$here/../.. python3 -c \
+        'import sys; from engines import confine; sys.exit(confine.lacking() != "")'
 }
 
 boot_failure() {

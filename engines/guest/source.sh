@@ -161,6 +161,14 @@ tar_stream() {      # SOURCE: the tarball, tree or package as an uncompressed ta
     esac
 }
 
+hash_source() {     # SOURCE: of a tree the hash of its files' hashes
+    if [[ -d $1 ]]; then
+        (cd "$1" && find . -name .git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum) | sha256sum
+    else
+        sha256sum <"$1"
+    fi | cut -c 1-64
+}
+
 decompress() {      # NAME
     case $1 in
     *.xz) xz -dc -T0 ;;

@@ -42,7 +42,8 @@ def compare(each, does, words):
     told = []
     for by_netlink in (True, False):
         os.unshare(os.CLONE_NEWNET) if hasattr(os, "unshare") else libc.unshare(0x40000000)
-        run(f"ip link add {each.where} type dummy")
+        run(f"ip link add {each.where} type veth peer name other")
+        run("ip link set other up")
         run(f"ip link set {each.where} up")
         run(f"ip addr add 10.0.0.3/24 dev {each.where}")
         if by_netlink:

@@ -52,12 +52,31 @@ def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Pat
     assert (built.returncode, built.stdout) == (0, f"{kernel}\n"), "it is there: nothing to build"
 
 
-@pytest.mark.parametrize("name", ["kernel.config", "clock.sed", "tcp_mine.c"])
+@pytest.mark.parametrize("name", ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h", "cc.sh",
+                                  "tcp_mine.c"])
 def test_every_ingredient_changes_the_path(guest: Path, tmp_path: Path, name: str) -> None:
     before = run(guest / "build.sh", "--path", cache=tmp_path).stdout
     with (guest / name).open("a") as file:
         file.write("# changed\n")
     assert run(guest / "build.sh", "--path", cache=tmp_path).stdout != before
+
+
+def test_install_exports_only_a_kernel_that_says_what_it_was_made_from(tmp_path: Path) -> None:
+    absent = run(PROJECT / "install.sh", "--export-kernel", str(tmp_path / "file"), cache=tmp_path)
+    assert absent.returncode == 1 and "no kernel of this configuration" in absent.stderr
+    kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
+    kernel.parent.mkdir(parents=True)
+    kernel.touch(mode=0o755)
+    old = run(PROJECT / "install.sh", "--export-kernel", str(tmp_path / "file"), cache=tmp_path)
+    assert old.returncode == 1 and "build it with --force" in old.stderr
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_file_that_is_no_kernel_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no tar")
+    done = run(GUEST / "build.sh", "--import", str(tmp_path / "file"), cache=tmp_path / "cache")
+    assert done.returncode != 0 and "is not taken: it is no whole tar file" in done.stderr
+    assert run(GUEST / "build.sh", "--path", cache=tmp_path / "cache").returncode == 1
 
 
 def test_no_absolute_path_of_the_project_is_in_the_key(guest: Path, tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""A built kernel as one file, for machines that shall not build it again.
+
+    exchange.py export FOLDER FILE           a kernel of the cache into a file
+    exchange.py import FILE FOLDER ASKED…    a file into a folder, if it is the kernel asked for
+
+The file is a plain tar of MEMBERS. Who made it is not known: nothing of it is
+read before it is seen to have these names and no other, as regular files of a
+likely size, and nothing of it is run before its hashes fit. ASKED are lines as
+in its member `inputs` (write_inputs in compile.sh), of what this machine would
+build from: configuration, compiler, source. Used by build.sh.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tarfile
+from pathlib import Path
+
+# By name, the most bytes that one may have.
+MEMBERS = {"inputs": 1 << 12, "version": 1 << 8, "source": 1 << 12, "config": 1 << 20,
+           "linux": 32 << 20}
+# In words, what a line of `inputs` tells.
+INPUTS = {"configuration": "another recipe or configuration", "source": "another source",
+          "compiler": "another compiler", "linux": "", "config": ""}
+
+
+class Refused(Exception):
+    """The file is not taken; its text says why."""
+
+
+def export_kernel(folder: Path, file: Path) -> None:
+    """Write the kernel in a folder of the cache to a file. Raises OSError."""
+    with tarfile.open(file, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in MEMBERS:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = (folder / name).stat().st_size, 0o644
+            with (folder / name).open("rb") as content:
+                tar.addfile(member, content)
+
+
+def import_kernel(file: Path, folder: Path, asked: dict[str, str]) -> None:
+    """Write the members of a file to a folder. Raises Refused, OSError.
+
+    asked: what the inputs have to be, by their names.
+    """
+    if file.stat().st_size > 2 * sum(MEMBERS.values()):
+        raise Refused(f"it has {file.stat().st_size} bytes, far more than a kernel")
+    try:
+        with tarfile.open(file, "r:") as tar:
+            members = _members(tar)
+    except (tarfile.TarError, EOFError) as error:
+        raise Refused(f"it is no whole tar file ({error})") from error
+    inputs = _inputs(members["inputs"])
+    for name, here in asked.items():
+        if inputs[name] != here:
+            raise Refused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is {here}")
+    for name in ("linux", "config"):
+        if hashlib.sha256(members[name]).hexdigest() != inputs[name]:
+            raise Refused(f"its {name} is damaged: its SHA-256 is not the one it was built with")
+    for name, content in members.items():
+        (folder / name).write_bytes(content)
+    os.chmod(folder / "linux", 0o755)
+
+
+def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
+    """The content of every member, by name; nothing is written."""
+    found: dict[str, bytes] = {}
+    for member in tar:
+        if member.name not in MEMBERS or member.name in found or not member.isreg():
+            raise Refused(f"it holds {member.name!r}, and a kernel's file has"
+                          f" {', '.join(MEMBERS)}, each once, and no links")
+        if member.size > MEMBERS[member.name] or member.issparse():
+            raise Refused(f"its {member.name} has {member.size} bytes,"
+                          f" more than {MEMBERS[member.name]}")
+        content = tar.extractfile(member)
+        found[member.name] = content.read() if content else b""
+        if len(found[member.name]) != member.size:
+            raise Refused(f"its {member.name} is cut off")
+    missing = MEMBERS.keys() - found.keys()
+    if missing:
+        raise Refused(f"it lacks {', '.join(sorted(missing))}")
+    return found
+
+
+def _inputs(text: bytes) -> dict[str, str]:
+    """The lines of `inputs` by their first words."""
+    words = text.decode("ascii", "replace")
+    if not words.replace("\n", "").isprintable():
+        raise Refused("its inputs are no text")
+    lines = dict(line.partition(" ")[::2] for line in words.splitlines())
+    if lines.keys() != INPUTS.keys():
+        raise Refused(f"its inputs are {', '.join(lines) or 'empty'}, not {', '.join(INPUTS)}")
+    return lines
+
+
+def main(words: list[str]) -> int:
+    try:
+        if words[0] == "export":
+            export_kernel(Path(words[1]), Path(words[2]))
+        else:
+            asked = dict(line.partition(" ")[::2] for line in words[3:])
+            import_kernel(Path(words[1]), Path(words[2]), asked)
+    except (Refused, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
