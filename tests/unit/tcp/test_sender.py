@@ -256,3 +256,14 @@ def test_a_timeout_forgets_the_round(sender: Sender) -> None:
     assert [segment.again for segment in sender.expire(300 * MS)] == [MSS]
     assert (sender.cubic.least_us, sender.cubic.epoch_ms, sender.cubic.credit) == (0, None, 0)
     assert sender.retransmitted == 1 and sender.timer.timeout == 600
+
+
+@pytest.mark.parametrize(("least_us", "pacing", "segments"), [
+    (511, 0, 45), (512, 0, 22), (1023, 0, 22), (1024, 0, 11), (1536, 0, 5), (2048, 0, 2),
+    (100_000, 0, 2), (100_000, 10_000_000, 6), (1536, 10_000_000, 12), (511, 10**9, 45),
+    (100_000, 2_965_503, 2), (100_000, 4_448_256, 3)])
+def test_an_skb_holds_a_millisecond_and_more_on_short_paths(
+        sender: Sender, least_us: int, pacing: int, segments: int) -> None:
+    """tcp_tso_autosize: 64 kB more, halved for every 512 µs of the least RTT."""
+    sender.round_trip.least_us, sender.pacing = least_us, pacing
+    assert sender.batch_segments() == segments
