@@ -178,8 +178,11 @@ def main(argv: Sequence[str]) -> int:
     reports = kept_reports(arguments.findings)
     print(files.write(arguments.output or OUTPUT, markdown.results(
         list(reports.values()), [name for name in scenario_file.names() if name not in reports])))
-    readme = in_readme(regular.content(arguments.readme).decode(), reports.values())
-    print(files.write(arguments.readme, readme))
+    try:
+        readme = in_readme(regular.content(arguments.readme).decode(), reports.values())
+        print(files.write(arguments.readme, readme))
+    except FirstFlightError as error:  # it quotes a scenario of which nothing is kept
+        say(f"{arguments.readme}: is left as it is: {error}")
     if arguments.gallery:
         draw_gallery(scenario_file.names(), arguments.results)
     return errors.OK

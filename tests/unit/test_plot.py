@@ -159,5 +159,11 @@ def test_a_broken_scenario_file_silences_no_other(
     assert report.main(["--results", str(results), "--figures", str(tmp_path / "none")]) == 2
     told = capsys.readouterr()
     assert len(told.out.splitlines()) == 1 and "zhao2019" in told.out and said in told.err
-    assert results_command.main(["--results", str(results), "--output", str(page)]) == 0
-    assert "zhao2019" in page.read_text() and said in capsys.readouterr().err
+    readme = tmp_path / "README.md"
+    shutil.copy(PROJECT / "README.md", readme)
+    assert results_command.main(["--results", str(results), "--output", str(page), "--findings",
+                                 str(tmp_path / "kept"), "--readme", str(readme)]) == 0
+    told = capsys.readouterr()
+    assert "zhao2019" in page.read_text() and said in told.err
+    assert "README.md: is left as it is: {dukkipati2010" in told.err
+    assert readme.read_bytes() == (PROJECT / "README.md").read_bytes()
