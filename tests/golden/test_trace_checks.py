@@ -151,6 +151,18 @@ def test_what_was_tampered_with_fails_its_check(name: str) -> None:
     assert record.ok and record.verdict == FAIL and name in failed(record)
 
 
+def test_a_loss_in_each_direction_counts() -> None:
+    """One of data, and one of the acknowledgements."""
+    def both(pcap: bytes) -> bytes:
+        capture = Capture.of(pcap)
+        place = next(place for place, packet in enumerate(capture.packets) if place > 40
+                     and packet[16 + 34:16 + 36] != b"\x00\x50")
+        return capture.with_packets(place)
+    seen_twice = captured(client=lambda pcap: dropped(pcap, 30), server=both)
+    record = judge(trial(NAME), seen_twice, exact=True)
+    assert "lost packets: seen 2, asked none" in record.verdict_reason
+
+
 def test_a_failed_restart_says_when_and_stands_in_its_line_of_the_table() -> None:
     record = judge(trial(NAME), TAMPERED["restart"][2](), exact=True)
     assert "restart at 2.200 s: seen (11, 2147483647), 10 segments sent" in record.verdict_reason

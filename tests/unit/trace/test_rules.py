@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lab.trace.replay import Restart
 from lab.trace.rules import Rules, Setting
 from lab.trace.tcps import LinuxRules, ReportRules, restart_rule, rules_for
 from lab.trace.window import INFINITE
@@ -264,3 +265,12 @@ def test_before_an_rto_nothing_restarts() -> None:
     rules.connection.sent(1 + MSS)  # outstanding
     rules.before_sending(5000)
     assert rules.cwnd == 36
+
+
+@pytest.mark.parametrize(("rule", "flight", "agrees"), [
+    ((10, 27), 10, True), (None, 10, True), ((11, 27), 10, False), ((10, 27), 9, False),
+    (None, 9, False)])
+def test_a_restart_agrees_in_its_window_and_in_its_flight(
+        rule: tuple[int, int] | None, flight: int, agrees: bool) -> None:
+    restart = Restart(0, 900, 300, (36, 20), (10, 27), rule, flight, may_send=10)
+    assert restart.agrees == agrees
