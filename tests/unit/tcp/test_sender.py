@@ -267,3 +267,16 @@ def test_an_skb_holds_a_millisecond_and_more_on_short_paths(
     """tcp_tso_autosize: 64 kB more, halved for every 512 µs of the least RTT."""
     sender.round_trip.least_us, sender.pacing = least_us, pacing
     assert sender.batch_segments() == segments
+
+
+@pytest.mark.parametrize(("after_idle", "idle_ms", "window"), [
+    (True, 300, 40), (True, 301, 20), (True, 601, 10), (True, 9000, 10), (False, 9000, 40)])
+def test_a_window_that_was_idle_restarts_where_it_is_asked_to(
+        sender: Sender, after_idle: bool, idle_ms: int, window: int) -> None:
+    """tcp_slow_start_after_idle_check: halved for every timeout, to the initial window."""
+    sender.window, sender.restart_after_idle, sender.cubic.threshold = 40, after_idle, 8
+    sender.sent, sender.last_sent_at = 1, 0
+    assert sender.timer.timeout == 300
+    sender.restart_idle(idle_ms * MS)
+    assert sender.window == window
+    assert sender.cubic.threshold == (8 if window == 40 else 30)  # three quarters of it
