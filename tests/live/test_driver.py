@@ -78,7 +78,8 @@ def test_two_runs_are_identical_but_for_time_stamps(drive: Driver, results: Path
 
 
 def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) -> None:
-    flags = ("--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000", "--iw", "3,10")
+    flags = ("--scenario", "zhao2019", "--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000",
+             "--iw", "3,10")
     first = subprocess.Popen(command(results, *flags), stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, start_new_session=True)
     trials = results / "zhao2019" / "latest-partial" / "trials.csv"
