@@ -91,8 +91,8 @@ def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
         *(Column(f"p{percent}", "ms", "time to the last byte") for percent in PERCENTILES),
         Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved"),
         Column("mean", "%", "saved", signed=True),
-        Column("faster", "% of users", digits=0, rank=3),
-        Column("slower", "% of users", digits=0, rank=3),
+        Column("faster", "% of users", rank=3),
+        Column("slower", "% of users", rank=3),
         Column("sent again", "% of segments", digits=2, rank=2),
         Column("queue drops", "a user", digits=2, rank=1))
     return Table("", columns, tuple(
