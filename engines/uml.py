@@ -83,6 +83,7 @@ class UmlEngine:
         self.jobs = jobs
         lacking = confine.lacking()
         self.facts: dict[str, Any] = {"confined": not lacking}
+        self.was_up = False  # any guest
         self.warning = (f"this machine lacks {lacking}: guests are not confined, measure only"
                         " scenario files that you trust" if lacking else "")
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
@@ -109,6 +110,7 @@ class UmlEngine:
                     try:
                         yield from guest.poll()
                         self.facts.update(guest.ready)
+                        self.was_up = self.was_up or bool(guest.ready)
                     except StorageError:
                         raise
                     except EngineError as error:
@@ -132,8 +134,8 @@ class UmlEngine:
     def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
         """Raise what ends the whole run, where another guest would end as this one did."""
         if why := why_not(guest.printed()):
-            # One that was up had its memory until somebody else took it, as a disk fills up.
-            raise (StorageError if guest.ready else EngineCannot)(why) from error
+            # Where one was up there was memory until somebody took it, as a disk fills up.
+            raise (StorageError if guest.ready or self.was_up else EngineCannot)(why) from error
         if (isinstance(error, EngineCannot) or restarts > MAX_RESTARTS
                 or not (guest.ready or isinstance(error, WorkerKilled))):
             raise error

@@ -48,6 +48,20 @@ def test_memory_that_is_taken_later_stops_the_run_as_a_full_disk_does(tmp_path: 
         run(tmp_path, f"{READY}\necho '{BUS_ERROR}'\nexit 1")
 
 
+def test_memory_that_is_taken_while_the_second_guest_boots_is_no_lack_of_the_machines(
+        tmp_path: Path) -> None:
+    kernel = tmp_path / "linux"
+    kernel.write_text(f"""#!/bin/sh
+        case $PWD in
+        */guest0) {READY}; sleep 20 ;;
+        *) sleep 0.5; echo '{BUS_ERROR}'; exit 1 ;;
+        esac\n""")
+    kernel.chmod(0o755)
+    other = {**TRIAL, "id": "u", "shape": {**TRIAL["shape"], "rtt_ms": 1}}
+    with pytest.raises(StorageError, match="/dev/shm is full"):
+        list(UmlEngine(kernel, 2).run([TRIAL, other], {}, tmp_path / "work"))
+
+
 def test_a_guest_that_dies_costs_the_trial_it_was_at(tmp_path: Path) -> None:
     (seen,) = run(tmp_path, f"{READY}\necho 'Kernel panic'\nexit 1")
     assert "stopped (status 1) while trial t was awaited: Kernel panic" in seen.content["error"]
