@@ -1,13 +1,14 @@
 """Why TCP sends again what was not lost: which timer of Linux explains it.
 
 First SYN and SYN-ACK are sent again after a second (RFC 6298, 2.1), and so is
-whatever crosses a longer path. The tail loss probe waits for two smoothed RTTs
-(RFC 8985, 7.2) and the retransmission timer for the RTT and its variance: both
-know only the handshake's small packets when the first full segments queue at a
-slow bottleneck. A probe sends new data where there is some, and again what was
-sent last where there is none. Linux rounds the timers up, by as much as an
-eighth, and keeps still as long as the first copy is in a queue of the same
-machine (skb_still_in_host_queue).
+whatever crosses a longer path. The tail loss probe waits for two smoothed
+RTTs (RFC 8985, 7.2), no longer than the retransmission timer would, and that
+timer for the RTT and its variance: both know only the handshake's small
+packets when the first full segments queue at a slow bottleneck. A probe sends
+new data where there is some, and again what was sent last where there is
+none. Linux rounds the timers up, by as much as an eighth, and keeps still as
+long as the first copy is in a queue of the same machine
+(skb_still_in_host_queue).
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
 
     A tail loss probe repeats the last segment sent, the retransmission timer
     the first that is not acknowledged; what follows until the window of that
-    time is acknowledged follows from it. Either explains a segment only if it
+    time is acknowledged follows from it. The probe comes no later than that timer
+    would (tcp_schedule_loss_probe). Either explains a segment only if it
     waited for as long as Linux lets that timer wait at least.
     """
     # The handshake is the least that the smoothed RTT can be.
@@ -100,8 +102,9 @@ def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
         if segment.seq in sent_at and segment.end_with_fin <= highest:
             waited_ms = (segment.time_ns - sent_at[segment.seq]) / 1e6
             idle_ms = (segment.time_ns - progress_ns) / 1e6
-            is_tail = segment.end_with_fin == highest
-            if is_tail and not probed and idle_ms >= 2 * round_trip_ms - _CLOCK_MS:
+            head_ms = (segment.time_ns - sent_at.get(acknowledged, segment.time_ns)) / 1e6
+            is_due = idle_ms >= 2 * round_trip_ms - _CLOCK_MS or head_ms >= timeout_ms
+            if segment.end_with_fin == highest and not probed and is_due:
                 cause, probed = PROBE, True
             elif segment.seq <= acknowledged and waited_ms >= timeout_ms:
                 cause, recovery_end = RETRANSMISSION_TIMER, highest

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lab.tcp.exchange import read_exchange
-from lab.tcp.packets import Segment
+from lab.tcp.packets import ACK, PUSH, Segment
 from lab.tcp.retransmissions import (FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_TIMER,
                                      Retransmission, explain)
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
+from tests.unit.tcp.conversation import Conversation
 
 
 @pytest.fixture
@@ -66,6 +67,18 @@ def test_a_repeated_handshake_that_nothing_explains(good: Stored, flags: int,
 
 def test_a_probe_explains_nothing_before_two_round_trips(good: Stored) -> None:
     assert unexplained(sent_again(good, 2, later_ms=100))  # the flight's last
+
+
+@pytest.mark.parametrize(("probed_ms", "cause"), [(345, None), (390, None), (399, PROBE)])
+def test_a_probe_comes_when_the_timer_of_the_head_would_run_out(probed_ms: float,
+                                                                cause: str | None) -> None:
+    """The head waits since 100 ms, so its timer runs out at 400; the tail was sent at 330."""
+    talk = Conversation().handshake()
+    for seq, at_ms in ((1, 100), (1449, 330)):
+        talk.send(at_ms, True, ACK | PUSH, seq=seq, ack=96, payload=1448)
+    talk.send(probed_ms, True, ACK | PUSH, seq=1449, ack=96, payload=1448)
+    talk.send(401, False, ACK, seq=96, ack=1449).send(402, False, ACK, seq=96, ack=2897)
+    assert {found.cause for found in explain(talk.read())} == {cause}
 
 
 def test_a_timer_explains_its_own_window_only() -> None:
