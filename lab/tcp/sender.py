@@ -17,6 +17,9 @@ from lab.tcp.window import Windowed
 from lab.tcp.writer import SENDING_OVERHEAD, Batch
 
 
+MOST_TIMEOUTS = 15  # in a row, before a connection is given up (tcp_retries2)
+
+
 @dataclass(kw_only=True)
 class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
@@ -27,6 +30,7 @@ class Sender(Windowed):
     queued: int | None = None
     throttled: bool = False
     retransmitted: int = 0  # segments
+    timeouts: int = 0  # in a row
 
     def write(self, now: int, size: int, last: bool) -> list[Sent]:
         """The server writes `size` bytes; what leaves meanwhile.
@@ -150,8 +154,9 @@ class Sender(Windowed):
     def _time_out(self, now: int) -> list[Sent]:
         """The first segment again, until its acknowledgement undoes it (tcp_retransmit_timer)."""
         self.timer.at = None
-        if not self.batches:
+        if not self.batches or self.timeouts == MOST_TIMEOUTS:
             return []
+        self.timeouts += 1
         self.time_out(now)
         self.timer.probed_upto, self.timer.open = 0, False
         batch = self.batches[0]
@@ -194,6 +199,7 @@ class Sender(Windowed):
                 self._tell(batch, upto)
         if self.batches:
             self._tell(self.batches[0], upto)
+        self.timeouts = 0 if count else self.timeouts
         self.largest_offer = max(self.largest_offer, window_end - upto)
         self.window_end = max(self.window_end, window_end)
         if self.timer.probed_upto and upto >= self.timer.probed_upto and (

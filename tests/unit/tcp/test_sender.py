@@ -280,3 +280,13 @@ def test_a_window_that_was_idle_restarts_where_it_is_asked_to(
     sender.restart_idle(idle_ms * MS)
     assert sender.window == window
     assert sender.cubic.threshold == (8 if window == 40 else 30)  # three quarters of it
+
+
+def test_a_connection_that_nobody_answers_is_given_up(sender: Sender) -> None:
+    """Else a prediction that goes wrong would never end."""
+    sender.write(0, 3 * MSS, last=True)
+    fired = 0
+    while sender.timer.at is not None and fired < 100:
+        fired += 1
+        sent = sender.expire(sender.timer.at)
+    assert fired == 17 and not sent, "a probe, fifteen timeouts, and the one that gives up"
