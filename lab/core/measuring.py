@@ -146,7 +146,7 @@ def kept(path: Path) -> bytes:
 
 def expected_s(study: Study, engine: str, jobs: int) -> float:
     """Wall seconds that measuring will take, roughly."""
-    if engine == "uml":
+    if engine == "uml" and study.trials:
         return GUEST_START_S + (sum(map(study.guest_s, study.trials))
                                 / min(jobs, len(study.trials)))
     return sum(map(study.network_s, study.trials))

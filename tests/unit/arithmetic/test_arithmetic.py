@@ -102,6 +102,11 @@ def test_a_dry_run_says_that_there_is_nothing_to_do(capsys: pytest.CaptureFixtur
     assert f"{NAME}: 0 trials" in capsys.readouterr().out
 
 
+def test_it_can_be_checked_like_any_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check", NAME]) == 0
+    assert "0 trials, about 0 s" in capsys.readouterr().out
+
+
 def test_flags_of_a_network_are_refused() -> None:
     with pytest.raises(UsageError, match="--rtt: it computes with published numbers"):
         study_of(scenario_file.find(NAME), Overrides({"rtt_ms": [20.0]}))
