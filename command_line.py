@@ -43,7 +43,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="write NAME.toml here, a scenario with every key told; it runs as it is")
     add("--check", metavar="FILE",
         help="read a scenario, expand it and say how long it takes; measure nothing")
-    add("--scenario", nargs="+", metavar="SCENARIO", default=[], help="the same")
+    add("--scenario", nargs="+", metavar="SCENARIO", default=[],
+        help="what to measure, as without a flag")
     add_question(parser)
     add_users(parser)
     add_how(parser)

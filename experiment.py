@@ -39,8 +39,6 @@ DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
 
 
-# What is done --------------------------------------------------------------------------
-
 def list_scenarios() -> int:
     """Print what each scenario claims; a broken file is told, and keeps no other from being listed.
 
@@ -84,9 +82,9 @@ def dry_run(study: Study, engine: Engine) -> None:
         print(f"  {trial.id}")
     if len(study.trials) > DRY_RUN_LISTED:
         print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
-    for trial in study.trials[:1]:
+    if study.trials:
         print("commands of the first trial:")
-        for command in commands_of(trial.job()):
+        for command in commands_of(study.trials[0].job()):
             print(f"  {command}")
     print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
           f" ({engine.name} engine)")
@@ -94,18 +92,15 @@ def dry_run(study: Study, engine: Engine) -> None:
 
 def study_of_users(arguments: argparse.Namespace) -> Study:
     """A sample of the users of a file, to be measured under each window. Raises UsageError."""
-    given = {name: getattr(arguments, name) for name in FLAGS
-             if getattr(arguments, name) is not None}
-    windows = tuple(given.pop("initcwnd", WINDOWS))
+    given = overrides_of(arguments).checked()
+    windows = given.pop("initcwnd", WINDOWS)
     for name, values in given.items():
         if len(values) != 1 or name == "load":
             raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
                              " of what is the same for everybody")
-    single = {name: FLAGS[name].check(values[0], FLAGS[name].flag)
-              for name, values in given.items()}
+    single = {name: values[0] for name, values in given.items()}
     asked = AskedUsers(
-        tuple(int(FLAGS["initcwnd"].check(each, "--iw")) for each in windows),
-        arguments.trials or TRIALS,
+        windows, arguments.trials or TRIALS,
         {name: value for name, value in single.items() if name in QUANTITY_NAMES},
         {name: value for name, value in single.items() if name not in QUANTITY_NAMES})
     file = users_scenario(read_users(arguments.users), asked, arguments.users, arguments.seed)
@@ -173,8 +168,9 @@ def compare(folders: Sequence[Path], figures: Path | None) -> int:
     """Print and draw what stored runs have otherwise than the first of them."""
     if len(folders) < 2:
         raise UsageError("--compare: takes two or more runs, such as results/zhao2019/latest")
+    names = comparison.names(folders)
     report = comparison.report([(names[folder], registry.stored_run(folder)[1])
-                                for names in [comparison.names(folders)] for folder in folders])
+                                for folder in folders])
     print(text.text(report))
     if figures is not None:
         import drawing  # and with it matplotlib: only where it draws

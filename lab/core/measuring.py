@@ -82,15 +82,15 @@ def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> No
     """Append the record of each trial as it comes, and add up what run.json says of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = {trial.id: trial for trial in run.missing(study.trials)}
-    kept = (set(missing) if asked.keep_captures or study.all_captures
-            else sample_of(study.trials))
+    captured = (set(missing) if asked.keep_captures or study.all_captures
+                else sample_of(study.trials))
     file, sealed = run.open_records(), started
     try:
         with Progress(len(study.trials), len(run.measured), study.head.name) as progress:
             for seen in engine.run([trial.job() for trial in missing.values()],
                                    study.head.sysctls, run.work_folder):
-                record, files = study.judge(missing[seen.trial_id], seen, engine.exact)
-                keep(run.folder, seen, files, seen.trial_id in kept)
+                record, recorded = study.judge(missing[seen.trial_id], seen, engine.exact)
+                keep(run.folder, seen, recorded, seen.trial_id in captured)
                 file.append(record)
                 if file.rows == 1 and not study.whole:
                     run.point_partial()
@@ -116,13 +116,13 @@ def described(study: Study, engine: Engine, asked: Asked) -> dict[str, Any]:
             **asked.facts}
 
 
-def keep(folder: Path, seen: Seen, kept: Mapping[str, bytes], with_captures: bool) -> None:
+def keep(folder: Path, seen: Seen, recorded: Mapping[str, bytes], with_captures: bool) -> None:
     """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
     for side, packets in captures.items():
         if packets:
             files.write(capture_of(folder, seen.trial_id, side), capture_file(packets))
-    for name, content in kept.items():
+    for name, content in recorded.items():
         files.write(file_of(folder, seen.trial_id, name), content)
 
 
