@@ -12,8 +12,10 @@ UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
 
 
-def plain(value: float) -> str:
-    """A number as people write it: no exponent, no trailing zeros."""
+def plain(value: float | str) -> str:
+    """A number as people write it: no exponent, no trailing zeros; a word as it is."""
+    if isinstance(value, str):
+        return value
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.10g}"
 
 

@@ -58,7 +58,7 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         figure.title, (heading(run.facts, run.records),), maps=tuple(maps),
         foot="Milliseconds and percent of the total time that are saved; blue: saved, orange:"
              " lost; in brackets: the 95 % interval holds zero.",
-        columns=tuple(map(_label, columns)), rows=tuple(map(_label, rows)),
+        columns=tuple(map(plain, columns)), rows=tuple(map(plain, rows)),
         x_label=quantity(figure.by).axis, y_label=quantity(figure.down).axis if figure.down else "")
     return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=_sentence(maps),
                     text=_sentence(maps), chart=chart)]
@@ -77,7 +77,7 @@ def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Findin
     groups, rows = [], []
     for cell in sweep.cells:
         found = [_bar(figure, cells, cell, (base, window)) for window in windows]
-        groups.append((_label(getattr(cell, figure.by)), tuple(bar for bar, _ in found)))
+        groups.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in found)))
         rows.append((groups[-1][0], *(value for window, (bar, bucket) in zip(windows, found)
                                       for value in _row(bar, bucket, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
@@ -127,13 +127,9 @@ def _values(cells: list[Cell], name: str) -> list[Any]:
     return list(dict.fromkeys(getattr(cell, name) for cell in cells)) if name else [""]
 
 
-def _label(value: Any) -> str:
-    return value if isinstance(value, str) else plain(value)
-
-
 def _told(name: str, value: Any) -> str:
     named = quantity(name)
-    return f"{named.head} {_label(value)} {named.unit}".rstrip()
+    return f"{named.head} {plain(value)} {named.unit}".rstrip()
 
 
 def _square(bucket: Bucket | None) -> Square | None:
@@ -149,8 +145,8 @@ def _table(figure: Figure, title: str, columns: list[Any], rows: list[Any],
     across, down = quantity(figure.by), quantity(figure.down)
     head = (Column(down.head, down.unit),) if figure.down else ()
     return Table(f"Saved, {title}; {across.head} across", (
-        *head, *(Column(_label(column), across.unit, is_text=True) for column in columns)), tuple(
-            (*((_label(row),) if figure.down else ()),
+        *head, *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
+            (*((plain(row),) if figure.down else ()),
              *(_shown(squares.get((column, row))) for column in columns)) for row in rows))
 
 

@@ -98,7 +98,7 @@ def _title(windows: tuple[int, ...], varied: list[str]) -> str:
 
 def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
     """The question in one sentence: the windows, and the network that they are asked for."""
-    told = [f"{_named(name)} {'/'.join(map(_plain, values[name]))} {quantity(name).unit}".rstrip()
+    told = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
             for name in SWEPT
             if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
             or name in varied or values[name] != _usual(name)]
@@ -108,10 +108,6 @@ def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
 
 def _named(name: str) -> str:
     return quantity(name).head or quantity(name).label
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else plain(value)
 
 
 def _list(values: tuple[Any, ...]) -> str:

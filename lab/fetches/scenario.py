@@ -124,8 +124,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not self.labels:
-            object.__setattr__(self, "labels", tuple(
-                each if isinstance(each, str) else plain(each) for each in self.values))
+            object.__setattr__(self, "labels", tuple(map(plain, self.values)))
 
     def check(self, where: str) -> None:
         """Raises UsageError where labels or shares do not go with the values."""
