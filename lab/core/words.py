@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import Any
 
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
@@ -27,6 +29,15 @@ def exact(value: float) -> str:
     if "e" in digits:
         digits = format(Decimal(digits), "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def toml(value: Any) -> str:
+    """A value as a TOML file has it: a string, a number, or a list of them."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)  # JSON's escapes are TOML's
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(toml, value))}]"
+    return exact(value)
 
 
 def number(value: float | None, digits: int = 1, signed: bool = False) -> str:

@@ -16,7 +16,7 @@ from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS, quantity
 from lab.core.scenario_file import ScenarioFile, names, parsed
-from lab.core.words import exact, plain
+from lab.core.words import plain, toml
 from lab.fetches.sweep import CLIENTS, SWEPT, Sweep
 
 CLIENT = "libcurl"
@@ -61,7 +61,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
     if asked.sysctls:
         lines += ["[sysctls]", *map(_sysctl, asked.sysctls), ""]
     lines += ["[[sweep]]", 'name = "own"']
-    lines += [f"{schema.name_of(Sweep, name)} = {_list(values[name] or (max(windows),))}"
+    lines += [f"{schema.name_of(Sweep, name)} = {toml(values[name] or (max(windows),))}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
               for name in (*SWEPT, "initcwnd")]
     lines += [f'client = "{client}"  # {", ".join(CLIENTS)}',
@@ -71,7 +71,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
     for figure in [*_figures(windows, varied),
                    {"name": "packets", "title": "The packets of one transfer",
                     "kind": "packets"}]:
-        lines += ["[[figure]]", *(f"{key} = {_value(value)}" for key, value in {
+        lines += ["[[figure]]", *(f"{key} = {toml(value)}" for key, value in {
             **figure, "sweep": "own", "baseline_initcwnd": windows[0],
             "metric": "total_ms"}.items()), ""]
     return "\n".join(lines)
@@ -108,14 +108,6 @@ def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
 
 def _named(name: str) -> str:
     return quantity(name).head or quantity(name).label
-
-
-def _list(values: tuple[Any, ...]) -> str:
-    return f"[{', '.join(map(_value, values))}]"
-
-
-def _value(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else exact(value)
 
 
 def _sysctl(words: str) -> str:

@@ -7,9 +7,8 @@ distribution gets its share of the trials, and a seed always gives the same.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from lab.core.errors import UsageError
 from lab.core.quantities import FLAGS
 from lab.core.scenario_file import ScenarioFile, parsed
-from lab.core.words import exact
+from lab.core.words import exact, toml
 from lab.users.rows import QUANTITY_NAMES, Users, summary
 
 TRIALS = 500  # under each window, if the command line does not say
@@ -54,19 +53,19 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
     picks, times = _picked(users, columns, asked.trials, seed)
     baseline = LINUX_WINDOW if LINUX_WINDOW in asked.windows else min(asked.windows)
     known = {name: _known(users, name, asked.given or {}) for name in QUANTITY_NAMES}
+    named = "".join(each if each.isprintable() else " " for each in path.name)
     text = "\n".join([
-        f"# Which initial window for the users of {path.name}?",
+        f"# Which initial window for the users of {named}?",
         'kind = "fetches"',
-        f"title = {_word(f'Which initial window for the users of {path.name}?')}",
-        f"source = {_word(f'{path.name}: {summary(users)}')}",
-        f"note = {_word('; '.join(filter(None, known.values())))}", "",
-        "[defaults]", *(f"{KEYS.get(name, name)} = {_value(value)}" for name, value in
+        f"title = {toml(f'Which initial window for the users of {named}?')}",
+        f"source = {toml(f'{named}: {summary(users)}')}",
+        f"note = {toml('; '.join(filter(None, known.values())))}", "",
+        "[defaults]", *(f"{KEYS.get(name, name)} = {toml(value)}" for name, value in
                         {**DEFAULTS, **(asked.defaults or {})}.items()), "",
         "[users]", f"initcwnd = {list(asked.windows)}", f"baseline_initcwnd = {baseline}",
-        f"groups = [{', '.join(map(_word, users.groups))}]",
+        f"groups = {toml(users.groups)}",
         f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
-        *(f"{name} = [{', '.join(exact(value) for value in column[picks].tolist())}]"
-          for name, column in columns.items())]) + "\n"
+        *(f"{name} = {toml(column[picks].tolist())}" for name, column in columns.items())]) + "\n"
     stem = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_") or "file"
     return parsed(f"users_of_{stem}", text, str(path))
 
@@ -106,14 +105,3 @@ def _picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: 
                                                             for column in columns.values())])
     _, first, times = numpy.unique(rows, axis=1, return_index=True, return_counts=True)
     return drawn[first], times
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(map(_value, value))}]"
-    return _word(value) if isinstance(value, str) else exact(value)
-
-
-def _word(text: str) -> str:
-    """A string of TOML: JSON's escapes are TOML's."""
-    return json.dumps(text)

@@ -73,6 +73,13 @@ def test_strings_of_a_file_cannot_leave_their_place() -> None:
     assert file.raw["users"]["groups"] == ['a"] initcwnd = [99] #']
 
 
+@pytest.mark.parametrize("name", ["\U0001f4f1.csv", "a\nb = 1.csv", "a\x7fb.csv", "\udc80.csv"])
+def test_any_name_of_a_file_is_told(name: str) -> None:
+    file = scenario(users_of(["20,1000,9000,,1"]), Asked((10,)), Path(name), 1)
+    assert set(file.raw) == {"kind", "title", "source", "note", "defaults", "users"}
+    assert file.head().title.isprintable()
+
+
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("times = [500]", "times = [1, 1]", "times: 2 values for 1 users"),
     ("group = [0]", "group = [1]", "1 is no place in groups"),
