@@ -5,10 +5,9 @@ Times are integer nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
 from functools import partial
 
+from lab.tcp.events import Events
 from lab.tcp.handshake import Handshake
 from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent, waited_ns
@@ -20,7 +19,7 @@ DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 ANSWER_NS = 1000  # from a packet to the server's answer, in virtual time
 
 
-class Course:
+class Course(Events):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
     started: when the client began the fetch that counts, 0 for the first;
@@ -29,6 +28,7 @@ class Course:
     """
 
     def __init__(self, transfer: Transfer) -> None:
+        super().__init__()
         self.clock = clock = Clock(transfer.clock_phase_ns)
         self.down = Link(transfer.rtt_ms, transfer.bandwidth_kbps)
         self.up = Link(transfer.rtt_ms, transfer.uplink_kbps)
@@ -49,8 +49,6 @@ class Course:
         self.echo = shaken.connected  # when the client sent what the server heard last
         # Bytes, when all that was asked for has arrived.
         self.expected = transfer.earlier_bytes or transfer.response_bytes
-        self.events: list[tuple[int, int, Callable[[int], None]]] = []
-        self.count = 0
         self.timer_set: int | None = None
         self.started = self.first_arrival = self.last_arrival = 0
         self.first_sent = self.last_acknowledged = 0
@@ -60,19 +58,10 @@ class Course:
         for left, arrived in shaken.challenges:
             self._at(arrived, partial(self._hear, left))
 
-    def run(self) -> None:
-        while self.events:
-            now, _, happen = heapq.heappop(self.events)
-            happen(now)
-
     def _hear(self, left: int, now: int) -> None:
         """Of the client, what acknowledges nothing new."""
         self.echo = left
         self._send(now, self.sender.release(now))
-
-    def _at(self, when: int, happen: Callable[[int], None]) -> None:
-        self.count += 1  # keeps what happens at one time in order
-        heapq.heappush(self.events, (when, self.count, happen))
 
     def _first_request(self, now: int) -> None:
         # The server's kernel acknowledges the first request before it is answered.

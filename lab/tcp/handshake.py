@@ -7,9 +7,7 @@ SYN-ACK is answered. Times are integer nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
-
+from lab.tcp.events import Events
 from lab.tcp.packets import HEADER_BYTES, SYN_BYTES
 from lab.tcp.path import Clock, Link
 
@@ -18,7 +16,7 @@ LINEAR_TIMEOUTS = 4  # so many SYNs are sent again before that doubles (tcp_syn_
 LEAST_BETWEEN = 500  # jiffies between answers to what is out of place (tcp_invalid_ratelimit)
 
 
-class Handshake:
+class Handshake(Events):
     """From the first SYN to the first request at the server.
 
     connected: when the client has the first SYN-ACK; accepted: when the server
@@ -29,6 +27,7 @@ class Handshake:
     """
 
     def __init__(self, clock: Clock, up: Link, down: Link, request_bytes: int) -> None:
+        super().__init__()
         self.clock, self.up, self.down = clock, up, down
         self.request_bytes = request_bytes
         self.connected = self.accepted = self.asked = 0
@@ -38,12 +37,8 @@ class Handshake:
         self.requested_at = 0  # when the first SYN reached the server
         self.challenged: int | None = None  # jiffies
         self.server_due: int | None = None
-        self.events: list[tuple[int, int, Callable[[int], None]]] = []
-        self.count = 0
         self._send_syn(0)
-        while self.events:
-            now, _, happen = heapq.heappop(self.events)
-            happen(now)
+        self.run()
 
     @property
     def client_us(self) -> int:
@@ -58,10 +53,6 @@ class Handshake:
         if times > 1:
             return 1000 * (self.clock.jiffies(heard) - self.clock.jiffies(sent))
         return self.clock.us(heard) - self.clock.us(sent)
-
-    def _at(self, when: int, happen: Callable[[int], None]) -> None:
-        self.count += 1  # keeps what happens at one time in order
-        heapq.heappush(self.events, (when, self.count, happen))
 
     def _send_syn(self, now: int) -> None:
         """And again when the timer fires (tcp_retransmit_timer)."""
