@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
+from lab.core import regular
 from lab.core.errors import UsageError
 from lab.users import logs
 from lab.users.rows import Users
@@ -18,9 +17,7 @@ CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4
 def read(path: Path) -> Users:
     """The usable rows of a CSV, a log, a list of sockets or a capture. Raises UsageError."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{path}: is no regular file")
+        with regular.opened(path) as file:
             first = file.read(SNIFFED)
             file.seek(0)
             if first in CAPTURES:
