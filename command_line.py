@@ -11,7 +11,7 @@ from lab.core.command_line import Parser, listed, positive
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS
 from lab.core.sample import CAPTURES_KEPT
-from lab.users.sample import TRIALS
+from lab.users.asked import TRIALS
 
 PROJECT = Path(__file__).resolve().parent
 EXPORTED = ("json", "md", "csv")  # lab.tell.export

@@ -29,11 +29,8 @@ from lab.core.measuring import Asked, measure
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL
 from lab.tell import text
-from lab.users.reading import read as read_users
-from lab.users.rows import QUANTITY_NAMES
-from lab.users.sample import TRIALS, WINDOWS
-from lab.users.sample import Asked as AskedUsers
-from lab.users.sample import scenario as users_scenario
+from lab.users.asked import QUANTITY_NAMES, TRIALS, WINDOWS
+from lab.users.asked import Asked as AskedUsers
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
@@ -92,6 +89,7 @@ def dry_run(study: Study, engine: Engine) -> None:
 
 def study_of_users(arguments: argparse.Namespace) -> Study:
     """A sample of the users of a file, to be measured under each window. Raises UsageError."""
+    from lab.users import reading, sample  # numpy is slow
     given = overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
     for name, values in given.items():
@@ -103,7 +101,7 @@ def study_of_users(arguments: argparse.Namespace) -> Study:
         windows, arguments.trials or TRIALS,
         {name: value for name, value in single.items() if name in QUANTITY_NAMES},
         {name: value for name, value in single.items() if name not in QUANTITY_NAMES})
-    file = users_scenario(read_users(arguments.users), asked, arguments.users, arguments.seed)
+    file = sample.scenario(reading.read(arguments.users), asked, arguments.users, arguments.seed)
     return registry.study_of(file, Overrides({}, many=arguments.yes), arguments.seed)
 
 

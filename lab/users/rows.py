@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
 from lab.core.words import number
+from lab.users.asked import QUANTITY_NAMES
 
 Numbers = NDArray[numpy.float64]
 
 MOST_SKIPPED = 0.1  # of all rows: a file with more of them is not what it was taken for
-QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")
 MOST_CHARACTERS = 60  # of a group's name
 EVERYBODY = ""  # the group of rows that name none
 

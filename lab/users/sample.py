@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,31 +19,15 @@ from lab.core.errors import UsageError
 from lab.core.quantities import FLAGS
 from lab.core.scenario_file import ScenarioFile, parsed
 from lab.core.words import exact, toml
-from lab.users.rows import QUANTITY_NAMES, Users, summary
+from lab.users.asked import QUANTITY_NAMES, Asked
+from lab.users.rows import Users, summary
 
-TRIALS = 500  # under each window, if the command line does not say
-WINDOWS = (10, 16, 20, 32)
 LINUX_WINDOW = 10  # TCP_INIT_CWND
 DIGITS = 3  # netem's delay has whole microseconds
 DEFAULTS: Mapping[str, Any] = {
     "client": "libcurl",  # hundreds of fetches in one process
     "congestion_control": "cubic", "queue": "100", "loss_percent": 0, "repeat": 1}
 KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What to measure of the users.
-
-    windows: initial windows. trials: how many users under each. given: values
-    for what the file does not know, by the quantity. defaults: of the network
-    and TCP, by the quantity.
-    """
-
-    windows: tuple[int, ...] = WINDOWS
-    trials: int = TRIALS
-    given: Mapping[str, float] | None = None
-    defaults: Mapping[str, Any] | None = None
 
 
 def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:

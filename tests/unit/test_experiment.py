@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,12 @@ def test_an_export_is_of_one_scenario(argv: list[str], capsys: pytest.CaptureFix
         command_line.parse(argv)
     assert "--export: json, md, csv of one scenario" in capsys.readouterr().err
     assert command_line.parse(["--rtt", "5", "--export", "csv", "x"]).export == ["csv", "x"]
+
+
+def test_no_command_waits_for_slow_libraries() -> None:
+    """They are imported where they are used."""
+    script = ("import sys, experiment; slow = {'numpy', 'scipy', 'matplotlib', 'dpkt', 'jinja2'}"
+              " & {*sys.modules}; sys.exit(f'{slow}' if slow else 0)")
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,8 @@ from lab.core.errors import UsageError
 from lab.registry import study_of
 from lab.users import logs
 from lab.users.rows import Users
-from lab.users.sample import Asked, scenario
+from lab.users.asked import Asked
+from lab.users.sample import scenario
 
 PATH = Path("My log.csv")
 

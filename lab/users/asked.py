@@ -1,0 +1,26 @@
+"""What is asked about users; imports nothing that is slow, since every command reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TRIALS = 500  # under each window, if the command line does not say
+WINDOWS = (10, 16, 20, 32)
+QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row may know
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to measure of the users.
+
+    windows: initial windows. trials: how many users under each. given: values
+    for what the file does not know, by the quantity. defaults: of the network
+    and TCP, by the quantity.
+    """
+
+    windows: tuple[int, ...] = WINDOWS
+    trials: int = TRIALS
+    given: Mapping[str, float] | None = None
+    defaults: Mapping[str, Any] | None = None
