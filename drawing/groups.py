@@ -64,7 +64,7 @@ def _write(axes: Axes, place: int, inches: float, bar: TimeBar | None, chart: Gr
         return
     time, saved = short(bar.time.value), ""
     if bar.percent is not None:
-        saved = f"({short(-bar.percent)} %)" if bar.unsure else f"{short(-bar.percent)} %"
+        saved = f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
     left_out = f", {bar.left_out} left out" if bar.left_out else ""
     behind = f", {saved}" if saved else ""
     room = bars.set_width(len(chart.groups)) / LETTER_INCHES

@@ -16,7 +16,7 @@ from lab.core.words import short
 
 
 def draw(chart: TimeChart) -> Figure:
-    """Below each window: its time, what it saves of the baseline's, and n."""
+    """Below each window: its time, how much less than the baseline's that is, and n."""
     more = 0.14 if any(bar.left_out for bar in chart.bars) else 0.0
     below = bars.BELOW_INCHES + more
     frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below, _legend_of(chart))
@@ -41,11 +41,17 @@ def draw(chart: TimeChart) -> Figure:
 
 def _legend_of(chart: TimeChart) -> list[Artist]:
     handles: list[Artist] = [Patch(color=style.BLUE, label="measured here")]
+    if any(bar.percent is not None for bar in chart.bars):
+        handles.append(Patch(color="none",
+                             label=f"%: saved of the time with {chart.baseline} segments"))
+    if any(bar.unsure for bar in chart.bars):
+        handles.append(Patch(color="none", label="(): the interval holds zero"))
     if any(bar.published is not None for bar in chart.bars):
         handles.append(Line2D([], [], **style.published("o"),
                               label=f"published {chart.publisher}"))
     if any(is_wide(bar.time.interval) for bar in chart.bars):
-        handles.append(Line2D([], [], color=style.INK, marker="|", label="95 % interval"))
+        handles.append(Line2D([], [], color=style.INK, marker="|",
+                              label="95 % interval of what is saved"))
     return handles
 
 
@@ -65,6 +71,7 @@ def _write_values(axes: Axes, place: int, bar: TimeBar, unit: str) -> None:
     style.write(axes, place - (0 if alone else 0.03), -0.29, f"{short(bar.time.value)} {unit}",
                 style.BLUE_TEXT, "center" if alone else "right", style.TINY)
     if bar.percent is not None:
-        style.write(axes, place + 0.03, -0.29, f"{short(-bar.percent)} %", style.ORANGE_TEXT,
-                    "left", style.TINY)
+        saved = f"{short(bar.percent)} %"
+        style.write(axes, place + 0.03, -0.29, f"({saved})" if bar.unsure else saved,
+                    style.ORANGE_TEXT, "left", style.TINY)
     bars.write_counts(axes, place, bar.n, bar.left_out)

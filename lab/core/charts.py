@@ -112,11 +112,16 @@ class TimeBar:
 
 @dataclass(frozen=True)
 class TimeChart(Chart):
-    """A bar for each initial window like the paper's Figure 2."""
+    """A bar for each initial window like the paper's Figure 2.
+
+    baseline: the window that the others are compared with. The interval of a
+    bar is that of what it saves, drawn at the baseline's time less it.
+    """
 
     family: ClassVar[str] = "times"
 
     bars: tuple[TimeBar, ...] = ()
+    baseline: str = ""
     axis: str = ""
     unit: str = "ms"
     publisher: str = ""

@@ -107,7 +107,7 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
         buckets.append(replace(
             _bucket(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
-            excluded=excluded, experiment_interval=mean_interval(pair.experiment)))
+            excluded=excluded))
         samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
                  congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples),

@@ -78,8 +78,7 @@ class Bucket:
     base, experiment: weighted means; the medians are of all responses of the
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once. In a window sweep the experiment is the
-    bucket's window, experiment_interval its own. lossless: nothing in the
-    bucket is left to chance.
+    bucket's window. lossless: nothing in the bucket is left to chance.
     """
 
     label: str
@@ -95,7 +94,6 @@ class Bucket:
     experiment_median: float
     absolute_interval: Ends | None
     percent_interval: Ends | None
-    experiment_interval: Ends | None = None
     published: Published = Published()
     lossless: bool = False
     sign: int = 1
@@ -103,6 +101,20 @@ class Bucket:
     @property
     def absolute(self) -> float:
         return self.sign * (self.base - self.experiment)
+
+    @property
+    def paired_interval(self) -> Ends | None:
+        """The experiment's value at the ends of the interval of what is saved of the base."""
+        if self.absolute_interval is None:
+            return None
+        first, last = sorted(self.base - self.sign * end for end in self.absolute_interval)
+        return first, last
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the interval of what is saved holds zero."""
+        ends = self.absolute_interval
+        return ends is not None and ends[0] < 0 < ends[1]
 
     @property
     def percent(self) -> float:

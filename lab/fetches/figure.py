@@ -10,7 +10,7 @@ from lab.core.findings import Cell, Column, Interval, Table, kernel_of
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import short
-from lab.fetches.buckets import Panel
+from lab.fetches.buckets import Bucket, Panel
 from lab.fetches.claims import Judged, Row
 from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
@@ -182,15 +182,23 @@ def chart(judged: Judged, kernel: str, even: bool = False) -> Chart:
         "publisher": "" if not figure.published else
                      "in the paper" if figure.published.startswith("paper_") else "by them"}
     if panel.is_sweep:
-        return TimeChart(figure.title, **around, bars=tuple(TimeBar(
-            bucket.label, Estimate(bucket.experiment, bucket.experiment_interval, bucket.n),
-            None if panel.is_baseline(bucket) else bucket.percent, bucket.published.level,
-            bucket.n, bucket.excluded.total) for bucket in panel.buckets))
+        return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
+                         bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
         **around, bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
         percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
         even_scale=figure.kind == LOSS or even)
+
+
+def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
+    """One window; its whisker is what differs from the baseline, whose responses were the same."""
+    if panel.is_baseline(bucket):
+        return TimeBar(bucket.label, Estimate(bucket.experiment, None, bucket.n), None,
+                       bucket.published.level, bucket.n, bucket.excluded.total)
+    return TimeBar(bucket.label, Estimate(bucket.experiment, bucket.paired_interval, bucket.n),
+                   bucket.percent, bucket.published.level, bucket.n, bucket.excluded.total,
+                   bucket.is_unsure)
 
 
 def _bar(row: Row, unit: str) -> Bar:

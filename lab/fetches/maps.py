@@ -104,7 +104,7 @@ def _bar(figure: Figure, cells: ByCell, cell: Cell,
     return TimeBar(str(windows[1]), Estimate(bucket.experiment, analysis.mean_interval(values),
                                              len(values)),
                    None if windows[0] == windows[1] else bucket.percent, n=len(values),
-                   left_out=len(records) - len(values), unsure=_unsure(bucket)), bucket
+                   left_out=len(records) - len(values), unsure=bucket.is_unsure), bucket
 
 
 def _row(bar: TimeBar | None, bucket: Bucket | None, is_base: bool) -> tuple[Shown, ...]:
@@ -115,11 +115,6 @@ def _row(bar: TimeBar | None, bucket: Bucket | None, is_base: bool) -> tuple[Sho
         return (*mean, "", "", "")
     ends = bucket.absolute_interval
     return (*mean, bucket.absolute, bucket.percent, interval(ends) if is_wide(ends) else "")
-
-
-def _unsure(bucket: Bucket) -> bool:
-    ends = bucket.absolute_interval
-    return ends is not None and ends[0] < 0 < ends[1]
 
 
 def _values(cells: list[Cell], name: str) -> list[Any]:
@@ -135,7 +130,7 @@ def _told(name: str, value: Any) -> str:
 def _square(bucket: Bucket | None) -> Square | None:
     if bucket is None:
         return None
-    return Square(bucket.absolute, bucket.percent, _unsure(bucket), bucket.n,
+    return Square(bucket.absolute, bucket.percent, bucket.is_unsure, bucket.n,
                   bucket.excluded.total)
 
 

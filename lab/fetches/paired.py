@@ -202,7 +202,7 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
         experiment_median=_median(paired.experiment, paired.weight),
         absolute_interval=percentile_interval(gains),
         percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
-        experiment_interval=percentile_interval(drawn[1:, 1]), published=bar, sign=paired.sign)
+        published=bar, sign=paired.sign)
 
 
 def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:

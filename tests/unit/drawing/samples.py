@@ -38,8 +38,9 @@ def bar_chart(mark: str = "", **more: Any) -> BarChart:
 def time_chart(mark: str = "", **more: Any) -> TimeChart:
     bars = (TimeBar(f"3{mark}", Estimate(805.0), None, 808.0, 2),
             TimeBar(f"10{mark}", Estimate(615.0, (600.0, 640.0)), 23.6, 665.0, 2, 1),
-            TimeBar(f"42{mark}", Estimate(566.0), 29.8, 642.0, 2))
-    return replace(TimeChart(**words(mark), bars=bars, axis=f"Initial window{mark}",
+            TimeBar(f"42{mark}", Estimate(566.0), 29.8, 642.0, 2,
+                    unsure=True))
+    return replace(TimeChart(**words(mark), bars=bars, baseline="3", axis=f"Initial window{mark}",
                              publisher=f"by them{mark}"), **more)
 
 

@@ -54,7 +54,20 @@ def test_times_against_windows() -> None:
     assert [bar.published for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
     assert [bar.percent is None for bar in sweep.bars] == [True, *[False] * 5]
     assert sweep.bars[0].time.value == 805.2 and sweep.axis == "Initial window (segments)"
-    assert sweep.publisher == "by them"
+    assert sweep.publisher == "by them" and sweep.baseline == "3"
+
+
+def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
+    panel = stored_fetches.panels("marrama2012")["fig2"]
+    bucket = replace(panel.buckets[1], base=500.0, experiment=480.0,
+                     absolute_interval=(-5.0, 45.0))
+    made = chart(judged(replace(panel, buckets=(panel.buckets[0], bucket)), ()), "")
+    assert isinstance(made, TimeChart)
+    base, other = made.bars
+    assert base.time.interval is None and not base.unsure
+    assert other.time.interval == (455.0, 505.0) and other.unsure
+    more_is_better = replace(bucket, sign=-1, absolute_interval=(-25.0, -15.0))
+    assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
 
 
 def test_a_loss_chart_is_even_and_says_whether_recovery_gains() -> None:
