@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.core import scenario_file
+from lab.core import formats, scenario_file
 from lab.core.command_line import Parser, listed, positive
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS
@@ -14,7 +14,6 @@ from lab.core.sample import CAPTURES_KEPT
 from lab.users.asked import TRIALS
 
 PROJECT = Path(__file__).resolve().parent
-EXPORTED = ("json", "md", "csv")  # lab.tell.export
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
 EPILOG = """\
@@ -59,9 +58,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (arguments.users or not arguments.own):
         parser.error("--name: a scenario has a name; it is for a question of your own")
-    if arguments.export and (arguments.export[0] not in EXPORTED
+    if arguments.export and (arguments.export[0] not in formats.EXPORTS
                              or len(arguments.scenario) != 1 and not arguments.own):
-        parser.error(f"--export: {', '.join(EXPORTED)} of one scenario, not"
+        parser.error(f"--export: {', '.join(formats.EXPORTS)} of one scenario, not"
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
     if not arguments.scenario and not arguments.own:
         arguments.scenario = DEFAULT_SCENARIOS
@@ -123,6 +122,11 @@ def add_how(parser: Parser) -> None:
     add("--export", nargs=2, metavar=("FORMAT", "FILE"),
         help="also write the findings of one scenario: json, md or csv, with units, intervals and"
              " provenance")
+    add("--format", type=formats.pictures, default=("png",), metavar="png,svg,pdf",
+        help="which files of each figure to write (default png)")
+    add("--quiet", action="store_true",
+        help="no progress, only results and what is wrong (default: a bar on a terminal, a line"
+             " every 30 s elsewhere)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
     add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
         help="where results go (default results)")

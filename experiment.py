@@ -142,7 +142,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
         form, path = arguments.export
         print(files.write(Path(path), export.exported(form, report)))
     if study.whole and not arguments.no_figures:
-        draw(report, run.folder, arguments.figures)
+        draw(report, run.folder, arguments.figures, arguments.format)
     return status_of(run)
 
 
@@ -159,10 +159,11 @@ def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:
     """
     kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
     return Asked(arguments.results, arguments.seed, arguments.fresh, kept,
-                 {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)})
+                 {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
+                 arguments.quiet)
 
 
-def compare(folders: Sequence[Path], figures: Path | None) -> int:
+def compare(folders: Sequence[Path], figures: Path | None, formats: Sequence[str]) -> int:
     """Print and draw what stored runs have otherwise than the first of them."""
     if len(folders) < 2:
         raise UsageError("--compare: takes two or more runs, such as results/zhao2019/latest")
@@ -172,17 +173,17 @@ def compare(folders: Sequence[Path], figures: Path | None) -> int:
     print(text.text(report))
     if figures is not None:
         import drawing  # and with it matplotlib: only where it draws
-        for path in drawing.save(report.name, drawing.images(report), figures):
+        for path in drawing.save(report.name, drawing.images(report, formats), figures, formats):
             print(path)
     return errors.OK
 
 
-def draw(report: Report, folder: Path, figures: Path) -> None:
-    """Draw every figure and build the page; print the paths of what was made."""
+def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> None:
+    """Draw every figure and build the page, which has PNGs; print the paths of what was made."""
     import drawing  # and with it matplotlib: only where it draws
     from lab.tell import page
-    drawn = drawing.images(report)
-    for path in drawing.save(report.name, drawn, figures):
+    drawn = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
+    for path in drawing.save(report.name, drawn, figures, formats):
         print(path, flush=True)
     print(page.write(folder, report, drawing.pngs(drawn)), flush=True)
 
@@ -205,7 +206,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.check:
         return check(arguments.check, arguments)
     if arguments.compare:
-        return compare(arguments.compare, None if arguments.no_figures else arguments.figures)
+        return compare(arguments.compare, None if arguments.no_figures else arguments.figures,
+                       arguments.format)
     # All are read before the first is measured, which may take hours.
     studies = ([study_of_users(arguments)] if arguments.users else
                [study_of(name, arguments) for name in arguments.scenario or [""]])

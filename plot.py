@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import drawing
-from lab.core import command_line, errors, runs, scenario_file
+from lab.core import command_line, errors, formats, runs, scenario_file
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
 from lab.registry import stored_report
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     return status
 
 
-def draw_run(folder: Path, figures: Path, formats: Sequence[str]) -> None:
+def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
     """Draw a stored run, print the paths, and tell what of it cannot be drawn.
 
     Raises FirstFlightError.
@@ -56,20 +56,11 @@ def draw_run(folder: Path, figures: Path, formats: Sequence[str]) -> None:
     for finding in report.findings:
         if finding.missing:
             say(f"not drawn: {finding.name}: {finding.missing}")
-    paths = drawing.draw(report, figures, formats)
+    paths = drawing.draw(report, figures, forms)
     if not paths:
         raise FirstFlightError(f"{folder}: there is nothing to draw of it")
     for path in paths:
         print(path)
-
-
-def formats_of(text: str) -> tuple[str, ...]:
-    formats = tuple(dict.fromkeys(text.lower().split(",")))
-    unknown = [form for form in formats if form not in drawing.FORMATS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of"
-                                         f" {', '.join(drawing.FORMATS)}")
-    return formats
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -85,7 +76,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         help="where results are (default results)")
     parser.add_argument("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
                         help="where figures go (default figures)")
-    parser.add_argument("--format", type=formats_of, default=("png",), metavar="png,svg,pdf",
+    parser.add_argument("--format", type=formats.pictures, default=("png",), metavar="png,svg,pdf",
                         help="which files to write (default png)")
     return parser.parse_args(argv)
 

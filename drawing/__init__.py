@@ -16,13 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from drawing import style
-from drawing.style import FORMATS
 from lab.core import files, forked
 from lab.core.errors import UsageError
 from lab.core.findings import Report
 from lab.core.words import nearest
 
-__all__ = ["FORMATS", "check", "draw", "figures", "images", "pngs", "save", "small"]
+__all__ = ["check", "draw", "figures", "images", "pngs", "save", "small"]
 
 SMALL_PIXELS, COLOURS = 960, 64  # of a picture in a document: some 50 kB
 

@@ -26,7 +26,6 @@ from PIL import Image
 from lab.core.charts import Chart, Ends, is_wide
 from lab.core.words import MINUS
 
-FORMATS = ("png", "svg", "pdf")
 DPI = 150
 WIDTH_INCHES = 9.6  # of every figure, so that their words are of one size on a page
 SIDE_INCHES = 0.12  # left and right of what is written across
@@ -67,7 +66,10 @@ def settings() -> AbstractContextManager[None]:
 
 
 def image(drawn: Figure, form: str) -> bytes:
-    """The figure as a file's content, the same bytes for the same figure; form: of FORMATS."""
+    """The figure as a file's content, the same bytes for the same figure.
+
+    form: of lab.core.formats.PICTURES.
+    """
     content = io.BytesIO()
     if form == "png":
         drawn.canvas.draw()

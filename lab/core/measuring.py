@@ -40,7 +40,7 @@ class Engine(Protocol):
 class Asked:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
-    facts: what else run.json is to say.
+    facts: what else run.json is to say. quiet: without progress.
     """
 
     results: Path
@@ -48,6 +48,7 @@ class Asked:
     fresh: bool
     keep_captures: bool
     facts: Mapping[str, Any]
+    quiet: bool = False
 
 
 def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
@@ -60,8 +61,9 @@ def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
     run = runs.open_run(asked.results, study, request, asked.fresh)
     try:
         if run.resumed:
-            say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials are"
-                " there")
+            if not asked.quiet:
+                say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials"
+                    " are there")
             run.facts.setdefault("resumed", []).append(
                 {"at": runs.now_text(), "project": asked.facts.get("project"),
                  "tools": asked.facts.get("tools")})
@@ -86,7 +88,8 @@ def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> No
                 else sample_of(study.trials))
     file, sealed = run.open_records(), started
     try:
-        with Progress(len(study.trials), len(run.measured), study.head.name) as progress:
+        with Progress(len(study.trials), len(run.measured), study.head.name,
+                      asked.quiet) as progress:
             for seen in engine.run([trial.job() for trial in missing.values()],
                                    study.head.sysctls, run.work_folder):
                 record, recorded = study.judge(missing[seen.trial_id], seen, engine.exact)

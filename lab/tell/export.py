@@ -13,15 +13,12 @@ from lab.core.findings import Cell, Finding, Interval, Report, Rounded, Table
 from lab.core.stats import Estimate
 from lab.tell import markdown
 
-FORMATS = ("json", "md", "csv")  # command_line.EXPORTED
 _COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low", "high")
 
 
 def exported(form: str, report: Report) -> str:
-    """The findings of a report; form: of FORMATS."""
-    if form == "md":
-        return markdown.chapter(report) + "\n"
-    return _csv(report) if form == "csv" else _json(report)
+    """The findings of a report; form: of lab.core.formats.EXPORTS."""
+    return {"json": _json, "md": markdown.chapter, "csv": _csv}[form](report)
 
 
 def _json(report: Report) -> str:

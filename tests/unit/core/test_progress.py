@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import queue
 
 import pytest
 
@@ -13,19 +14,37 @@ from lab.core.progress import Progress
 
 def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    said: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(progress, "say", said.put)
     monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 1000.0)
     with Progress(5, 2, "zhao2019") as shown:
-        assert capsys.readouterr().err == "zhao2019: 3 of 5 trials to measure\n"
+        assert said.get_nowait() == "zhao2019: 3 of 5 trials to measure"
         shown.step()
-        assert capsys.readouterr().err == ""
-        shown.last -= 1000.5
-        shown.step()
-        assert capsys.readouterr().err == "zhao2019: 4 of 5 trials\n"
-        shown.step()  # the next is as long after that
-        assert capsys.readouterr().err == ""
-    assert shown.done == 5
-    with Progress(0, 0, "nothing"):
-        assert capsys.readouterr().err == ""
+    assert shown.done == 3 and said.empty() and not shown.teller.is_alive()
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
+    with Progress(5, 2, "zhao2019"):  # also where no trial ends
+        assert said.get(timeout=10).endswith("to measure")
+        assert said.get(timeout=10) == said.get(timeout=10) == "zhao2019: 2 of 5 trials"
+    assert capsys.readouterr().err == ""
+
+
+def test_a_line_says_how_long_the_rest_takes() -> None:
+    shown = Progress(10, 2, "zhao2019")
+    assert shown.line(30.0) == "zhao2019: 2 of 10 trials"  # nobody knows yet
+    shown.done = 4  # two in half a minute; what was there before took none of it
+    assert shown.line(30.0) == "zhao2019: 4 of 10 trials, about 90.0 s left"
+    shown.done = 10
+    assert shown.line(30.0) == "zhao2019: 10 of 10 trials"
+
+
+def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatch,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
+    for shown in (Progress(0, 0, "nothing"), Progress(5, 0, "zhao2019", quiet=True)):
+        with shown:
+            shown.step()
+            assert not shown.teller.is_alive()
+    assert capsys.readouterr().err == ""
 
 
 def test_on_a_terminal_a_bar_that_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

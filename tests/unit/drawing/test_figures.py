@@ -15,6 +15,7 @@ from matplotlib.text import Text
 
 import drawing
 from drawing import style, times
+from lab.core.formats import PICTURES
 from lab.core.charts import Chart, TimeChart
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report
@@ -72,8 +73,8 @@ def test_a_figure_stays_in_its_folder(tmp_path: Path, name: str) -> None:
 
 def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
-    first = drawing.draw(report, tmp_path / "a", drawing.FORMATS)
-    second = drawing.draw(report, tmp_path / "b", drawing.FORMATS)
+    first = drawing.draw(report, tmp_path / "a", PICTURES)
+    second = drawing.draw(report, tmp_path / "b", PICTURES)
     assert [path.name for path in first] == ["sample_fig2.png", "sample_fig2.svg",
                                              "sample_fig2.pdf"]
     for one, other, start in zip(first, second, (b"\x89PNG", b"<?xml", b"%PDF")):

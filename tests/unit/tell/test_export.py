@@ -6,6 +6,9 @@ import csv
 import io
 import json
 
+import pytest
+
+from lab.core.formats import EXPORTS
 from lab.core.findings import Interval
 from lab.tell import export
 from tests.golden import stored_fetches
@@ -42,3 +45,9 @@ def test_csv_has_a_line_for_each_value() -> None:
 
 def test_markdown_is_the_chapter() -> None:
     assert export.exported("md", report()).startswith("## zhao2019\n")
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_every_format_of_the_command_line_is_written_and_ends_in_one_new_line(form: str) -> None:
+    text = export.exported(form, report())
+    assert text.endswith("\n") and not text.endswith("\n\n")
