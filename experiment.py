@@ -25,7 +25,7 @@ from lab.core.command_line import interrupt, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
-from lab.core.measuring import Asked, measure
+from lab.core.measuring import Asked, OneMachine, measure
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL
 from lab.tell import text
@@ -125,7 +125,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
             dry_run(study, engine)
             return errors.OK
         say_once(engine.warning)
-        run = measure(study, engine, asked_of(arguments, len(study.trials)))
+        run = measure(study, OneMachine(engine), asked_of(arguments, len(study.trials)))
     except EngineCannot as error:
         raise CannotError(str(error)) from error
     except EngineError as error:

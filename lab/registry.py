@@ -14,26 +14,26 @@ from lab.core.scenario_file import ScenarioFile
 
 def fetches() -> Kind:
     """One transfer at a time on the star."""
-    from lab.fetches.study import study
-    return study
+    from lab.fetches.study import Fetches, study
+    return Kind(study, Fetches)
 
 
 def load() -> Kind:
     """Many connections on a shared link."""
-    from lab.load.study import study
-    return study
+    from lab.load.study import LoadStudy, study
+    return Kind(study, LoadStudy)
 
 
 def trace() -> Kind:
     """One connection's window over time."""
-    from lab.trace.study import study
-    return study
+    from lab.trace.study import TraceStudy, study
+    return Kind(study, TraceStudy)
 
 
 def arithmetic() -> Kind:
     """Published numbers against each other; nothing is measured."""
-    from lab.arithmetic.study import study
-    return study
+    from lab.arithmetic.study import ArithmeticStudy, study
+    return Kind(study, ArithmeticStudy)
 
 
 # By the `kind` of a scenario file; each is imported only where it is asked for.
@@ -45,7 +45,7 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     """A scenario with what the command line says in place of it. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
     kind = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
-    return KINDS[kind]()(file, overrides, seed)
+    return KINDS[kind]().make(file, overrides, seed)
 
 
 def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:

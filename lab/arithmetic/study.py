@@ -47,7 +47,9 @@ class ArithmeticStudy:
     def head(self) -> Head:
         return self.scenario.head
 
-    def judge(self, trial: Any, seen: Seen, exact: bool) -> tuple[Record, Mapping[str, bytes]]:
+    @staticmethod
+    def judge(trial: Any, seen: Seen, exact: bool,
+              sysctls: Mapping[str, str]) -> tuple[Record, Mapping[str, bytes]]:
         raise NotImplementedError("there are no trials to judge")
 
     def report(self, run: RunData) -> Report:

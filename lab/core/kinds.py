@@ -136,8 +136,14 @@ class Study(Protocol):
     @property
     def drawings(self) -> Mapping[str, Sequence[str]]: ...
 
-    def judge(self, trial: Any, seen: Seen, exact: bool) -> tuple[Any, Mapping[str, bytes]]:
-        """The record of a trial, and what of its files is kept, by name."""
+    @staticmethod
+    def judge(trial: Any, seen: Seen, exact: bool,
+              sysctls: Mapping[str, str]) -> tuple[Any, Mapping[str, bytes]]:
+        """The record of a trial, and what of its files is kept, by name.
+
+        It takes nothing else of the study, so that another machine can do it, which has the
+        trial only. sysctls: the head's.
+        """
         ...
 
     def report(self, run: RunData) -> Report:
@@ -153,7 +159,15 @@ class Study(Protocol):
         ...
 
 
-class Kind(Protocol):
-    """How a kind makes a study. Raises UsageError for a wrong file or flag."""
+class Maker(Protocol):
+    """Makes a study of a scenario. Raises UsageError for a wrong file or flag."""
 
     def __call__(self, file: ScenarioFile, overrides: Overrides, seed: int) -> Study: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind: how it makes a study, and the class of its studies, which judges trials."""
+
+    make: Maker
+    study: type[Study]

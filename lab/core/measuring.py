@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,6 +37,73 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
+class Judged:
+    """A trial as it goes into a run.
+
+    captures: its packets at each side, where they were asked for; files: what is kept beside
+    them, by name; emulated_s: how long it took on its network.
+    """
+
+    record: Any
+    captures: Mapping[str, bytes]
+    files: Mapping[str, bytes]
+    emulated_s: float = 0.0
+
+
+class Measurer(Protocol):
+    """Who measures and judges: this machine (OneMachine), or many (lab.core.batches).
+
+    name, build, exact, jobs, facts: as of an engine. doing: for the line of progress.
+    """
+
+    name: str
+    build: str
+    exact: bool
+    jobs: int
+
+    @property
+    def facts(self) -> dict[str, Any]: ...
+
+    @property
+    def doing(self) -> str: ...
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[Judged]:
+        """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
+        ...
+
+
+class OneMachine:
+    """An engine of this machine's; what it sees is judged here."""
+
+    doing = ""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name, self.build = engine.name, engine.build
+        self.exact, self.jobs = engine.exact, engine.jobs
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.engine.facts
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[Judged]:
+        waiting = {trial.id: trial for trial in trials}
+        for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
+            yield judge(type(study), waiting.pop(seen.trial_id), seen, self.exact,
+                        study.head.sysctls, seen.trial_id in captured)
+
+
+def judge(kind: type[Study], trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+          with_captures: bool) -> Judged:
+    """What an engine saw of a trial, judged."""
+    record, files_kept = kind.judge(trial, seen, exact, sysctls)
+    captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
+    return Judged(record, captures, files_kept, seen.content.get("duration_s", 0.0))
+
+
+@dataclass(frozen=True)
 class Asked:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
@@ -51,13 +118,13 @@ class Asked:
     quiet: bool = False
 
 
-def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
+def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
     """Measure what has no record yet; return the whole run.
 
     Raises FirstFlightError where something cannot be written: that is never
     the fault of a trial, which has no record then.
     """
-    request = runs.request(study, engine.name, engine.build, asked.seed)
+    request = runs.request(study, measurer.name, measurer.build, asked.seed)
     run = runs.open_run(asked.results, study, request, asked.fresh)
     try:
         if run.resumed:
@@ -68,9 +135,9 @@ def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
                 {"at": runs.now_text(), "project": asked.facts.get("project"),
                  "tools": asked.facts.get("tools")})
         else:
-            run.facts.update(described(study, engine, asked))
+            run.facts.update(described(study, measurer, asked))
         run.save()
-        _measure_missing(run, study, engine, asked)
+        _measure_missing(run, study, measurer, asked)
         run.finish()
         return RunData(run.folder, run.facts, run.records())
     except WriteError as error:
@@ -80,21 +147,19 @@ def measure(study: Study, engine: Engine, asked: Asked) -> RunData:
         run.close()
 
 
-def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> None:
+def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -> None:
     """Append the record of each trial as it comes, and add up what run.json says of them."""
     started, emulated_s = time.monotonic(), 0.0
-    missing = {trial.id: trial for trial in run.missing(study.trials)}
-    captured = (set(missing) if asked.keep_captures or study.all_captures
+    missing = run.missing(study.trials)
+    captured = ({trial.id for trial in missing} if asked.keep_captures or study.all_captures
                 else sample_of(study.trials))
     file, sealed = run.open_records(), started
     try:
         with Progress(len(study.trials), len(run.measured), study.head.name,
                       asked.quiet) as progress:
-            for seen in engine.run([trial.job() for trial in missing.values()],
-                                   study.head.sysctls, run.work_folder):
-                record, recorded = study.judge(missing[seen.trial_id], seen, engine.exact)
-                keep(run.folder, seen, recorded, seen.trial_id in captured)
-                file.append(record)
+            for judged in measurer.judged(study, missing, captured, run.work_folder):
+                keep(run.folder, judged)
+                file.append(judged.record)
                 if file.rows == 1 and not study.whole:
                     run.point_partial()
                 if time.monotonic() - sealed > SEAL_INTERVAL_S:
@@ -102,31 +167,31 @@ def _measure_missing(run: Run, study: Study, engine: Engine, asked: Asked) -> No
                     sealed = time.monotonic()
                 run.facts.setdefault("first_record_after_s",
                                      round(time.monotonic() - started, 3))
-                emulated_s += seen.content.get("duration_s", 0.0)
-                progress.step()
+                emulated_s += judged.emulated_s
+                progress.step(measurer.doing)
     finally:
         run.seal(file)
         file.close()
-    run.facts.update(engine.facts)
+    run.facts.update(measurer.facts)
     for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
         run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
 
 
-def described(study: Study, engine: Engine, asked: Asked) -> dict[str, Any]:
+def described(study: Study, measurer: Measurer, asked: Asked) -> dict[str, Any]:
     """What run.json says about a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": asked.seed,
-            "jobs": engine.jobs, "virtual_time": engine.exact, "partial": not study.whole,
+            "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **asked.facts}
 
 
-def keep(folder: Path, seen: Seen, recorded: Mapping[str, bytes], with_captures: bool) -> None:
+def keep(folder: Path, judged: Judged) -> None:
     """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
-    captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
-    for side, packets in captures.items():
+    trial_id = judged.record.trial.id
+    for side, packets in judged.captures.items():
         if packets:
-            files.write(capture_of(folder, seen.trial_id, side), capture_file(packets))
-    for name, content in recorded.items():
-        files.write(file_of(folder, seen.trial_id, name), content)
+            files.write(capture_of(folder, trial_id, side), capture_file(packets))
+    for name, content in judged.files.items():
+        files.write(file_of(folder, trial_id, name), content)
 
 
 def capture_of(folder: Path, trial_id: str, side: str) -> Path:

@@ -23,7 +23,7 @@ class Progress:
 
     def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
         self.total, self.done, self.before, self.what = total, done, done, what
-        self.quiet = quiet
+        self.quiet, self.doing = quiet, ""
         self.bar: tqdm[None] | None = None
         self.started = time.monotonic()
         self.ended = threading.Event()
@@ -42,9 +42,11 @@ class Progress:
             self.teller.start()
         return self
 
-    def step(self) -> None:
-        self.done += 1
+    def step(self, doing: str = "") -> None:
+        """One more; doing: who measures, where that is worth a word."""
+        self.done, self.doing = self.done + 1, doing
         if self.bar is not None:
+            self.bar.set_postfix_str(doing, refresh=False)
             self.bar.update()
 
     def line(self, elapsed_s: float) -> str:
@@ -52,7 +54,8 @@ class Progress:
         measured, rest = self.done - self.before, self.total - self.done
         left = (f", about {duration(elapsed_s * rest / measured)} left" if measured and rest else
                 "")
-        return f"{self.what}: {self.done} of {self.total} trials{left}"
+        doing = f", {self.doing}" if self.doing else ""
+        return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
 
     def _tell(self) -> None:
         while not self.ended.wait(PLAIN_INTERVAL_S):

@@ -54,14 +54,15 @@ class ScenarioFile:
     def head(self) -> Head:
         """What every scenario has, whatever its kind. Raises UsageError."""
         given = {name: value for name, value in self.raw.items() if name in (
-            "title", "source", "note", "result")}
+            "kind", "title", "source", "note", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
                            text=self.text, sysctls=sysctls_of(self.raw, self.where))
 
 
 @dataclass(frozen=True)
 class Head:
-    """title: one line; source: who published it, where; note: for its readers.
+    """title: one line; source: who published it, where; note: for its readers; kind: of study
+    (lab.registry.KINDS).
 
     result: what was found, in words; its numbers are quotes of findings
     (lab/tell/quoting.py).
@@ -78,6 +79,7 @@ class Head:
     sysctls: dict[str, str] = schema.key(absent=True)
     note: str = ""
     result: str = ""
+    kind: str = "fetches"
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:

@@ -47,9 +47,11 @@ class Fetches:
     def drawings(self) -> Mapping[str, Sequence[str]]:
         return {figure.name: figure.also for figure in self.scenario.figures if figure.also}
 
-    def judge(self, trial: Trial, seen: Seen, exact: bool) -> tuple[Record, Mapping[str, bytes]]:
+    @staticmethod
+    def judge(trial: Trial, seen: Seen, exact: bool,
+              sysctls: Mapping[str, str]) -> tuple[Record, Mapping[str, bytes]]:
         return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
-                     sysctls=self.head.sysctls), seen.files
+                     sysctls=sysctls), seen.files
 
     def report(self, run: RunData) -> Report:
         from lab.fetches import findings

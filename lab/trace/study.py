@@ -40,8 +40,9 @@ class TraceStudy:
     def head(self) -> Head:
         return self.scenario.head
 
-    def judge(self, trial: TraceTrial, seen: Seen, exact: bool
-              ) -> tuple[TraceRecord, Mapping[str, bytes]]:
+    @staticmethod
+    def judge(trial: TraceTrial, seen: Seen, exact: bool,
+              sysctls: Mapping[str, str]) -> tuple[TraceRecord, Mapping[str, bytes]]:
         return verify.judge(trial, seen, exact), seen.files
 
     def report(self, run: RunData) -> Report:

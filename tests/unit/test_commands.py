@@ -22,6 +22,7 @@ from lab import registry
 from lab.core import errors, runs
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Report
+from lab.core.kinds import Kind
 from lab.core.record_file import RecordFile
 from lab.core.records import PASS, Record
 from lab.tell import markdown, page, text
@@ -63,7 +64,7 @@ class FakeStudy:
 @pytest.fixture(autouse=True)
 def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.KINDS, "fetches",
-                        lambda: lambda file, overrides, seed: FakeStudy(file.head()))
+                        lambda: Kind(lambda file, overrides, seed: FakeStudy(file.head()), FakeStudy))
 
 
 def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab.core import runs
-from lab.core.measuring import CAPTURES, Asked, measure
+from lab.core.measuring import CAPTURES, Asked, OneMachine, measure
 from lab.core.scenario_file import Head
 from tests.unit.core.example import Trial, study
 from tests.unit.core.example_run import Engine, Study
@@ -49,7 +49,7 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     """No record is kept in memory meanwhile, and a digit more than the file has is never told."""
     asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
                        tuple(Trial("small", rtt_ms / 7, 1) for rtt_ms in range(1, 5)))
-    run = measure(asked, Engine(10), Asked(tmp_path, 1, False, False, {}))
+    run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
     assert run.records == runs.load(run.folder, asked).records
 
