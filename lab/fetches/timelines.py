@@ -41,8 +41,8 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
 
 
 def _is_counterpart(trial: Trial, other: Trial) -> bool:
-    """Whether the two differ in the initial window alone."""
-    return replace(trial, initcwnd=1) == replace(other, initcwnd=1)
+    """Whether the two differ in the initial window, and in nothing else."""
+    return trial != other and replace(trial, initcwnd=1) == replace(other, initcwnd=1)
 
 
 def _kept(record: Record, folder: Path) -> list[Kept]:

@@ -45,7 +45,7 @@ def captures() -> tuple[bytes, bytes]:
 def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
     pair = [replace(record, header_bytes=None) for record in stored[:2]]
     other = replace(pair[0], trial=replace(pair[0].trial, rtt_ms=99.0))  # no counterpart
-    pair.insert(1, other)
+    pair[1:1] = [other, pair[0]]  # nor is the same again, as in a comparison with two windows
     for record, side in ((record, side) for record in pair for side in ("client", "server")):
         (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(captures()[side == "server"])
     three, ten = timelines(pair, tmp_path)
