@@ -13,11 +13,13 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.core.findings import Report
+import numpy
+
+from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import markdown, page, text
-from tests.golden import stored_fetches, stored_load, stored_trace
+from tests.golden import stored_fetches, stored_load, stored_questions, stored_trace
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -35,22 +37,43 @@ def page_of(report: Report) -> str:
 
 
 def parts_of(report: Report) -> str:
-    """What the forms of a report do not show: all of its charts, and the columns of its tables."""
-    lines = []
+    """What the text of a report does not show: charts, columns, every trial, checks, timelines."""
+    lines = [f"tile: {tile.value} {tile.meaning}" for tile in report.tiles]
+    lines += [f"sentence: {sentence}" for sentence in report.sentences]
     for finding in report.findings:
+        lines += [f"{finding.name}.text: {finding.text}"] if finding.text else []
         lines += [f"{name}: {value}" for name, value in _values(finding.name, finding.chart)]
-        lines += [f"{finding.name}.table: " + ", ".join(
-            f"{name[1:]} {value}" for name, value in _values("", column))
-            for table in finding.tables for column in table.columns]
+        lines += [_column(f"{finding.name}.table", column)
+                  for table in finding.tables for column in table.columns]
+    for name in ("trials", "checks", "failures", "causes"):
+        table = getattr(report, name)
+        if table is not None:
+            lines += [_column(name, column) for column in table.columns]
+            lines += [f"{name}: {' | '.join(map(_short, row))}" for row in table.rows[:SEVERAL]]
+            lines += [f"{name}: {table.title}. {' '.join(table.notes)}"]
+    lines += [f"{name}: {value}" for timeline in report.timelines
+              for name, value in _values("timeline", timeline)]
     return "\n".join(lines) + "\n"
+
+
+def _column(table: str, column: Column) -> str:
+    return f"{table}: " + ", ".join(f"{name[1:]} {value}" for name, value in _values("", column))
 
 
 def _values(name: str, part: Any) -> Iterator[tuple[str, object]]:
     """Its values that are not their defaults, with where they stand; of many the ends."""
     if is_dataclass(part):
         for each in fields(part):
-            if getattr(part, each.name) != each.default:
-                yield from _values(f"{name}.{each.name}", getattr(part, each.name))
+            value = getattr(part, each.name)
+            if isinstance(value, numpy.ndarray) or value != each.default:
+                yield from _values(f"{name}.{each.name}", value)
+    elif isinstance(part, numpy.ndarray) and part.ndim > 1:
+        found = part[numpy.isfinite(part)]
+        yield name, (f"{part.shape[0]} x {part.shape[1]}, {found.size} known from"
+                     f" {_short(float(found.min()))} to {_short(float(found.max()))}, mean"
+                     f" {_short(float(found.mean()))}")
+    elif isinstance(part, numpy.ndarray):
+        yield from _values(name, part.tolist())
     elif isinstance(part, (tuple, list)) and len(part) > SEVERAL:
         yield name, f"{len(part)} from {_short(part[0])} to {_short(part[-1])}"
     elif isinstance(part, (tuple, list)) and any(
@@ -82,10 +105,13 @@ REPORTS: dict[str, Callable[[], Report]] = {
     **{f"{name}_cells": lambda name=name: cells(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
     "load": stored_load.report, "load_cells": lambda: part(stored_load.study(), stored_load.run()),
-    "trace": lambda: stored_trace.packetdrill().report(stored_trace.run())}
+    "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
+    **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
+       for name in stored_questions.QUESTIONS},
+    "population": stored_questions.population, "warm": stored_trace.warm,
+    "arithmetic": stored_questions.arithmetic}
 RENDERERS: dict[str, Callable[[Report], str]] = {
-    "txt": text.text, "md": markdown.chapter, "html": page_of,
-                                                   "parts": parts_of}
+    "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of}
 # Every kind in every form, and the text and parts of what else there is.
 RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace") for form in RENDERERS),
             *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace")

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.core import runs, scenario_file
+from lab.core.findings import Report
 from lab.core.kinds import NOTHING, RunData
+from lab.core.records import read_records
 from lab.trace.record import TraceRecord
 from lab.trace.study import TraceStudy, study
 from lab.trace.trial import TraceTrial
@@ -42,6 +44,16 @@ def packetdrill() -> TraceStudy:
 @cache
 def run() -> RunData:
     return runs.load(RUN, packetdrill())
+
+
+@cache
+def warm() -> Report:
+    """Of a whole run of handley1999_warm, whose figures need its records only."""
+    asked = study(scenario_file.find("handley1999_warm"), NOTHING, 1)
+    records = read_records(FOLDER / "warm" / "trials.csv", TraceRecord)
+    return asked.report(RunData(FOLDER / "warm", {
+        "state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
+        "emulated_s": 6652.829, "wall_s": 8.953}, records))
 
 
 def trial(name: str) -> TraceTrial:

@@ -1,0 +1,65 @@
+"""Runs of every kind of question to fetches, as experiment.py left them, and a population.
+
+fetches/<name> holds the text of the scenario (run.json's scenario_file), the
+trials.csv of a whole run in the guest, and captures where a figure reads them.
+A population has too many trials to store: their times are a formula here.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+
+from lab import registry
+from lab.core import scenario_file
+from lab.core.findings import Report
+from lab.core.kinds import RunData
+from lab.core.records import PASS, read_records
+from lab.fetches.record import Record
+from lab.fetches.study import study
+from lab.fetches.trial import Trial
+from lab.tcp.packets import MSS
+from tests.golden.stored_fetches import FACTS
+
+FOLDER = Path(__file__).resolve().parent / "fetches"
+QUESTIONS = ("bars", "map", "users", "windows")
+USERS = "users_of_users"  # as --users names the scenario of users.csv
+
+
+@cache
+def question(name: str) -> Report:
+    """What the stored run of a question says."""
+    folder = FOLDER / name
+    called = USERS if name == "users" else name
+    asked = registry.study_of(scenario_file.of_run(
+        called, (folder / "scenario.toml").read_text(encoding="utf-8")))
+    records = read_records(folder / "trials.csv", asked.record)
+    return asked.report(RunData(folder, {**FACTS, "scenario": called}, records))
+
+
+@cache
+def population() -> Report:
+    """Of a small population, whose trials took what `took` says."""
+    drawn = study(scenario_file.read(FOLDER / "population.toml"))
+    return drawn.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
+                                [took(trial) for trial in drawn.trials]))
+
+
+@cache
+def arithmetic() -> Report:
+    """The paper's own arithmetic, which measures nothing."""
+    return registry.study_of(scenario_file.find("paper_arithmetic")).report(
+        RunData(FOLDER, {"scenario": "paper_arithmetic", "state": "complete"}, []))
+
+
+def took(trial: Trial) -> Record:
+    """Doubling windows on an empty link, and an RTT for each per cent of loss: an ideal TCP."""
+    segments = math.ceil(trial.response_bytes / MSS)
+    window = trial.initcwnd + trial.earlier_bytes // MSS
+    rounds = 1 + max(0, math.ceil(math.log2(1 + segments / window) - 1))
+    latency_ms = (trial.rtt_ms * (rounds + trial.loss_percent) + trial.gap_ms
+                  + 8 * (trial.response_bytes + trial.burst_bytes) / trial.bandwidth_kbps)
+    return Record(trial, True, verdict=PASS, latency_ms=latency_ms,
+                  total_ms=latency_ms + trial.rtt_ms, seen_initcwnd=trial.initcwnd,
+                  retransmissions=int(trial.loss_percent > 0))
