@@ -261,6 +261,8 @@ _ALL: tuple[Quantity, ...] = (
              label="goodput", more_is_better=True),
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
     Quantity("p50_ms", "the median completion time", "ms", head="p50"),
+    Quantity("p90_ms", "the 90th percentile", "ms", head="p90"),
+    Quantity("p95_ms", "the 95th percentile", "ms", head="p95"),
     Quantity("p99_ms", "the 99th percentile", "ms", head="p99"),
     Quantity("hit_mean_ms", "the mean of transfers with a retransmission", "ms"),
     Quantity("retransmission_percent", "the retransmission rate", "%", head="retransmitted"),

@@ -234,7 +234,8 @@ def _found(claim: Claim, gains: Sequence[Gain], held: Sequence[bool]) -> str:
     changes = [f"from {estimated(gain.base, digits)} to"
                f" {estimated(gain.experiment, digits)} {unit}"
                for gain in dict.fromkeys((lowest, highest))]
-    where = "" if len(gains) == 1 else f" in {sum(held)} of {len(gains)} cells"
+    where = ("" if len(gains) == 1 else f" in {sum(held)} of {len(gains)} cells" if any(held)
+             else f" in any of {len(gains)} cells")
     does, does_not = VERBS[claim.expects]
     return (f"{quantity(claim.quantity).what} {does if any(held) else does_not} with IW"
             f" {experiment} instead of {base}{where}: {', '.join(changes)}."

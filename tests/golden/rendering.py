@@ -104,7 +104,8 @@ REPORTS: dict[str, Callable[[], Report]] = {
        for name in stored_fetches.SMALL_SCENARIOS},
     **{f"{name}_cells": lambda name=name: cells(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
-    "load": stored_load.report, "load_cells": lambda: part(stored_load.study(), stored_load.run()),
+    "load": stored_load.report, "load_axes": stored_load.axes,
+    "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},

@@ -6,7 +6,7 @@ of its first trial.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,13 @@ def run() -> RunData:
 @cache
 def report() -> Report:
     return study().report(run())
+
+
+@cache
+def axes() -> Report:
+    """The same run along other axes, and under other claims."""
+    scenario = studies.study(scenario_file.read(GOLDEN / "axes.toml")).scenario
+    return replace(study(), scenario=scenario).report(run())
 
 
 @cache
