@@ -87,7 +87,7 @@ def _values(name: str, part: Any) -> Iterator[tuple[str, object]]:
 def _short(part: Any) -> str:
     if isinstance(part, (tuple, list)):
         return ", ".join(map(_short, part))
-    return f"{part:.6g}" if isinstance(part, float) else str(part)
+    return f"{round(part, 9) + 0.0:.6g}" if isinstance(part, float) else str(part)
 
 
 def cells(name: str) -> Report:
@@ -110,7 +110,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},
     "population": stored_questions.population, "warm": stored_trace.warm,
-    "arithmetic": stored_questions.arithmetic}
+    "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of}
 # Every kind in every form, and the text and parts of what else there is.

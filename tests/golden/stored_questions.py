@@ -8,13 +8,15 @@ A population has too many trials to store: their times are a formula here.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from lab import registry
-from lab.core import scenario_file
+from lab.core import comparison, scenario_file
 from lab.core.findings import Report
-from lab.core.kinds import RunData
+from lab.core.kinds import RunData, Study
 from lab.core.records import PASS, read_records
 from lab.fetches.record import Record
 from lab.fetches.study import study
@@ -30,12 +32,30 @@ USERS = "users_of_users"  # as --users names the scenario of users.csv
 @cache
 def question(name: str) -> Report:
     """What the stored run of a question says."""
+    asked, run = stored(name)
+    return asked.report(run)
+
+
+def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
+    """A stored run with its study; facts: of its run.json, beside FACTS."""
     folder = FOLDER / name
     called = USERS if name == "users" else name
     asked = registry.study_of(scenario_file.of_run(
         called, (folder / "scenario.toml").read_text(encoding="utf-8")))
-    records = read_records(folder / "trials.csv", asked.record)
-    return asked.report(RunData(folder, {**FACTS, "scenario": called}, records))
+    return asked, RunData(folder, {**FACTS, "scenario": called, **facts},
+                          read_records(folder / "trials.csv", asked.record))
+
+
+@cache
+def compared() -> Report:
+    """Transfers with loss beside those without SACK, and with a part of themselves."""
+    def sack(value: str, packets: int) -> dict[str, Any]:
+        return {"sysctls": {"server": {"net.ipv4.tcp_sack": value}}, "jobs": packets,
+                "confined": True, "tools": {"curl": "7.88.1"}}
+
+    (_, base), (_, without) = stored("bars", **sack("1", 1)), stored("no_sack", **sack("0", 2))
+    return comparison.report([("bars", base), ("no_sack", without), (
+        "part", replace(base, records=base.records[12:]))])
 
 
 @cache
