@@ -93,3 +93,52 @@ def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
     assert old in text
     with pytest.raises(UsageError, match=message):
         study_of(parsed("users_of_x", text.replace(old, new)))
+
+
+WHOLE = """# Which initial window for the users of My log.csv?
+kind = "fetches"
+title = "Which initial window for the users of My log.csv?"
+source = "My log.csv: 3 rows read as the output of ss -tin; median RTT 37.5 ms"
+note = "bandwidth_kbps: delivery_rate of the kernel: what the connection reached, at most the bandwidth; \
+bandwidth_kbps: 1 of 3 rows have the 5000.5 of the command line"
+
+[defaults]
+client = "libcurl"
+congestion_control = "reno"
+queue_packets = "bdp"
+loss_percent = 0
+repeat = 1
+uplink = 300
+
+[users]
+initcwnd = [32, 20, 16]
+baseline_initcwnd = 16
+groups = [""]
+group = [0, 0, 0]
+times = [2, 2, 2]
+rtt_ms = [20.123, 37.5, 150]
+bandwidth_kbps = [5000.5, 3200, 812]
+response_bytes = [100, 48211, 9211]
+"""
+
+
+def test_the_file_says_all_that_was_asked_and_known() -> None:
+    users = logs.read(["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211 delivery_rate 3.2Mbps\n",
+                       "rtt:150/20 bytes_acked:9211 delivery_rate 812Kbps\n",
+                       "rtt:20.1234/1 bytes_acked:100\n"], "a file")
+    file = scenario(users, Asked((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {
+        "queue": "bdp", "uplink_kbps": 300.0, "congestion_control": "reno"}), PATH, 1)
+    assert file.text == WHOLE
+
+
+def test_a_part_of_the_weight_has_that_part_of_the_trials() -> None:
+    """Madow's systematic sampling: of n trials a weight w gets n·w, rounded up or down."""
+    weights = [1.0, 2.5, 0.5, 4.0]
+    users = users_of([f"{20 + 10 * place},1000,9000,,{weight}" for place, weight
+                      in enumerate(weights)])
+    for count in (7, 8, 80):
+        for seed in range(1, 5):
+            times = scenario(users, Asked((10,), count), PATH, seed).raw["users"]["times"]
+            assert sum(times) == count
+            assert all(abs(each - count * weight / 8) < 1 for each, weight in zip(times, weights)
+                       ) or len(times) < 4
