@@ -107,6 +107,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
+    "lossy": lambda: stored_trace.lossy().report(stored_trace.lossy_run()),
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},
     "population": stored_questions.population, "warm": stored_trace.warm,

@@ -1,7 +1,8 @@
 """Traces as they were measured in the guest: the kernel's own tests for slow start after idle.
 
 trace/packetdrill.toml says what was measured; trace/run is the run's folder
-as experiment.py left it, run.json cut down.
+as experiment.py left it, run.json cut down. So are lossy.toml and lossy, with
+a queue that is too short and an outage; warm has the records only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lab.trace.verify import judge
 from lab.trace.window import FIELDS
 
 FOLDER = Path(__file__).resolve().parent / "trace"
-RUN = FOLDER / "run"
+RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,22 @@ def warm() -> Report:
         "emulated_s": 6652.829, "wall_s": 8.953}, records))
 
 
+@cache
+def lossy() -> TraceStudy:
+    return study(scenario_file.read(FOLDER / "lossy.toml"), NOTHING, 1)
+
+
+@cache
+def lossy_run() -> RunData:
+    return runs.load(LOSSY, lossy())
+
+
 def trial(name: str) -> TraceTrial:
     return next(trial for trial in packetdrill().trials if trial.id == name)
 
 
-def window_text(name: str) -> str:
-    return (RUN / "files" / f"{name}-window.csv").read_text()
+def window_text(name: str, folder: Path = RUN) -> str:
+    return (folder / "files" / f"{name}-window.csv").read_text()
 
 
 def changed(text: str, row: int | None, column: str, by: int) -> str:
@@ -75,7 +86,7 @@ def changed(text: str, row: int | None, column: str, by: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def seen(asked: TraceTrial, name: str = "", window: str | None = None,
+def seen(asked: TraceTrial, name: str = "", window: str | None = None, folder: Path = RUN,
          **observed: Any) -> Observed:
     """What was seen of a stored trial, as if `asked` had been; the rest is replaced."""
     name = name or asked.id
@@ -85,9 +96,9 @@ def seen(asked: TraceTrial, name: str = "", window: str | None = None,
                     for size in sizes],
         "responses": [{"body_bytes": size, "sha256": "same", "latency_ms": 1.0,
                        "initial_window": asked.initcwnd} for size in sizes], **observed}
-    client, server = ((RUN / "captures" / f"{name}-{side}.pcap").read_bytes()
+    client, server = ((folder / "captures" / f"{name}-{side}.pcap").read_bytes()
                       for side in ("client", "server"))
-    files = {"window.csv": (window_text(name) if window is None else window).encode()}
+    files = {"window.csv": (window_text(name, folder) if window is None else window).encode()}
     return Observed(asked.id, content, client, server, files)
 
 
