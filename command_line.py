@@ -53,6 +53,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
         parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
                      " --sysctl")
+    if arguments.probe and (arguments.scenario or given or arguments.users):
+        parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     if arguments.trials and not arguments.users:
         parser.error("--trials is of --users FILE")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
@@ -96,6 +98,11 @@ def add_users(parser: Parser) -> None:
              " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
     add("--trials", type=positive, metavar="N",
         help=f"of --users: how many are measured under each window (default {TRIALS})")
+    add("--probe", metavar="URL",
+        help="what window does this server of yours use, seen from here: one connection, to this"
+             " URL and no other; the only flag that talks to the network. With the right to"
+             " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
+             " them; take a page of 100 kB or more")
     add("--compare", type=Path, nargs="+", metavar="RUN",
         help="folders of stored runs: the same cells of each beside those of the first, and what"
              " was asked otherwise; measures nothing")

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
@@ -70,6 +71,42 @@ def new(name: str) -> int:
     files.write(path, registry.own_question(name, Overrides({})).head.text + "\n")
     print(f"{path}: measure it with ./run.sh {path}, after ./run.sh --check {path}")
     return errors.OK
+
+
+def probe(words: str) -> int:
+    """Say what window a server uses: one connection to it, and nothing else. Raises UsageError."""
+    from hosts import probe as client  # only where it is asked
+    from lab.tcp import probed
+    url = probed_url(words)
+    try:
+        seen = client.observe(url)
+    except client.NoAnswer as error:
+        raise FirstFlightError(f"--probe: {words} {error}") from error
+    if seen["status"] // 100 == 3:
+        raise FirstFlightError(f"--probe: {words} answers with status {seen['status']} and sends"
+                               f" on to {seen['location'] or 'nowhere'}: probe that, if it is"
+                               " yours")
+    if seen["status"] != 200:
+        raise FirstFlightError(f"--probe: {words} answers with status {seen['status']}: name a"
+                               " page that it has, a large one if possible")
+    found = probed.judged(seen)
+    print("\n".join([errors.one_line(words), *(f"  {line}" for line in probed.told(found))]))
+    print(f"  what other windows do at this RTT: ./run.sh --rtt {max(0.1, found.rtt_ms):.1f}"
+          f" --size {found.size_bytes} --iw {found.segments},{2 * found.segments}")
+    return errors.OK
+
+
+def probed_url(words: str) -> SplitResult:
+    """The URL of --probe. Raises UsageError."""
+    try:
+        url = urlsplit(words)
+        if url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc \
+                and url.port != 0:
+            return url
+    except ValueError:  # a port that is no number, brackets that do not close
+        pass
+    raise UsageError(f"--probe: {words!r} is no URL like http://example.org/page or"
+                     " https://example.org:8443/, without a user's name")
 
 
 def dry_run(study: Study, engine: Engine) -> None:
@@ -205,6 +242,8 @@ def main(argv: Sequence[str]) -> int:
         return new(arguments.new)
     if arguments.check:
         return check(arguments.check, arguments)
+    if arguments.probe:
+        return probe(arguments.probe)
     if arguments.compare:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures,
                        arguments.format)

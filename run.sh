@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # These need nothing that would have to be installed first.
 for flag in "$@"; do
     case $flag in
-        -h | --help | --list) exec /usr/bin/python3 "$here/experiment.py" "$@" ;;
+        -h | --help | --list | --probe | --probe=*) exec /usr/bin/python3 "$here/experiment.py" "$@" ;;
     esac
 done
 

@@ -32,7 +32,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("command_line", ("lab.core", "lab.users")),
-    ("experiment", ("command_line", "engines", "lab.core", "lab.tell", "lab.registry", "lab.users", "drawing")),
+    ("experiment", ("command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
     ("benchmarks", ("benchmarks", "command_line", "engines", "lab", "hosts", "experiment", "drawing")),

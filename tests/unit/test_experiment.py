@@ -12,7 +12,7 @@ import pytest
 import command_line
 import experiment
 from lab.core import errors
-from lab.core.errors import UsageError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL, PASS, Record
@@ -187,3 +187,29 @@ def test_no_command_waits_for_slow_libraries() -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent,
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {"rtt_ms": 40.0, "segments_before": 0, "window_bytes": 65536, "mss": 1448,
+            "captured": False, "counts": [(40.0, 10)], "status": 200, "location": "",
+            "response_bytes": 20_000, "ended": False, "size_bytes": 100_000}
+    monkeypatch.setattr("hosts.probe.observe", lambda url: seen)
+    assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
+    said = capsys.readouterr().out
+    assert "first flight: 10 segments" in said
+    assert "./run.sh --rtt 40.0 --size 100000 --iw 10,20" in said
+    for status, location, words in ((301, "https://x/", "sends on to https://x/: probe that"),
+                                    (500, "", "answers with status 500")):
+        seen |= {"status": status, "location": location}
+        with pytest.raises(FirstFlightError, match=words) as raised:
+            experiment.main(["--probe", "http://192.0.2.7/"])
+        assert raised.value.exit_status == errors.FAILED
+
+
+@pytest.mark.parametrize("url", ["example.org", "ftp://example.org/", "http://", "http://[::1/",
+                                 "http://a:b@example.org/", "http://example.org:x/",
+                                 "http://example.org:0/", "http://example.org:99999/"])
+def test_a_probe_of_no_url(url: str) -> None:
+    with pytest.raises(UsageError, match="is no URL like"):
+        experiment.main(["--probe", url])

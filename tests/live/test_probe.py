@@ -1,0 +1,140 @@
+"""--probe against servers whose windows are known, over Mininet and netem in the guest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from engines.guest.init import RESULTS
+from tests.live.test_engines import in_guest
+
+# (name, RTT in ms, kbit/s, window, the client's window, what of it is fetched, whether it may
+# capture)
+FAST = 100_000
+CASES = {
+    "three": (40, FAST, 3, 64, "http /200000", True),
+    "ten": (40, FAST, 10, 64, "http /200000", True),
+    "thirty-two": (40, FAST, 32, 64, "http /200000", True),
+    "next door": (0.2, FAST, 10, 64, "http /200000", True),
+    "slow link": (50, 1000, 32, 64, "http /200000", True),
+    "very slow link": (300, 56, 10, 64, "http /60000", True),
+    "small response": (40, FAST, 32, 64, "http /14000", True),
+    "exactly ten": (40, FAST, 10, 64, f"http /{10 * 1448 - 61}", True),
+    "small receive window": (40, FAST, 32, 20, "http /200000", True),
+    "slow program": (40, FAST, 32, 64, "http /200000?burst=14000&gap_ms=2000", True),
+    "two writes": (40, FAST, 10, 64, "http /200000?burst=5000&gap_ms=20", True),
+    "ten, counted": (40, FAST, 10, 64, "http /200000", False),
+    "thirty-two, counted": (40, FAST, 32, 64, "http /200000", False),
+    "small response, counted": (40, FAST, 32, 64, "http /14000", False),
+    "small receive window, counted": (40, FAST, 32, 20, "http /200000", False),
+    "slow link, counted": (50, 1000, 10, 64, "http /200000", False),
+    "TLS": (40, FAST, 10, 64, "https /", True),
+    "not there": (40, FAST, 10, 64, "http /none", True),
+    "nobody": (40, FAST, 10, 64, "closed /", True),
+}
+# Runs in the guest: one network, shaped for each case; the driver's command on the client.
+MEASURE = """
+import json, subprocess, sys, time
+from pathlib import Path
+from engines.bench import LineProcess
+from engines.routes import SERVER_IP
+from engines.shaping import Shape
+from topo import Star
+
+folder, (cases, program, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])
+(folder / "own.pem").write_text(certificate)
+star = Star({})
+server = LineProcess.python(star.server, Path.cwd(), "server", "--address", SERVER_IP)
+server.receive(30, "listening socket")
+secured = star.server.popen([sys.executable, "-c", program, str(folder), SERVER_IP],
+                            stdout=subprocess.PIPE)
+secured.stdout.readline()
+found = {}
+star.shape(Shape(rtt_ms=1, bandwidth_kbps=1000, uplink_kbps=1000, queue_packets=1000))
+for name, (rtt_ms, kbps, window, receive, what, captured) in cases.items():
+    star.drain(60)
+    star.shape(Shape(rtt_ms=rtt_ms, bandwidth_kbps=kbps, uplink_kbps=kbps, queue_packets=1000))
+    star.set_routes(window, receive, "cubic")
+    scheme, path = what.split()
+    url = (f"{scheme}://{SERVER_IP}{path}" if scheme != "closed" else f"http://{SERVER_IP}:81/")
+    drop = [] if captured else ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
+    done = star.client.popen([*drop, sys.executable, "experiment.py", "--probe", url],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, said = done.communicate(timeout=300)
+    found[name] = [done.returncode, out, said]
+(folder / "found.json").write_text(json.dumps(found))
+star.stop()
+"""
+SECURED = """
+import socket, ssl, sys
+folder, address = sys.argv[1:]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(f"{folder}/own.pem")
+listener = socket.create_server((address, 443))
+print("listening", flush=True)
+while True:
+    connection, _ = listener.accept()
+    try:
+        with context.wrap_socket(connection, server_side=True) as secured:
+            secured.recv(65536)
+            secured.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 200000\\r\\n\\r\\n" + bytes(200000))
+    except OSError:
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def found(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """Of each case the exit status, standard output and standard error."""
+    home = tmp_path_factory.mktemp("probe")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=own",
+                    "-keyout", "key.pem", "-out", "certificate.pem"], cwd=home, check=True,
+                   capture_output=True)
+    asked = [CASES, SECURED, (home / "certificate.pem").read_text() + (home / "key.pem").read_text()]
+    folder = home / "guest"
+    status = in_guest(kernel, folder,
+                      ["/usr/bin/python3", "-c", MEASURE, RESULTS, json.dumps(asked)])
+    assert status == 0, (folder / "console.log").read_text()
+    told: dict[str, tuple[int, str, str]] = json.loads((folder / "found.json").read_text())
+    return told
+
+
+@pytest.mark.parametrize(("name", "flight", "limit"), [
+    ("three", "3 segments, 4344 bytes", "the server's initial window"),
+    ("ten", "10 segments, 14480 bytes", "the server's initial window"),
+    ("thirty-two", "32 segments, 46336 bytes", "the server's initial window"),
+    ("next door", "10 segments, 14480 bytes", "the server's initial window"),
+    ("slow link", "32 segments, 46336 bytes", "the server's initial window"),
+    ("very slow link", "10 segments, 14480 bytes", "the server's initial window"),
+    ("small response", "10 segments, 14061 bytes", "the response: all of it fits"),
+    ("exactly ten", "10 segments, 14480 bytes", "the response: all of it fits"),
+    ("small receive window", "20 segments, 28960 bytes", "the receive window that this client"),
+    ("slow program", "10 segments, 14062 bytes", "the server's program: it had written no more"),
+    ("two writes", "10 segments, 13750 bytes", "the server's initial window"),
+    ("ten, counted", "10 segments, at most 14480 bytes", "the server's initial window, or"),
+    ("thirty-two, counted", "32 segments, at most 46336 bytes", "the server's initial window, or"),
+    ("small response, counted", "10 segments, at most 14480 bytes", "the response: all of it"),
+    ("small receive window, counted", "20 segments, at most 28960 bytes", "the receive window"),
+    ("slow link, counted", "at most 11 segments, at most 15928 bytes", "the server's initial"),
+    ("TLS", "10 segments, 14480 bytes", "the server's window, which may have grown by the 3"),
+])
+def test_the_first_flight_and_what_limits_it(found: dict[str, tuple[int, str, str]], name: str,
+                                             flight: str, limit: str) -> None:
+    status, out, said = found[name]
+    assert status == 0 and said == ""
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[1] == f"first flight: {flight}" and lines[2].startswith(f"limited by {limit}")
+    rtt_ms, kbps, *_ = CASES[name]
+    (told,) = [float(line.split()[1]) for line in lines if line.startswith("RTT")]
+    serialised_ms = 2 * 80 * 8 / kbps
+    assert rtt_ms - 0.1 <= told <= rtt_ms + serialised_ms + 1.1
+
+
+def test_what_cannot_be_probed_is_one_line(found: dict[str, tuple[int, str, str]]) -> None:
+    for name, words in (("not there", "answers with status 404: name a page"),
+                        ("nobody", "cannot be reached: Connection refused")):
+        status, out, said = found[name]
+        assert status == 1 and out == "" and words in said and said.count("\n") == 1

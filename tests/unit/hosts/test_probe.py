@@ -1,0 +1,145 @@
+"""The probe against servers of this machine: what it sees, and that it opens one connection."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from hosts import connection_tap, probe
+from tests.unit.hosts.running import running
+
+needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INET
+            ) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that answers every connection so; its port and what it was asked."""
+    listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0),
+                                    family=family)
+    asked: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                asked.append(connection.recv(65536))
+                answer(connection)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1], asked
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def says(head: bytes, body: int = 0) -> Callable[[socket.socket], None]:
+    return lambda connection: connection.sendall(head + b"\r\n\r\n" + bytes(body))
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 300"
+
+
+def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> dict[str, Any]:
+    return probe.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
+
+
+@needs_capture
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"),
+                                              (socket.AF_INET6, "[::1]")])
+def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
+    with serving(says(OK, 300), family) as (port, asked):
+        seen = observed(port, host)
+    assert seen["captured"] and (seen["status"], seen["ended"]) == (200, True)
+    size = len(OK) + 4 + 300
+    assert (seen["response_bytes"], seen["size_bytes"]) == (size, size)
+    first, *_ = [each for each in seen["packets"] if not each.to_client]
+    assert first.payload_bytes == len(asked[0]) and first.window << seen["scale"] > 60_000
+    got = [each for each in seen["packets"] if each.to_client and each.payload_bytes]
+    assert [each.payload_bytes for each in got] == [size, size]  # the second was sent again
+    assert got[0].seq == got[1].seq == first.ack and got[1].time_ns > got[0].time_ns
+    assert len(seen["before"]) == 3 and seen["before"][1].flags == 0x12
+
+
+def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+    monkeypatch.setattr(probe, "ConnectionTap", refused)
+    with serving(says(OK, 300)) as (port, _):
+        seen = observed(port)
+    assert not seen["captured"] and seen["packets"] == []
+    # A FIN may come on its own, and on a path without a delay what a timer sends.
+    assert 1 <= seen["counts"][-1][1] <= 4
+    assert seen["response_bytes"] == len(OK) + 304 and seen["window_bytes"] in (0, 65536)
+
+
+def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> None:
+    with serving(says(OK, 300)) as (port, asked):
+        observed(port, capture=False)
+    (request,) = asked
+    head, _, rest = request.partition(b"\r\n\r\n")
+    lines = head.decode("ascii").split("\r\n")
+    assert lines[0] == "GET /a%20b?c=X:%20%C3%A9 HTTP/1.1" and rest == b""
+    assert lines[1:] == [f"Host: 127.0.0.1:{port}", "User-Agent: first-flight-probe",
+                         "Accept: */*", "Connection: close"]
+
+
+@pytest.mark.parametrize(("head", "status", "location"), [
+    (b"HTTP/1.1 301 Moved\r\nLocation: https://elsewhere/\x1b[2J\r\nContent-Length: 0", 301,
+     "https://elsewhere/\x1b[2J"),
+    (b"HTTP/1.0 404 Not Found", 404, "")])
+def test_other_answers_are_not_followed(head: bytes, status: int, location: str) -> None:
+    with serving(says(head)) as (port, asked):
+        seen = observed(port, capture=False)
+    assert (seen["status"], seen["location"]) == (status, location) and len(asked) == 1
+
+
+def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "ANSWER_S", 0.3)
+    for answer, words in (
+            (says(b"SSH-2.0-something"), "does not answer in HTTP/1.1"),
+            (lambda connection: None, "closes the connection without an answer"),
+            (lambda connection: time.sleep(1), "says nothing for 0.3 s")):
+        with serving(answer) as (port, _):
+            for capture in (True, False):
+                with pytest.raises(probe.NoAnswer, match=words):
+                    observed(port, capture=capture)
+    with pytest.raises(probe.NoAnswer, match="cannot be reached: Connection refused"):
+        observed(port)
+    with pytest.raises(probe.NoAnswer, match="has no address"):
+        probe.observe(urlsplit("http://nowhere.invalid/"))
+
+
+def test_a_socket_that_drops_data_has_not_seen_it() -> None:
+    with running("server", "--port", "0") as server:
+        with socket.create_connection(("127.0.0.1", server.line()["port"]), timeout=5) as client:
+            connection_tap.attach(client, probe._NO_DATA)
+            client.sendall(b"GET /100 HTTP/1.1\r\n\r\n")
+            client.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                client.recv(1)
+            assert probe._drops(client) >= 1
+            connection_tap.detach(client)
+            client.settimeout(5)
+            assert client.recv(12) == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize(("options", "stamp"), [
+    ("", None), ("0101080a0000000700000009", 7), ("020405b4", None), ("080a00", None),
+    ("0008" + "0a" * 9, None), ("0500080a0000000700000009", 7)])
+def test_the_stamp_among_options_also_damaged_ones(options: str, stamp: int | None) -> None:
+    assert connection_tap.stamp_of(bytes.fromhex(options)) == stamp
