@@ -226,7 +226,7 @@ def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) ->
 
 
 def status_of(run: RunData) -> int:
-    if not all(record.ok for record in run.records):
+    if not all(record.ok or record.failed_as_expected for record in run.records):
         return errors.FAILED
     if any(record.verdict == FAIL for record in run.records):
         return errors.VERDICT

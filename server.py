@@ -15,13 +15,14 @@ standard output for every response, with what TCP knew about it:
                                          way and after every write; told when
                                          the connection ends
     … &nagle=1                           with Nagle's algorithm
+    … &head=<n>,<n>,…                    headers in writes of these sizes
+    … &until_close=1                     no Content-Length; closed after it
 
-Headers and body leave in one write and TCP_NODELAY is set: two small writes
-would meet Nagle's algorithm and cost a round trip. With a gap they are two,
-like the paper's Web search (section 4.1). The response latency is
-the paper's (section 2): from the first byte sent to the acknowledgement of
-the last one, the latter with the kernel's own time stamp
-(SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
+Else headers and body leave in one write, with TCP_NODELAY: two small ones would
+meet Nagle's algorithm. With a gap they are two, like the paper's Web search
+(section 4.1). The response latency is the paper's (section 2): from the first
+byte sent to the acknowledgement of the last one, the latter with the kernel's
+own time stamp (SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
 
 A request has to be here whole DEADLINE_S after its beginning. Where there are
 as many connections as the process may have files, one that was silent for that
@@ -238,9 +239,8 @@ class Server:
         if connection.trace:
             connection.trace.take(connection.socket)
         while response.sent < response.released:
-            pending = response.payload[response.sent:response.released]
             try:
-                sent = connection.socket.sendmsg([pending], time_stamps.WANTED)
+                sent = connection.socket.sendmsg([response.pending], time_stamps.WANTED)
             except BlockingIOError:
                 self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
                 return

@@ -32,11 +32,11 @@ from mininet.net import Mininet
 from mininet.topo import Topo
 
 from engines.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, pin_sysctls,
-                            switch_offloads_off)
+                            set_sysctls, switch_offloads_off)
 from engines.nodes import Cable, Host, Interface, Router, Switch
 from engines.ports import Netem, Port
-from engines.routes import (CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Neighbour, Route,
-                            RouteOptions, dumbbell_routes, star_routes)
+from engines.routes import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE, Neighbour,
+                            Route, RouteOptions, dumbbell_routes, star_routes)
 from engines.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                              Shape, dropped, server_port)
 
@@ -96,6 +96,8 @@ class Star:
         # By port, what its qdiscs have dropped so far, as last read.
         self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
+        self.asked_sysctls: dict[str, str] = {}
+        self.arp_ms = 0
 
     def shape(self, shape: Shape) -> None:
         """Install the shape on both ports of the switch.
@@ -141,7 +143,26 @@ class Star:
 
     def set_server_sysctls(self, asked: dict[str, str]) -> None:
         """Set sysctls at the server until they are set anew. Raises NetworkError, KernelLacks."""
-        pin_sysctls(self.server, self.sysctls["server"], asked)
+        if asked != self.asked_sysctls:
+            pin_sysctls(self.server, self.sysctls["server"], asked)
+            self.asked_sysctls = dict(asked)
+
+    def set_neighbours(self, arp_ms: int) -> None:
+        """Let both hosts know each other; or not, as in a network that has just begun.
+
+        arp_ms: who asks for an address (ARP) asks again after so long, three times
+        in all (neigh_max_probes); 0 where nobody has to. Raises NetworkError.
+        """
+        known = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
+                 (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
+        if arp_ms:
+            set_sysctls(self.client, {ARP_RETRY: f"{arp_ms}"})
+        for host, neighbour in known:
+            if arp_ms:
+                host.kernel.forget_neighbours(neighbour)
+            elif self.arp_ms:
+                host.kernel.install_neighbours(neighbour)
+        self.arp_ms = arp_ms
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engines.routes import SERVER_IP, RouteOptions, dumbbell_routes, star_routes
+from engines.routes import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
+                            star_routes)
 from engines.shaping import DumbbellShape, Shape
 
 
@@ -21,6 +22,9 @@ def _star_commands(job: dict[str, Any]) -> list[str]:
               for command in port.commands),
             *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
             *(route.command for route in routes),
+            *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
+               f"ip neigh del {SERVER_IP} dev client-eth0",
+               f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
             *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
 
 

@@ -46,6 +46,8 @@ class FetchBench:
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
+        self.star.set_server_sysctls(trial.get("sysctls", {}))
+        self.star.set_neighbours(trial.get("arp_ms", 0))
 
     def _load(self, program: str) -> None:
         """Let the client load a program, once."""

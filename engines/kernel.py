@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from mininet.node import Node
@@ -22,7 +23,7 @@ from engines.netlink import Netlink, Refused
 from engines.network import network_of
 from engines.qdiscs import Told
 from engines.routes import Neighbour, Route
-from engines.ports import Port
+from engines.ports import Htb, Port
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
@@ -90,17 +91,19 @@ class NodeKernel:
         for port in ports:
             index = self.index(port.name)
             known = self.kinds.get(port.name, ())
-            same = all(now == asked for now, asked in zip(known, port.kinds))
+            same = (all(now == asked for now, asked in zip(known, port.kinds))
+                    and not any(qdisc.anew for qdisc in port.qdiscs))
             if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
                 said[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
                                                               qdiscs.removal(index))
                 known = ()
-            said.update(zip(port.commands, ((qdiscs.RTM_NEWQDISC, request)
-                                            for request in port.requests(index))))
+            said.update(zip(port.commands, port.requests(index)))
             self.kinds[port.name] = port.kinds + known[len(port.kinds):]
         told = self._qdiscs([port.name for port in ports],
                             self._ask(said, qdiscs.RTM_GETQDISC, qdiscs.question()))
         for port in ports:
+            if port.has_classes:
+                told[port.name] = self._with_classes(port.name, told[port.name])
             if wrong := port.differences(told[port.name]):
                 raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
         return told
@@ -113,6 +116,15 @@ class NodeKernel:
         told = list(map(qdiscs.told, answers))
         return {name: [each for each in told if each.interface == self.index(name)]
                 for name in interfaces}
+
+    def _with_classes(self, interface: str, told: list[Told]) -> list[Told]:
+        """Of qdiscs that have a class its options in the place of their own."""
+        answers = self._ask({}, qdiscs.RTM_GETTCLASS,
+                            qdiscs.class_question(self.index(interface)))
+        of_class = {each.handle: each.options for each in map(qdiscs.told, answers)
+                    if each.kind == Htb.kind}
+        return [replace(each, options=of_class.get(each.handle, b""))
+                if each.kind == Htb.kind else each for each in told]
 
     def install_routes(self, *wanted: Route) -> None:
         """Install routes. Raises NetworkError where the kernel tells otherwise."""
@@ -129,6 +141,13 @@ class NodeKernel:
         said = {each.command: (routes.RTM_NEWNEIGH,
                                each.request(self.index(each.interface)))
                 for each in wanted}
+        self._ask(said, routes.RTM_GETROUTE, Route.question())
+
+    def forget_neighbours(self, *known: Neighbour) -> None:
+        """Forget neighbours, also those that were learned: who sends has to ask (ARP)."""
+        self.install_neighbours(*known)  # else one that is not there could not be removed
+        said = {f"ip neigh del {each.to} dev {each.interface}": (
+            routes.RTM_DELNEIGH, each.removal(self.index(each.interface))) for each in known}
         self._ask(said, routes.RTM_GETROUTE, Route.question())
 
     def index(self, interface: str) -> int:
@@ -170,6 +189,12 @@ def pin_sysctls(host: Node, pinned: dict[str, str],
     if lacking:
         raise KernelLacks(f"this kernel has no sysctl {', '.join(lacking)}")
     return seen
+
+
+def set_sysctls(host: Node, asked: dict[str, str]) -> None:
+    """Set sysctls of a host's that its kernel has. Raises NetworkError."""
+    with network_of(host.pid):
+        write_sysctls(asked, host.name)
 
 
 def write_sysctls(asked: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[str, str]:

@@ -91,6 +91,8 @@ class Netem:
         """By field; all but the seed."""
         return {each.name: each.metadata["parameter"] for each in fields(Netem) if each.metadata}
 
+    anew = False  # can be changed as it stands
+
     @property
     def random(self) -> bool:
         return any(how.random and getattr(self, name) for name, how in self.parameters().items())
@@ -123,10 +125,47 @@ class Queue:
     kind: str
     arguments: str
     options: bytes = b""
-    random = False
+    random = anew = False
 
     def differences(self, options: bytes) -> Iterator[str]:
         return iter(())
+
+
+@dataclass(frozen=True)
+class Htb:
+    """A hierarchical token bucket with one class, as Mininet's TCIntf installs it.
+
+    It sends a packet at once and makes the next ones wait, so what follows a pause
+    meets a bucket that is full: two packets leave unshaped.
+    """
+
+    rate_kbps: float
+    burst_bytes: int
+
+    kind = "htb"
+    arguments = "default 1"
+    options = qdiscs.HTB_GLOBAL
+    random = False
+    anew = True  # a kernel changes nothing of one that is there (htb_qdisc_ops)
+
+    @property
+    def class_arguments(self) -> str:
+        return (f"rate {bits(self.rate_kbps)}bit burst {self.burst_bytes}b"
+                f" cburst {qdiscs.HTB_CEILING_BURST_BYTES}b")
+
+    @property
+    def class_options(self) -> bytes:
+        return qdiscs.htb_class(bits(self.rate_kbps) // 8, self.burst_bytes)
+
+    def differences(self, options: bytes) -> Iterator[str]:
+        """What a kernel tells otherwise of the class."""
+        if not options:
+            yield "htb has no class, asked one"
+            return
+        told, asked = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
+        for name, value in asked.items():
+            if told[name] != value:
+                yield f"htb {name} {told[name]}, asked {value}"
 
 
 @dataclass(frozen=True)
@@ -134,24 +173,39 @@ class Port:
     """What one port carries: qdisc 1: at the root, 2: in it, and so on."""
 
     name: str
-    qdiscs: tuple[Netem | Queue, ...]
+    qdiscs: tuple[Netem | Queue | Htb, ...]
 
     @property
     def commands(self) -> list[str]:
         """What `requests` says, in tc's words (`seed` has been one since iproute2 6.6)."""
         places = ["root", *(f"parent {number}:1" for number in range(1, len(self.qdiscs)))]
-        return [f"tc qdisc replace dev {self.name} {place} handle {number}:"
-                f" {qdisc.kind} {qdisc.arguments}".rstrip()
-                for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1)]
+        commands = []
+        for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1):
+            commands.append(f"tc qdisc replace dev {self.name} {place} handle {number}:"
+                            f" {qdisc.kind} {qdisc.arguments}".rstrip())
+            if isinstance(qdisc, Htb):
+                commands.append(f"tc class replace dev {self.name} parent {number}: classid"
+                                f" {number}:1 htb {qdisc.class_arguments}")
+        return commands
 
     @property
     def kinds(self) -> tuple[str, ...]:
         return tuple(qdisc.kind for qdisc in self.qdiscs)
 
-    def requests(self, interface: int) -> list[bytes]:
-        """For netlink. interface: the port's number."""
-        return [qdiscs.request(interface, number, qdisc.kind, qdisc.options)
-                for number, qdisc in enumerate(self.qdiscs, start=1)]
+    def requests(self, interface: int) -> list[tuple[int, bytes]]:
+        """For netlink, each with its type. interface: the port's number."""
+        said = []
+        for number, qdisc in enumerate(self.qdiscs, start=1):
+            said.append((qdiscs.RTM_NEWQDISC, qdiscs.request(interface, number, qdisc.kind,
+                                                             qdisc.options)))
+            if isinstance(qdisc, Htb):
+                said.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
+                    interface, number, qdisc.kind, qdisc.class_options)))
+        return said
+
+    @property
+    def has_classes(self) -> bool:
+        return any(isinstance(qdisc, Htb) for qdisc in self.qdiscs)
 
     def differences(self, told: Iterable[Told]) -> list[str]:
         """What a kernel tells of the port otherwise than it was asked; empty if nothing."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from engines.netlink import NLA_F_NESTED, attribute, attributes, u32
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 1, 3
 _TC_H_ROOT = 0xFFFFFFFF
@@ -30,6 +31,11 @@ DISTRIBUTION = "tc/normal.dist"  # below /usr/lib or a folder of it, as iproute2
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF_QOPT = struct.Struct("=BBHhHIBBHhHIIII")  # struct tc_tbf_qopt with its two tc_ratespec
 _LINKLAYER_ETHERNET = 1
+_HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
+_RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
+_HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
+_HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
+HTB_CEILING_BURST_BYTES = 1600  # what tc says where nobody does: its MTU
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12
@@ -56,6 +62,17 @@ def request(interface: int, number: int, kind: str, options: bytes) -> bytes:
     parent = _TC_H_ROOT if number == 1 else (number - 1) << 16 | 1
     return (_TCMSG.pack(0, interface, number << 16, parent, 0)
             + attribute(_TCA_KIND, kind.encode() + b"\0") + attribute(_TCA_OPTIONS, options))
+
+
+def class_request(interface: int, number: int, kind: str, options: bytes) -> bytes:
+    """Replace class 1 of qdisc `number`: of an interface."""
+    return (_TCMSG.pack(0, interface, number << 16 | 1, number << 16, 0)
+            + attribute(_TCA_KIND, kind.encode() + b"\0") + attribute(_TCA_OPTIONS, options))
+
+
+def class_question(interface: int) -> bytes:
+    """For all classes of an interface."""
+    return _TCMSG.pack(0, interface, 0, 0, 0)
 
 
 def removal(interface: int) -> bytes:
@@ -152,6 +169,43 @@ def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
                                 0, 0, 0, 0, 0, 0, limit_bytes, 0, 0)
     return (attribute(_TBF_PARMS, parameters) + u32(_TBF_BURST, burst_bytes)
             + (attribute(_TBF_RATE64, struct.pack("=Q", rate)) if rate > _MOST_U32 else b""))
+
+
+HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default class 1
+
+
+def htb_class(rate: int, burst_bytes: int) -> bytes:
+    """The options of HTB's class as `rate … burst …`: the ceiling is the rate.
+
+    rate: bytes a second. The ceiling's own burst is tc's MTU, so that this is what
+    limits (htb_class_mode): a packet leaves while neither bucket is overdrawn.
+    """
+    spec = _RATESPEC.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, _MOST_U32))
+    buffers = (htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES))
+    large = b"".join(attribute(kind, struct.pack("=Q", rate)) for kind in (
+        _HTB_RATE64, _HTB_CEIL64)) if rate > _MOST_U32 else b""
+    return attribute(_HTB_PARMS, spec * 2 + _HTB_BUFFERS.pack(*buffers, 0, 0, 0)) + large
+
+
+def htb_ticks(rate: int, size_bytes: int) -> int:
+    """How long so many bytes take, as tc counts it (tc_calc_xmittime): at least a tick."""
+    return max(ticks(size_bytes * 1_000_000 // rate), 1)
+
+
+def htb_values(options: bytes) -> dict[str, int]:
+    """What a kernel tells of HTB's class: "rate" in bytes a second, "burst" and "cburst" in ticks.
+
+    ValueError where it is none.
+    """
+    found = attributes(options)
+    parameters = found.get(_HTB_PARMS, b"")
+    if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
+        raise ValueError(f"{len(options)} bytes are no options of a class of HTB")
+    *_, rate = _RATESPEC.unpack_from(parameters)
+    if _HTB_RATE64 in found:
+        (rate,) = struct.unpack("=Q", found[_HTB_RATE64])
+    burst, ceiling_burst, *_ = _HTB_BUFFERS.unpack_from(parameters, 2 * _RATESPEC.size)
+    return {"rate": rate, "burst": burst, "cburst": ceiling_burst}
 
 
 def fq_codel(limit_packets: int) -> bytes:

@@ -12,10 +12,12 @@ from engines.netlink import attribute, attributes, u32
 
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
+# How long the client waits before it asks for an address again.
+ARP_RETRY = "net.ipv4.neigh.client-eth0.retrans_time_ms"
 # The dumbbell's two networks; each side's gateway is .254, its hosts count from .1.
 CLIENT_SIDE, SERVER_SIDE = "10.0.1", "10.0.2"
 
-RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH = 24, 26, 28
+RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_DELNEIGH = 24, 26, 28, 29
 # family, bits of the destination and of the source, tos, table, protocol, scope, type, flags
 _RTMSG = struct.Struct("=BBBBBBBBI")
 _MAIN_TABLE, _PROTOCOL_BOOT, _SCOPE_LINK, _UNICAST = 254, 3, 253, 1
@@ -99,6 +101,11 @@ class Neighbour:
         return (_NDMSG.pack(socket.AF_INET, interface, _NUD_PERMANENT, 0, 0)
                 + attribute(_NDA_DST, socket.inet_aton(self.to))
                 + attribute(_NDA_LLADDR, bytes.fromhex(self.mac.replace(":", ""))))
+
+    def removal(self, interface: int) -> bytes:
+        """For netlink: nobody knows it any more."""
+        return (_NDMSG.pack(socket.AF_INET, interface, 0, 0, 0)
+                + attribute(_NDA_DST, socket.inet_aton(self.to)))
 
 
 def metrics_told(raw: bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engines import qdiscs
-from engines.ports import Netem, Port, Queue, bits
+from engines.ports import Htb, Netem, Port, Queue, bits
 from engines.qdiscs import Told
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
@@ -58,6 +58,8 @@ class Shape:
     jitter_ms: standard deviation of the delay towards the client.
     qdisc: "fifo", or "fq_codel" or "cake" in the place of the queue to the
         client; or "fq": a fifo there, and the server's own interface paces.
+    htb_burst_bytes: for HTB with this burst in the place of netem's rate, and the
+        delay in it, which then has the queue's limit; 0 for netem.
     """
 
     rtt_ms: float
@@ -68,16 +70,27 @@ class Shape:
     jitter_ms: float = 0.0
     loss_burst: float = 1.0
     qdisc: str = "fifo"
+    htb_burst_bytes: int = 0
     seed: int = 0
 
     def ports(self) -> tuple[Port, Port]:
         """The switch's, to the client and to the server."""
+        if self.htb_burst_bytes:
+            return self._htb_ports()
         to_client = losing(Netem(delay_ms=self.rtt_ms / 2, jitter_ms=self.jitter_ms,
                                  seed=self.seed), self.loss_percent, self.loss_burst)
         to_server = Netem(delay_ms=self.rtt_ms / 2)
         return (Port(CLIENT_PORT, (to_client, *bottleneck_queue(self.qdisc, self.bandwidth_kbps,
                                                                 self.queue_packets))),
                 Port(SERVER_PORT, (to_server, bottleneck(self.uplink_kbps, self.queue_packets))))
+
+    def _htb_ports(self) -> tuple[Port, Port]:
+        """As Mininet's TCIntf has them, but for the place: on the switch, never on a host."""
+        delay = Netem(delay_ms=self.rtt_ms / 2, limit_packets=self.queue_packets)
+        to_client = losing(replace(delay, jitter_ms=self.jitter_ms, seed=self.seed),
+                           self.loss_percent, self.loss_burst)
+        return (Port(CLIENT_PORT, (Htb(self.bandwidth_kbps, self.htb_burst_bytes), to_client)),
+                Port(SERVER_PORT, (Htb(self.uplink_kbps, self.htb_burst_bytes), delay)))
 
     @property
     def server_interface(self) -> Port:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 MAX_BODY_BYTES = 1 << 30
 MAX_WRITES = 100_000  # of one response
+MAX_HEAD_WRITES, MAX_HEAD_BYTES = 100, 16384
 
 
 class BadRequest(Exception):
@@ -20,7 +21,9 @@ class Wanted:
 
     writes: (ms after the start, bytes of the body) of every write but the
     last, in order of time; the last one is the rest, at once with the headers
-    if there is no other, else after gap_ms.
+    if there is no other, else after gap_ms. head: bytes of each write of the
+    headers, which are as long as all of them, () for headers that leave with the
+    body. until_close: no Content-Length; the end of the connection is the body's.
     """
 
     body_bytes: int
@@ -29,6 +32,8 @@ class Wanted:
     writes: tuple[tuple[float, int], ...] = ()
     trace_ms: float = 0.0
     nagle: bool = False
+    head: tuple[int, ...] = ()
+    until_close: bool = False
 
 
 def parse_request(head: bytes) -> tuple[str, str, bool]:
@@ -51,12 +56,21 @@ def parse_path(path: str) -> Wanted | None:
     try:
         wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
                         parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
-                        query.get("nagle") == "1")
+                        query.get("nagle") == "1", parse_head(query.get("head", "")),
+                        query.get("until_close") == "1")
     except ValueError:
         return None
     in_range = 0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
     finite = (0 <= number < float("inf") for number in (wanted.gap_ms, wanted.trace_ms))
     return wanted if in_range and all(finite) else None
+
+
+def parse_head(text: str) -> tuple[int, ...]:
+    """The sizes of `head=17,38,2`. Raises ValueError."""
+    sizes = tuple(int(each) for each in filter(None, text.split(",")))
+    if len(sizes) > MAX_HEAD_WRITES or any(not 0 < each <= MAX_HEAD_BYTES for each in sizes):
+        raise ValueError(text)
+    return sizes
 
 
 def parse_writes(text: str) -> tuple[tuple[float, int], ...]:

@@ -31,7 +31,7 @@ class Check:
     name: in verdict_reason and on the page. why: what it compares, for a
     reader. compare: (evidence) → comparisons, none where it does not apply.
     judged: whether a stored record was one for it to judge. exact_only: it
-    judges in virtual time only.
+    judges in virtual time only. seldom: it is told where it judged something.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Check:
     compare: Callable[[Any], Iterable[Compared]]
     judged: Callable[[Any], bool]
     exact_only: bool = False
+    seldom: bool = False
 
 
 def failures(checks: Sequence[Check], evidence: Any) -> list[str]:
@@ -78,6 +79,8 @@ def table(checks: Sequence[Check], records: Sequence[Record], exact: bool = True
     rows: list[tuple[str | int | None, ...]] = []
     for check in checks:
         wrong = failed.pop(check.name, 0)
+        if check.seldom and not judged[check.name]:
+            continue
         rows.append((check.name, check.why, judged[check.name] - wrong, wrong,
                      len(records) - judged[check.name]))
     rows += [(name, "", None, count, None) for name, count in sorted(failed.items())]

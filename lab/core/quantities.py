@@ -7,122 +7,13 @@ heads of tables and axes of figures all follow from its line here.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.words import nearest, plain
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """One quantity.
-
-    what: in a sentence, with its article. unit: "" for a plain number.
-    lowest, highest: the range of what may be asked, both ends included.
-    head: of a table's column. label: on an axis, and where there is room.
-    flag, flag_help: of the command line, "" for none. default: the values of a
-    question of one's own that does not say them, as on the command line. why:
-    behind the range in the message that refuses a value. more_is_better: an
-    improvement is a gain of it, not a saving.
-    """
-
-    name: str
-    what: str
-    unit: str = ""
-    lowest: float = -math.inf
-    highest: float = math.inf
-    whole: bool = False
-    head: str = ""
-    label: str = ""
-    flag: str = ""
-    flag_help: str = ""
-    default: str = ""
-    why: str = ""
-    more_is_better: bool = False
-
-    def check(self, value: Any, where: str) -> Any:
-        """The value as a number; raises UsageError beginning with `where`."""
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise UsageError(f"{where}: {value!r} is not a number")
-        if isinstance(value, int) and value.bit_length() > 64:
-            raise UsageError(f"{where}: a number of {len(f'{value:x}')} hexadecimal digits is"
-                             " out of range")
-        if not math.isfinite(value):
-            raise UsageError(f"{where}: {value} is not a finite number")
-        if self.whole and value != int(value):
-            raise UsageError(f"{where}: {value:g} is not a whole number")
-        if not self.lowest <= value <= self.highest:
-            unit = f" {self.unit}" if self.unit else ""
-            raise UsageError(f"{where}: {self.what} of {plain(value)}{unit} is out of range; it"
-                             f" can be {plain(self.lowest)} to {plain(self.highest)}{unit}"
-                             f"{self.why}")
-        return int(value) if self.whole else float(value)
-
-    def parsed(self, word: str) -> Any:
-        """A value as it stands on a command line, unchecked. Raises ValueError."""
-        return int(word) if self.whole else float(word)
-
-    @property
-    def like(self) -> str:
-        """What a list of its values is, in a message."""
-        return "whole numbers like 3,10" if self.whole else "numbers like 20,50"
-
-    @property
-    def metavar(self) -> str:
-        """What --help writes behind the flag: "MS,…"."""
-        unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT",
-                "": "N" if self.whole else "PART"}.get(self.unit, self.unit.upper())
-        return f"{unit},…"
-
-    @property
-    def range(self) -> str:
-        """The unit and what may be asked: "ms, 0.1 to 100000"."""
-        ends = f"{plain(self.lowest)} to {plain(self.highest)}"
-        return f"{self.unit}, {ends}" if self.unit else ends
-
-    @property
-    def help(self) -> str:
-        """The flag's line of --help."""
-        default = f" (default {self.default})" if self.default else ""
-        return f"{self.flag_help}: {self.range}{default}".replace("%", "%%")
-
-    @property
-    def axis(self) -> str:
-        """On a figure's axis: "RTT (ms)"."""
-        name = self.label or self.head or self.name.replace("_", " ")
-        name = name[0].upper() + name[1:]
-        return f"{name} ({self.unit})" if self.unit else name
-
-
-@dataclass(frozen=True)
-class Word(Quantity):
-    """One of some words, or a name that looks right; known: the words, () for any such name."""
-
-    known: tuple[str, ...] = ()
-    like = "names like cubic,bbr"
-
-    def check(self, value: Any, where: str) -> str:
-        if self.known and value not in self.known:
-            raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
-                             f" known: {', '.join(self.known)}")
-        # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
-        if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
-            raise UsageError(f"{where}: {value!r} is no name of an algorithm")
-        return value
-
-    def parsed(self, word: str) -> str:
-        return word
-
-    @property
-    def metavar(self) -> str:
-        return "NAME,…"
-
-    @property
-    def range(self) -> str:
-        return "|".join(self.known) or "a name that the kernel knows"
+from lab.core.quantity import Quantity, Sizes, Windows, Word
+from lab.core.words import plain
 
 
 @dataclass(frozen=True)
@@ -229,6 +120,22 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("gap_ms", "a pause", "ms", 0, 60_000, head="gap", label="time of the back-end",
              flag="--think", default="0",
              flag_help="times of the back-end: headers leave at once, the body after them"),
+    # What published set-ups did otherwise.
+    Quantity("htb_burst_bytes", "a burst", "bytes", 0, 10_000_000, whole=True, head="HTB burst",
+             label="burst of HTB, which shapes in the place of netem"),
+    Quantity("integer_kbps", "a rate", "kbit/s", 0, 10_000_000, head="rate lost to integers",
+             label="rate of a link whose Mbit/s an integer division made 0"),
+    Quantity("arp_ms", "a time", "ms", 0, 60_000, whole=True, head="ARP",
+             label="ARP inside the time, asked again after"),
+    Sizes("head", "the writes of the headers", "bytes", head="writes of the headers"),
+    Word("nagle", "Nagle's algorithm", head="Nagle", known=("off", "on")),
+    Word("framing", "what ends a body", head="body ends by", known=("length", "close")),
+    Word("loss_probes", "the server's tail loss probes", head="loss probes", known=("on", "off")),
+    Word("receive_rules", "the rules of the receive window", head="receive window as in",
+         known=("today", "linux3")),
+    Windows("acts_as", "windows that act as others", "segments", head="window acts as"),
+    Quantity("process_ms", "a process", "ms", 0, 60_000),
+    Quantity("failed_ms", "a time", "ms", 0, 600_000),
     Quantity("percentile", "a percentile", head="percentile", label="percentile of the latency"),
     # The traffic of a shared link.
     Quantity("load", "an offered load", "", 0.001, 1, head="offered load", flag="--load",

@@ -24,7 +24,8 @@ from typing import Any, TypeVar, get_type_hints
 
 from lab.core import regular
 from lab.core.errors import FirstFlightError
-from lab.core.quantities import QUANTITIES, Quantity
+from lab.core.quantities import QUANTITIES
+from lab.core.quantity import Quantity
 
 PASS = "pass"
 FAIL = "fail"
@@ -61,7 +62,13 @@ class Record:
     @property
     def outcome(self) -> str:
         """The verdict, or that the transfer failed."""
-        return self.verdict if self.ok else "failed transfer"
+        return (self.verdict if self.ok else
+                "failed as expected" if self.failed_as_expected else "failed transfer")
+
+    @property
+    def failed_as_expected(self) -> bool:
+        """Whether the transfer had to fail, and its packets say that it did as it had to."""
+        return not self.ok and self.verdict == PASS
 
     @property
     def why_not(self) -> str:

@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass, field, replace
 from lab.core import published
 from lab.core.charts import Ends, Sample
 from lab.core.errors import FirstFlightError
-from lab.core.quantities import Quantity, quantity
+from lab.core.quantities import quantity
+from lab.core.quantity import Quantity
 from lab.fetches.scenario import OF_EXPERIMENT, WINDOW_SWEEP, Figure
 from lab.fetches.sweep import Value
 

@@ -14,12 +14,13 @@ from typing import Any
 
 from lab.core.checks import Compared
 from lab.core.words import exact
-from lab.fetches import buffers
+from lab.fetches import buffers, setups
 from lab.fetches.trial import Trial
-from lab.tcp.exchange import Exchange, clock_phases_ns, seen_rtt_ms
+from lab.tcp.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
 from lab.tcp.packets import MSS, Segment
 from lab.tcp.path import STAMP_MS
 from lab.tcp.predict import Prediction, predict
+from lab.tcp.receiver import receive_window
 from lab.tcp.retransmissions import Retransmission, explain
 from lab.tcp.transfer import CONGESTION_CONTROLS, Transfer
 
@@ -32,6 +33,8 @@ MODELLED_SYSCTLS = frozenset((buffers.RECEIVE, buffers.SEND, *(f"net.ipv4.tcp_{n
     "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
 # netem's table of the normal distribution ends there (iproute2, netem/normal.c).
 JITTER_SIGMAS = 4.0
+# After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
+HTB_UNSHAPED_PACKETS = 3
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
@@ -91,15 +94,27 @@ class Evidence:
     def first_flight(self) -> int | None:
         """Segments before the first acknowledgement of data, paused ones included."""
         flight = len(self.wire.first_flight)
-        if not self.trial.before and flight < self.trial.initcwnd:
+        if not self.trial.before and flight < self.trial.server_window:
             flight += len(self._paused_writes)
         return flight or None
 
+    @property
+    def expected_first_flight(self) -> int:
+        """As many as the windows let leave, the small segment of a write by itself included."""
+        trial = self.trial
+        if not trial.head or trial.gap_ms or trial.before:
+            return self.prediction.first_flight
+        return min(trial.server_window, setups.segments_at_once(
+            trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
+            trial.nagle == "on", receive_window(trial.client_window)))
+
     @cached_property
     def rtt_ms(self) -> float | None:
-        # A token bucket and cake send the first packet at once, and wait after it.
-        kbps = math.inf if self.trial.qdisc in ("fq_codel", "cake") else self.trial.bandwidth_kbps
-        return seen_rtt_ms(self.wire, self.trial.uplink_kbps, kbps)
+        # Token buckets and cake send the first packet at once, and wait after it.
+        trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
+        return seen_rtt_ms(
+            self.wire, math.inf if shaped_by_htb else trial.up_kbps,
+            math.inf if shaped_by_htb or trial.qdisc in ("fq_codel", "cake") else trial.down_kbps)
 
     @property
     def rtt_allowed_ms(self) -> float:
@@ -110,7 +125,11 @@ class Evidence:
     @property
     def bandwidth_kbps(self) -> float | None:
         """From the spacing of the first flight at the client, which jitter spreads."""
-        return None if self.trial.jitter_ms else self.wire.bandwidth_kbps
+        if self.trial.jitter_ms:
+            return None
+        if self.trial.htb_burst_bytes:
+            return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
+        return self.wire.bandwidth_kbps
 
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
@@ -165,15 +184,16 @@ class Evidence:
             earlier = {"earlier_bytes": trial.before[0] + header_bytes + digits,
                        "earlier_request_bytes": request_bytes + digits - len(path)}
         return Transfer(
-            rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps,
-            uplink_kbps=trial.uplink_kbps, initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
+            rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.down_kbps, uplink_kbps=trial.up_kbps,
+            initcwnd=trial.server_window, initrwnd=trial.client_window,
             congestion_control=trial.congestion_control,
             response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
             mss=trial.mss, gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
             receive_buffers=buffers.of(self.sysctls, buffers.RECEIVE),
             send_buffers=buffers.of(self.sysctls, buffers.SEND),
             restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
-            loss_probes=self.sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
+            loss_probes=trial.loss_probes == "on"
+            and self.sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
             **earlier)
 
     @cached_property
@@ -244,6 +264,8 @@ class Evidence:
         trial = self.trial
         return (trial.congestion_control in CONGESTION_CONTROLS and trial.qdisc == "fifo"
                 and trial.mss == MSS and len(trial.before) <= 1 and not trial.idle_ms
+                and not (trial.htb_burst_bytes or trial.arp_ms or trial.head)
+                and (trial.nagle, trial.framing) == ("off", "length")
                 and self.sysctls.keys() <= MODELLED_SYSCTLS)
 
     def _total_ms(self, prediction: Prediction) -> float:

@@ -22,7 +22,7 @@ def limit_of(evidence: Evidence) -> str:
     back, to send more at once when an acknowledgement has come
     (tcp_tso_should_defer).
     """
-    wire, asked = evidence.wire, evidence.trial.initcwnd
+    wire, asked = evidence.wire, evidence.trial.server_window
     seen = evidence.first_flight
     if seen is None or seen >= asked or not evidence.said:
         return ""

@@ -23,6 +23,8 @@ CLIENT = "libcurl"
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
 # Words of --help in the place of a default that is a value.
 _FOLLOWS = {"uplink_kbps": ("same",), "initrwnd": ()}
+# What published set-ups did otherwise is asked for in a file only.
+ASKED = tuple(name for name in SWEPT if name in FLAGS)
 MOST_BARS = 6  # in a group; a map shows more
 
 
@@ -39,7 +41,7 @@ def file(name: str, asked: Overrides) -> ScenarioFile:
                          " load is meant (--list), like --scenario ietf78_completion")
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
-    values = {each: given.get(each) or _usual(each) for each in (*SWEPT, "initcwnd")}
+    values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
     client = schema.one_of(asked.client or CLIENT, CLIENTS, "--client")
     return parsed(name, _text(values, client, asked), "the question")
 
@@ -54,7 +56,7 @@ def _usual(name: str) -> tuple[Any, ...]:
 
 
 def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) -> str:
-    varied = [name for name in SWEPT if len(values[name]) > 1]
+    varied = [name for name in ASKED if len(values[name]) > 1]
     windows = values["initcwnd"]
     lines = [f"# {_claim(values, varied)}", "", f'title = "{_title(windows, varied)}"',
              'source = "nobody: a question of one\'s own"', "cells = true", ""]
@@ -63,7 +65,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
     lines += ["[[sweep]]", 'name = "own"']
     lines += [f"{schema.name_of(Sweep, name)} = {toml(values[name] or (max(windows),))}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
-              for name in (*SWEPT, "initcwnd")]
+              for name in (*ASKED, "initcwnd")]
     lines += [f'client = "{client}"  # {", ".join(CLIENTS)}',
               f"repeat = {asked.repeat or 1}  # times that every setting is measured",
               f"repeat_with_loss = {asked.repeat or REPEAT_BY_CHANCE}  # the same, where loss or"
@@ -99,7 +101,7 @@ def _title(windows: tuple[int, ...], varied: list[str]) -> str:
 def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
     """The question in one sentence: the windows, and the network that they are asked for."""
     told = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
-            for name in SWEPT
+            for name in ASKED
             if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
             or name in varied or values[name] != _usual(name)]
     verb = "do" if len(values["initcwnd"]) > 1 else "does"

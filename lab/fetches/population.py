@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from lab.core import schema
 from lab.core.errors import UsageError
-from lab.core.quantities import Quantity
+from lab.core.quantity import Quantity
 from lab.core.schema import key
 
 _SHARE = Quantity("share", "a share", lowest=0, highest=1).check

@@ -93,6 +93,15 @@ class Sweep:
     kept: tuple[int, ...] = key((0,), reader=_list("kept"))
     idle_ms: tuple[float, ...] = key((0.0,), reader=_list("idle_ms"))
     gap_ms: tuple[float, ...] = key((0.0,), reader=_list("gap_ms"))
+    htb_burst_bytes: tuple[int, ...] = key((0,), reader=_list("htb_burst_bytes"))
+    integer_kbps: tuple[float, ...] = key((0.0,), reader=_list("integer_kbps"))
+    arp_ms: tuple[int, ...] = key((0,), reader=_list("arp_ms"))
+    head: tuple[str, ...] = key(("",), reader=_list("head"))
+    nagle: tuple[str, ...] = key(("off",), reader=_list("nagle"))
+    framing: tuple[str, ...] = key(("length",), reader=_list("framing"))
+    loss_probes: tuple[str, ...] = key(("on",), reader=_list("loss_probes"))
+    receive_rules: tuple[str, ...] = key(("today",), reader=_list("receive_rules"))
+    acts_as: tuple[str, ...] = key(("",), reader=_list("acts_as"))
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
@@ -118,6 +127,8 @@ class Sweep:
         if any(self.idle_ms) and not all(self.kept):
             raise UsageError(f"{where}: a pause (idle_ms, --idle) is between two responses: kept"
                              " (--kept) has to be 1 or more")
+        if "close" in self.framing and any(self.kept):
+            raise UsageError(f'{where}: framing = "close" ends the connection: kept has to be 0')
         if any(self.idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")

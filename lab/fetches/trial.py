@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lab.core.words import exact
+from lab.fetches import setups
 from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 
 
@@ -18,7 +20,15 @@ def network(tag: str, random: bool = False) -> dict[str, Any]:
     tag: before its value in a trial's id, where it is not 0. random: what it
     does is drawn from the trial's seed.
     """
-    return {"tag": tag, "random": random}
+    return {"shape": tag, "random": random}
+
+
+def switch(tag: str) -> dict[str, Any]:
+    """Marks a field as something that a published set-up did otherwise; off by default.
+
+    tag: before its value in a trial's id, where it is on.
+    """
+    return {"switch": tag}
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,18 @@ class Trial:
     earlier_bytes: body of a response fetched before on the same connection;
         0 for a connection of its own. kept: so many responses like the one that
         counts, in its place; idle_ms: the client's pause after them.
+
+    What published set-ups did otherwise, each off by default:
+
+    htb_burst_bytes: HTB with this burst shapes, not netem.
+    integer_kbps: rates in kbit/s are divided by 1000 as integers; a link that
+        gets 0 Mbit/s has this rate.
+    arp_ms: the network is new, and who asks for an address does again after so long.
+    head: the sizes of the headers' writes, "17+38+2"; nagle: "on" or "off".
+    framing: "close" where the connection's end is the body's.
+    loss_probes: "off" for a server without tail loss probes.
+    receive_rules: "linux3" for tcp_select_initial_window of Linux 2.6.39 to 3.x.
+    acts_as: initial windows that act as others, "10=7,16=8".
 
     For a client and a response drawn from a population (lab.fetches.draws):
 
@@ -81,6 +103,15 @@ class Trial:
     mss: int = MSS
     kept: int = 0
     idle_ms: float = 0.0
+    htb_burst_bytes: int = field(default=0, metadata=network("htb"))
+    integer_kbps: float = field(default=0.0, metadata=switch("integer"))
+    arp_ms: int = field(default=0, metadata=switch("arp"))
+    head: str = field(default="", metadata=switch("head"))
+    nagle: str = field(default="off", metadata=switch("nagle"))
+    framing: str = field(default="length", metadata=switch(""))
+    loss_probes: str = field(default="on", metadata=switch("probes"))
+    receive_rules: str = field(default="today", metadata=switch(""))
+    acts_as: str = field(default="", metadata=switch("acts"))
 
     @property
     def id(self) -> str:
@@ -88,7 +119,7 @@ class Trial:
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
         shape = "-".join(
-            f"{each.metadata['tag']}{value if isinstance(value, str) else exact(value)}"
+            f"{each.metadata['shape']}{value if isinstance(value, str) else exact(value)}"
             for each, value in zip(_SHAPE, self.shape) if value not in (0, each.default))
         seed = f"-seed{self.seed}" if is_random(dict(zip(NETWORK, self.shape))) else ""
         stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
@@ -97,7 +128,10 @@ class Trial:
         earlier += f"-idle{exact(self.idle_ms)}" if self.idle_ms else ""
         segment = f"-mss{self.mss}" if self.mss != MSS else ""
         queue = f"-{self.queue_from}" if self.queue_from else ""
-        return (f"{shape}{queue}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
+        otherwise = "".join(
+            f"-{each.metadata['switch']}{value if isinstance(value, str) else exact(value)}"
+            for each in _SWITCHES if (value := getattr(self, each.name)) != each.default)
+        return (f"{shape}{queue}{otherwise}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
                 f"-{self.congestion_control}-{self.client}{earlier}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}")
 
@@ -105,6 +139,36 @@ class Trial:
     def shape(self) -> tuple[Any, ...]:
         """The network's values, in the order of NETWORK; trials of one shape share a network."""
         return tuple(getattr(self, name) for name in NETWORK)
+
+    @property
+    def down_kbps(self) -> float:
+        """The rate of the link towards the client."""
+        return setups.limited_kbps(self.bandwidth_kbps, self.integer_kbps)
+
+    @property
+    def up_kbps(self) -> float:
+        """The rate of the link towards the server."""
+        return setups.limited_kbps(self.uplink_kbps, self.integer_kbps)
+
+    @property
+    def server_window(self) -> int:
+        """The initial window that the server's route has, segments."""
+        return setups.acting(self.acts_as, self.initcwnd)
+
+    @property
+    def client_window(self) -> int:
+        """The initial receive window that the client's route has, segments."""
+        return setups.receive_window(self.receive_rules, self.initrwnd)
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """The sizes of the headers' writes, () where they leave with the body."""
+        return tuple(map(int, filter(None, self.head.split("+"))))
+
+    @property
+    def cannot_connect(self) -> bool:
+        """Whether the client gives up asking for the server's address before the answer comes."""
+        return 0 < setups.ARP_PROBES * self.arp_ms < self.rtt_ms
 
     @property
     def queue(self) -> str:
@@ -126,7 +190,7 @@ class Trial:
         """
         sent_bytes = self.response_bytes + sum(self.before)
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
-                + 3 * sent_bytes * 8 / (self.bandwidth_kbps * 1000)
+                + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
                 + (self.gap_ms + self.idle_ms) / 1000 + (TIMEOUTS_S if self.loss_burst > 1 else 0))
 
     def job(self) -> dict[str, Any]:
@@ -136,19 +200,34 @@ class Trial:
             more["options"] = {"advertised_mss": self.mss + TIMESTAMP_BYTES}
         if self.idle_ms:
             more["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
-        return {"kind": "fetch", "id": self.id, "initcwnd": self.initcwnd,
-                "initrwnd": self.initrwnd, "congestion_control": self.congestion_control,
+        if self.arp_ms:
+            more["arp_ms"] = self.arp_ms
+        if self.loss_probes == "off":
+            more["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
+        return {"kind": "fetch", "id": self.id, "initcwnd": self.server_window,
+                "initrwnd": self.client_window, "congestion_control": self.congestion_control,
                 "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
-                "shape": {**dict(zip(NETWORK, self.shape)), "seed": self.seed}, **more}
+                "shape": {**dict(zip(NETWORK, self.shape)), "bandwidth_kbps": self.down_kbps,
+                          "uplink_kbps": self.up_kbps, "seed": self.seed}, **more}
 
     def _paths(self) -> list[str]:
         """What is fetched, in order, on one connection; the last is what is measured."""
-        stages = f"?burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}" if self.gap_ms else ""
-        return [*(f"/{size}" for size in self.before), f"/{self.response_bytes}{stages}"]
+        stages = [f"burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}"] if self.gap_ms else []
+        asked = [*([f"head={','.join(map(str, self.writes))}"] if self.head else []),
+                 *(["nagle=1"] if self.nagle == "on" else []),
+                 *(["until_close=1"] if self.framing == "close" else [])]
+        return [*(_path(size, asked) for size in self.before),
+                _path(self.response_bytes, stages + asked)]
 
 
-_SHAPE = tuple(each for each in fields(Trial) if each.metadata)
+def _path(size: int, asked: Sequence[str]) -> str:
+    return f"/{size}{'?' if asked else ''}{'&'.join(asked)}"
+
+
+_SHAPE = tuple(each for each in fields(Trial) if "shape" in each.metadata)
+_SWITCHES = tuple(each for each in fields(Trial) if "switch" in each.metadata)
 NETWORK = tuple(each.name for each in _SHAPE)
+SWITCHES = tuple(each.name for each in _SWITCHES)
 _RANDOM = tuple(each.name for each in _SHAPE if each.metadata["random"])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from lab.core import schema
 from lab.core.errors import UsageError
-from lab.core.quantities import Quantity
+from lab.core.quantity import Quantity
 from lab.core.schema import Reader, key
 from lab.fetches.sweep import Sweep, seed_of
 from lab.fetches.trial import Trial

@@ -16,12 +16,14 @@ from typing import Any
 
 from lab.core import checks
 from lab.core.checks import Check, Compared
-from lab.core.records import FAIL, SKIPPED, measure, started_at
+from lab.core.records import FAIL, PASS, SKIPPED, measure, started_at
 from lab.fetches.evidence import EXACT, REAL_TIME, Evidence
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import CaptureError
+
+COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
@@ -33,6 +35,8 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     what the scenario set otherwise than engines.kernel.TCP_SYSCTLS.
     """
     failure = _failure(observation)
+    if failure and trial.cannot_connect:
+        return _not_connected(trial, observation, failure, client_pcap)
     fetch, said = ({}, {}) if failure else (observation["fetch"], observation["server"])
     evidence = Evidence(trial, fetch, said, None, EXACT if exact else REAL_TIME, sysctls,
                         observation.get("drops", {}))
@@ -49,6 +53,21 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
         checks.verdict(ON_THE_WIRE, evidence))
     return Record(trial=trial, ok=not (failure or broken), error=failure or broken,
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
+
+
+def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
+                   client_pcap: bytes) -> Record:
+    """The record of a fetch that has to fail: as asked where no packet of IP left the client.
+
+    It has no times: what a client reports of it is not the network's.
+    """
+    fetch = observation.get("fetch") or {}
+    differs = [*([f"{CONNECTION.name}: seen {len(client_pcap)} bytes of packets, asked none"]
+                 if client_pcap else []),
+               *([f"{CONNECTION.name}: seen {failure!r}, asked that curl cannot connect"]
+                 if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
+    return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
+                  verdict=FAIL if differs else PASS, verdict_reason="; ".join(differs))
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
@@ -111,12 +130,12 @@ def _has_window(evidence: Evidence) -> bool:
 
 def _initial_window(evidence: Evidence) -> Iterable[Compared]:
     if _has_window(evidence):
-        seen, asked = evidence.said["initial_window"], evidence.trial.initcwnd
+        seen, asked = evidence.said["initial_window"], evidence.trial.server_window
         yield Compared(seen == asked, f"{seen} segments", f"{asked}")
 
 
 def _first_flight(evidence: Evidence) -> Iterable[Compared]:
-    seen, expected = evidence.first_flight, evidence.prediction.first_flight
+    seen, expected = evidence.first_flight, evidence.expected_first_flight
     if _has_window(evidence) and seen is not None:
         yield Compared(seen == expected, f"{seen} segments", f"{expected}")
 
@@ -130,7 +149,7 @@ def _rtt(evidence: Evidence) -> Iterable[Compared]:
 
 def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
     """Compared as times: over a short flight a tick of the clock is a larger share."""
-    seen, asked = evidence.bandwidth_kbps, evidence.trial.bandwidth_kbps
+    seen, asked = evidence.bandwidth_kbps, evidence.trial.down_kbps
     if seen is not None:
         arrivals, tolerances = evidence.wire.flight_arrivals, evidence.tolerances
         seen_ms = arrivals[-1].ms_after(arrivals[0])
@@ -180,7 +199,7 @@ def _model_latency(evidence: Evidence) -> Iterable[Compared]:
 # Which stored records were judged ----------------------------------------------------
 
 def _is_fetched(record: Record) -> bool:
-    return record.verdict != SKIPPED
+    return record.verdict != SKIPPED and not record.trial.cannot_connect
 
 
 def _is_on_wire(record: Record) -> bool:
@@ -229,4 +248,7 @@ ON_THE_WIRE = (
     Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
           exact_only=True),
 )
-CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE)
+CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
+                   lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
+                   seldom=True)
+CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE, CONNECTION)

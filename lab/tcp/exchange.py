@@ -134,6 +134,14 @@ def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -
         SYN_BYTES * 8 / rate for rate in (uplink_kbps, bandwidth_kbps))
 
 
+def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
+    """The rate of a token bucket, which lets so many packets through unshaped after a pause.
+
+    A packet then waits for what left before it, not for itself. None for too few.
+    """
+    return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
+
+
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
     """First SYN or SYN-ACK to its acknowledgement, at the side that sent it.
 
@@ -237,13 +245,17 @@ def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
     return arrivals
 
 
-def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...]) -> float | None:
-    """All that arrived after the first up to the last, over the time that it took."""
+def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
+                    counted: slice = slice(1, None)) -> float | None:
+    """What arrived from the first to the last, but for the first, over the time that it took.
+
+    counted: which of them took that time.
+    """
     if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
         return None
-    carried = sum(s.frame_bytes for s in at_client
-                  if s.to_client and run[0].time_ns < s.time_ns <= run[-1].time_ns)
-    return carried * 8e6 / (run[-1].time_ns - run[0].time_ns)
+    arrived = [s.frame_bytes for s in at_client
+               if s.to_client and run[0].time_ns <= s.time_ns <= run[-1].time_ns]
+    return sum(arrived[counted]) * 8e6 / (run[-1].time_ns - run[0].time_ns)
 
 
 def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:

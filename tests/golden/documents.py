@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from lab.core import records
-from lab.core.quantities import QUANTITIES, Length, Word
+from lab.core.quantities import QUANTITIES, Length
+from lab.core.quantity import Sizes, Windows, Word
 from lab.core.records import columns_of, trial_class
 from lab.core.words import plain
 from lab.fetches import scenario as fetches
@@ -95,7 +96,7 @@ def _keys(kind: str, of: type[Any]) -> Iterator[str]:
         inner = get_args(hints[each.name]) if get_origin(hints[each.name]) is tuple else ()
         hint = inner[0] if inner else hints[each.name]
         known = QUANTITIES.get(option.get("quantity") or each.name)
-        if hint is str and not isinstance(known, (Word, Length)):
+        if hint is str and not isinstance(known, (Word, Length, Sizes, Windows)):
             known = None
         what = (known.flag_help if known and of is Sweep else "") or told.get(each.name) or (
             COMMON.get(each.name) or (known.what if known else ""))

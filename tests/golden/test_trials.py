@@ -29,6 +29,8 @@ SEEN = {
     "full_queue": (10, 100, 2000, (9, 0, 9), ""),
     "queue_and_loss": (20, None, None, (13, 0, 13), ""),
     "receive_window": (12, 100, 2000, (0, 0, 0), ""),
+    # A small segment and seven, in a network of HTB whose hosts ask for addresses first.
+    "as_published": (8, 100, 1000, (0, 0, 0), ""),
 }
 
 
@@ -42,6 +44,7 @@ def test_a_stored_trial_passes(name: str) -> None:
     trial = stored.load(name)
     record = trial.judge()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
+    assert (record.model_ms is None) == (name == "as_published")
     assert record.counts and record.measured_at.startswith("20")
     assert record.seen_initcwnd == trial.trial.initcwnd
     assert record.seen_first_flight == flight

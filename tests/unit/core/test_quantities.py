@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.quantities import FLAGS, QUANTITIES, Quantity, quantity
+from lab.core.quantities import FLAGS, QUANTITIES, quantity
+from lab.core.quantity import Quantity
 
 
 @pytest.mark.parametrize("known", QUANTITIES.values(), ids=QUANTITIES)

@@ -9,7 +9,7 @@ import pytest
 from engines import qdiscs
 from engines.netlink import attribute
 from engines.qdiscs import Told
-from engines.ports import Netem, Port, Queue
+from engines.ports import Htb, Netem, Port, Queue
 from engines.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
                              dropped_between)
 
@@ -138,3 +138,30 @@ def test_the_counters_of_a_port_go_on_from_trial_to_trial() -> None:
     after = {CLIENT_PORT: {"queue": 12, "random": 5}, SERVER_PORT: {"queue": 1, "random": 0}}
     assert dropped_between(before, after) == {"to_client": {"queue": 3, "random": 0},
                                               "to_server": {"queue": 0, "random": 0}}
+
+
+def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
+    to_client, to_server = replace(STAR, htb_burst_bytes=15360).ports()
+    assert to_client.commands == [
+        "tc qdisc replace dev s1-eth1 root handle 1: htb default 1",
+        "tc class replace dev s1-eth1 parent 1: classid 1:1 htb rate 1000000bit burst 15360b"
+        " cburst 1600b",
+        "tc qdisc replace dev s1-eth1 parent 1:1 handle 2: netem delay 50000us limit 20"
+        " loss random 2% seed 7"]
+    assert "rate 500000bit" in to_server.commands[1]
+    assert len(to_client.requests(3)) == len(to_client.commands)
+    bucket, _ = to_client.qdiscs
+    assert isinstance(bucket, Htb)
+    assert list(bucket.differences(bucket.class_options)) == []
+    assert list(bucket.differences(Htb(999, 15360).class_options)) == [
+        "htb rate 124875, asked 125000", "htb burst 1921921, asked 1920000",
+        "htb cburst 200187, asked 200000"]
+    assert list(bucket.differences(Htb(1000, 15000).class_options)) == [
+        "htb burst 1875000, asked 1920000"]
+    assert list(bucket.differences(b"")) == ["htb has no class, asked one"]
+
+
+def test_a_fast_htb_is_told_as_it_is() -> None:
+    assert qdiscs.htb_values(Htb(100_000_000, 15360).class_options)["rate"] == 12_500_000_000
+    with pytest.raises(ValueError, match="no options of a class"):
+        qdiscs.htb_values(b"1234")

@@ -11,7 +11,8 @@ import pytest
 
 from lab.core import stats
 from lab.core.errors import FirstFlightError
-from lab.core.quantities import QUANTITIES, Quantity
+from lab.core.quantities import QUANTITIES
+from lab.core.quantity import Quantity
 from lab.fetches import analysis
 from lab.fetches.buckets import (Excluded, Panel, beside_baseline, of_baseline, of_experiment)
 from lab.fetches.record import Record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,12 +11,14 @@ from engines.commands import commands_of
 from engines.shaping import Shape
 from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
-from lab.core.quantities import FLAGS
+from lab.core.quantities import FLAGS, QUANTITIES
 from lab.core.records import FAIL, PASS
 from lab.core.scenario_file import find
+from lab.fetches.record import Record
+from lab.fetches.setups import segments_at_once
 from lab.fetches.study import study
 from lab.fetches.sweep import SWEPT, queue_of
-from lab.fetches.trial import Trial
+from lab.fetches.trial import SWITCHES, Trial
 from lab.fetches.verify import judge
 from tests.golden import stored
 
@@ -49,7 +51,7 @@ def test_a_value_is_installed(lists: dict[str, list[Any]], words: str) -> None:
 
 
 def test_every_flag_of_a_network_is_a_list_of_sweeps() -> None:
-    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT}
+    assert {*FLAGS} - {"initcwnd", "load"} == {*SWEPT} - {"htb_burst_bytes", *SWITCHES}
     assert {each.name for each in fields(Shape)} == {*trials()[0].job()["shape"]}
 
 
@@ -104,3 +106,88 @@ def test_a_shaper_with_a_bucket_lets_the_first_packet_through() -> None:
     assert GOOD.asked(**asked, qdisc="cake").judge().verdict == PASS
     assert GOOD.asked(**asked).judge().verdict == FAIL
     assert GOOD.asked(qdisc="cake").judge().verdict == FAIL
+
+
+def switched(**switches: Any) -> Trial:
+    """The trial of ONE, with what a published set-up did otherwise."""
+    (trial,) = trials()
+    return replace(trial, **switches)
+
+
+@pytest.mark.parametrize(("switches", "words"), [
+    ({"htb_burst_bytes": 15360}, "htb rate 2000000bit burst 15360b"),
+    ({"integer_kbps": 5e5, "bandwidth_kbps": 512.0}, "rate 500000000bit"),
+    ({"arp_ms": 940}, "sysctl -w net.ipv4.neigh.client-eth0.retrans_time_ms=940"),
+    ({"head": "17+38+2"}, "?head=17,38,2"), ({"nagle": "on"}, "?nagle=1"),
+    ({"framing": "close"}, "?until_close=1"),
+    ({"loss_probes": "off"}, "sysctl -w net.ipv4.tcp_early_retrans='0'"),
+    ({"receive_rules": "linux3", "initrwnd": 45}, "initrwnd 10"),
+    ({"acts_as": "3=2,10=7"}, "initcwnd 7")])
+def test_what_a_published_set_up_did_is_installed(switches: dict[str, Any], words: str) -> None:
+    (plain,), trial = trials(), switched(**switches)
+    told, usual = commands_of(trial.job()), commands_of(plain.job())
+    assert any(words in command for command in told)
+    assert not any(words in command for command in usual) and trial.id != plain.id
+
+
+def test_whole_megabits_are_as_they_were_asked() -> None:
+    assert switched(integer_kbps=5e5, bandwidth_kbps=3000.0).down_kbps == 3000
+    assert switched(integer_kbps=5e5, bandwidth_kbps=1999.0).down_kbps == 1000
+    assert switched(uplink_kbps=999.0).up_kbps == 999
+
+
+def test_a_receive_window_that_fits_in_a_syn_does_not_fall_back() -> None:
+    assert switched(receive_rules="linux3", initrwnd=44).client_window == 44
+    assert switched(initrwnd=45).client_window == 45
+
+
+@pytest.mark.parametrize(("writes", "total", "nagle", "room", "segments"), [
+    ((17, 38, 2), 9057, True, 60000, 8), ((17, 38, 2), 9057, False, 60000, 10),
+    ((17,), 17 + 1448, True, 60000, 2), ((17, 170), 42179, True, 14600, 11)])
+def test_how_many_segments_writes_are(writes: tuple[int, ...], total: int, nagle: bool, room: int,
+                                      segments: int) -> None:
+    assert segments_at_once(writes, total, 1448, nagle, room) == segments
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("head", "17+", "here: '17+' is no sizes of writes; say bytes of each, like \"17+38+2\""),
+    ("head", 17, "here: 17 is no sizes of writes"), ("nagle", "yes", "known: off, on"),
+    ("acts_as", "10", "here: '10' is no windows that act as others"),
+    ("acts_as", "10=0", "here: '10=0': a window can be 1 to 65535 segments"),
+    ("framing", "chunked", "known: length, close"), ("arp_ms", 0.5, "not a whole number")])
+def test_a_switch_is_refused_in_one_line(name: str, value: Any, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        QUANTITIES[name].check(value, "here")
+    assert words in str(caught.value)
+
+
+AS_PUBLISHED = stored.load("as_published")
+
+
+def test_the_packets_decide_on_what_a_published_set_up_did() -> None:
+    """Each switch is told by the packets: asked for another one, they do not fit."""
+    assert AS_PUBLISHED.judge().counts
+    for switches, check in (({"head": ""}, "first flight: seen 8 segments, asked 7"),
+                            ({"nagle": "off"}, "first flight: seen 8 segments, asked 10"),
+                            ({"htb_burst_bytes": 0}, "RTT: seen"),
+                            ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "bandwidth: seen"),
+                            ({"acts_as": "10=7"}, "initial window: seen 10 segments, asked 7")):
+        record = AS_PUBLISHED.asked(**switches).judge()
+        assert record.verdict == FAIL and check in record.verdict_reason, record.verdict_reason
+
+
+def unconnected(client: bytes = b"", exit_status: int = 7) -> Record:
+    trial = AS_PUBLISHED.asked(rtt_ms=3000.0).said("fetch", ok=False, exit_status=exit_status,
+                                                   error=f"curl {exit_status}: failed")
+    return replace(trial, client=client, server=b"").judge()
+
+
+def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
+    record = unconnected()
+    assert (record.ok, record.verdict, record.total_ms) == (False, PASS, None)
+    assert record.failed_as_expected and not record.counts
+    assert record.outcome == "failed as expected" and record.error == "curl 7: failed"
+    for wrong, words in ((unconnected(AS_PUBLISHED.client), "bytes of packets, asked none"),
+                         (unconnected(exit_status=28), "asked that curl cannot connect")):
+        assert wrong.verdict == FAIL and words in wrong.verdict_reason
+    assert AS_PUBLISHED.asked(rtt_ms=2820.0).trial.cannot_connect is False

@@ -62,3 +62,27 @@ def test_what_a_schedule_lets_out_when() -> None:
     assert times("/100?at=0:30;5:70") == [(0.0, 80), (5.0, 150)]
     assert times("/100?at=3:30;5:30") == [(0.0, 50), (3.0, 80), (5.0, 150)]  # the rest at the end
     assert times("/100?at=0:300") == [(0.0, 150)]
+
+
+def test_headers_are_as_long_as_their_writes() -> None:
+    response = respond(("GET", "/9000", True), parse_path("/9000?head=17,38,37,2&until_close=1"),
+                       20, 0)
+    head, _, body = bytes(response.payload).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n") and len(head) + 4 == 94 == response.header_bytes
+    assert b"Content-Length" not in head and len(body) == 9000
+    assert response.cuts == (17, 55, 92, 94)
+
+
+def test_headers_that_cannot_be_so_short_are_not_there() -> None:
+    assert b"404 Not Found" in bytes(respond(("GET", "/9", True), parse_path("/9?head=17,2"), 20,
+                                             0).payload)
+
+
+def test_a_body_that_the_end_of_the_connection_ends_closes_it() -> None:
+    response = respond(("GET", "/9", False), parse_path("/9?until_close=1"), 20, 0)
+    assert response.close and b"Connection: close" in bytes(response.payload)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "17,x", "20000", ",".join(["1"] * 101)])
+def test_the_server_refuses_writes_of_no_size(text: str) -> None:
+    assert parse_path(f"/100?head={text}") is None

@@ -122,6 +122,17 @@ def test_a_connection_that_shall_close_is_closed(client: Client) -> None:
     assert client.told("closed")["unacknowledged"] == 0
 
 
+def test_each_write_of_the_headers_is_one_of_the_server(client: Client) -> None:
+    """Over the loopback each arrives by itself; the last says what was asked of the connection."""
+    client.ask("/30000?head=17,60,2&until_close=1")
+    first = client.socket.recv(17)
+    assert first == b"HTTP/1.1 200 OK\r\n"
+    assert client.answer(30000).endswith(b"\r\n\r\n") and client.socket.recv(1) == b""
+    client.socket.close()
+    told = client.told("response")
+    assert told["header_bytes"] == 79 and told["latency_ms"] > 0
+
+
 def test_what_is_not_there(client: Client) -> None:
     client.ask("/much")
     assert client.answer(0).startswith(b"HTTP/1.1 404 Not Found")
