@@ -45,12 +45,13 @@ def parts_of(report: Report) -> str:
         lines += [f"{name}: {value}" for name, value in _values(finding.name, finding.chart)]
         lines += [_column(f"{finding.name}.table", column)
                   for table in finding.tables for column in table.columns]
-    for name in ("trials", "checks", "failures", "causes"):
+    for name in ("trials", "checks", "failures", "causes", "settings"):
         table = getattr(report, name)
         if table is not None:
             lines += [_column(name, column) for column in table.columns]
             lines += [f"{name}: {' | '.join(map(_short, row))}" for row in table.rows[:SEVERAL]]
             lines += [f"{name}: {table.title}. {' '.join(table.notes)}"]
+    lines += [f"{fact.name}: {fact.value}" for fact in report.provenance]
     lines += [f"{name}: {value}" for timeline in report.timelines
               for name, value in _values("timeline", timeline)]
     return "\n".join(lines) + "\n"
@@ -110,7 +111,8 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "lossy": lambda: stored_trace.lossy().report(stored_trace.lossy_run()),
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},
-    "population": stored_questions.population, "warm": stored_trace.warm,
+    "users": stored_questions.users, "population": stored_questions.population,
+    "warm": stored_trace.warm,
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of}

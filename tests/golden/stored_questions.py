@@ -1,8 +1,9 @@
 """Runs of every kind of question to fetches, as experiment.py left them, and a population.
 
 fetches/<name> holds the text of the scenario (run.json's scenario_file), the
-trials.csv of a whole run in the guest, and captures where a figure reads them.
-A population has too many trials to store: their times are a formula here.
+trials.csv of a whole run in the guest, and captures where a figure reads them;
+that of users is a whole folder, but for most of its sysctls. A population has
+too many trials to store: their times are a formula here.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ from lab.tcp.packets import MSS
 from tests.golden.stored_fetches import FACTS
 
 FOLDER = Path(__file__).resolve().parent / "fetches"
-QUESTIONS = ("bars", "map", "users", "windows")
-USERS = "users_of_users"  # as --users names the scenario of users.csv
+QUESTIONS = ("bars", "map", "windows")
 
 
 @cache
@@ -36,13 +36,18 @@ def question(name: str) -> Report:
     return asked.report(run)
 
 
+@cache
+def users() -> Report:
+    """Which window for the users of a file, told from the run's folder."""
+    return registry.stored_report(FOLDER / "users")
+
+
 def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
     """A stored run with its study; facts: of its run.json, beside FACTS."""
     folder = FOLDER / name
-    called = USERS if name == "users" else name
     asked = registry.study_of(scenario_file.of_run(
-        called, (folder / "scenario.toml").read_text(encoding="utf-8")))
-    return asked, RunData(folder, {**FACTS, "scenario": called, **facts},
+        name, (folder / "scenario.toml").read_text(encoding="utf-8")))
+    return asked, RunData(folder, {**FACTS, "scenario": name, **facts},
                           read_records(folder / "trials.csv", asked.record))
 
 

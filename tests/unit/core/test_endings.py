@@ -1,0 +1,145 @@
+"""How a command's main ends: its line, its status, what it leaves of its streams and signals."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from lab import __version__
+from lab.core import command_line
+from lab.core.command_line import Parser, listed, positive, run_main, whole_numbers
+from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, UsageError
+from lab.core.formats import pictures
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """The streams and signals of the tests outlive what is tried with them."""
+    out, handler = os.dup(1), signal.getsignal(signal.SIGINT)
+    yield
+    sys.stdout.flush()
+    os.dup2(out, 1)
+    os.close(out)
+    signal.signal(signal.SIGINT, handler)
+
+
+def ended(main: Callable[[Sequence[str]], int], kept: str = "") -> object:
+    with pytest.raises(SystemExit) as status:
+        run_main("x", main, kept)
+    return status.value.code
+
+
+def raising(error: BaseException) -> Callable[[Sequence[str]], int]:
+    def main(words: Sequence[str]) -> int:
+        raise error
+    return main
+
+
+def no_space(name: str | None = None) -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+
+@pytest.mark.parametrize("error, status, said", [
+    (UsageError("no\nsuch flag"), USAGE, "x: no such flag\n"),
+    (FirstFlightError("damaged"), FAILED, "x: damaged\n"),
+    (KeyboardInterrupt(), INTERRUPTED, "x: interrupted; kept\n"),
+    (BrokenPipeError(), UNREAD, ""),
+    (no_space(), FAILED, "x: writing: No space left on device; kept\n"),
+    (no_space("a/b"), FAILED, "x: a/b: No space left on device; kept\n")])
+def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, said: str,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(raising(error), "; kept") == status
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), no_space()])
+def test_what_could_not_be_written_is_not_tried_again(error: OSError) -> None:
+    reading, writing = os.pipe()
+    os.dup2(writing, 1)
+    os.close(writing)
+    before = len(os.listdir("/proc/self/fd"))
+    ended(raising(error))
+    os.write(1, b"what the interpreter still has")
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.set_blocking(reading, False)
+    assert os.read(reading, 100) == b"", "standard output leads nowhere now"
+    os.close(reading)
+
+
+def test_a_status_is_the_commands_own_and_its_words_are_out(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", "--a", "b"])
+    seen: list[Sequence[str]] = []
+
+    def main(words: Sequence[str]) -> int:
+        seen.append(words)
+        return 3
+    assert ended(main) == 3 and seen == [["--a", "b"]]
+
+
+def test_a_full_disk_behind_standard_output_is_told(monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    """What print() keeps is written before the status is decided."""
+    with monkeypatch.context() as other:
+        full = Path("/dev/full").open("w")
+        other.setattr(sys, "stdout", full)
+        assert ended(lambda words: print("out", file=full) or 0) == FAILED
+        with pytest.raises(OSError):
+            full.close()
+    assert capsys.readouterr().err == "x: writing: No space left on device\n"
+
+
+@pytest.mark.parametrize("handler, after", [(signal.SIG_IGN, signal.SIG_IGN),
+                                            (signal.SIG_DFL, command_line.interrupt)])
+def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers,
+                                                        after: object) -> None:
+    """As nohup and shells do for jobs in the background."""
+    signal.signal(signal.SIGINT, handler)
+    assert ended(lambda words: 0) == 0
+    assert signal.getsignal(signal.SIGINT) == after
+
+
+def test_a_signal_interrupts() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        command_line.interrupt(signal.SIGINT, sys._getframe())
+    with pytest.raises(KeyboardInterrupt):
+        command_line.interrupt(signal.SIGINT, None)
+
+
+# Command lines -----------------------------------------------------------------------
+
+def test_a_parser_says_one_line_and_knows_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="x.py")
+    with pytest.raises(SystemExit) as refused:
+        parser.parse_args(["--nosuch\nflag"])
+    assert refused.value.code == USAGE
+    said = capsys.readouterr().err
+    assert said == "x.py: unrecognized arguments: --nosuch flag (--help shows every flag)\n"
+    with pytest.raises(SystemExit) as shown:
+        parser.parse_args(["--version"])
+    assert shown.value.code == 0 and capsys.readouterr().out == f"First Flight {__version__}\n"
+
+
+def test_lists_and_counts_are_read_or_refused_by_what_they_should_be() -> None:
+    assert whole_numbers("3,10") == [3, 10] and listed(float, "times")("0.5") == [0.5]
+    assert positive("1") == 1
+    for read, word, said in ((whole_numbers, "3,x", "'3,x' is not a list of whole numbers like"
+                              " 3,10"), (listed(float, "times"), "", "'' is not a list of times"),
+                             (positive, "0", "'0' is not a whole number above 0"),
+                             (positive, "x", "'x' is not a whole number above 0")):
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            read(word)
+        assert str(refused.value) == said
+
+
+def test_formats_of_figures() -> None:
+    assert pictures("svg,PNG,svg") == ("svg", "png")
+    with pytest.raises(argparse.ArgumentTypeError, match="^'gif' is none of png, svg, pdf$"):
+        pictures("png,gif")
