@@ -3,14 +3,14 @@
     /usr/bin/python3 -m benchmarks.mutants --only lab/core --only lab/tcp/cubic.py:87
     /usr/bin/python3 -m benchmarks.mutants --sample 800 --seed 1 --jobs 2
 
-Every change (benchmarks/mutant_changes.py says which there are, and which are left
-out and why) is put into a copy of the tree, and of tests/unit and tests/golden those
-that execute the changed line are run, fastest first, until one fails. For a line
-that runs while modules are imported these are the tests that execute a line with a name
-that it binds (benchmarks/mutant_users.py), for one that nothing was seen to execute
-those that import its module. A change that no test notices has survived, and so has one
-for which there is no test. A change that makes a test loop counts as noticed (several
-times the processor time that the test took).
+Every change (benchmarks/mutant_changes.py says which there are, and which are left out
+and why) is put into a copy of the tree, and of tests/unit and tests/golden those that
+execute the changed line are run, those of its room first and of them the fastest, until
+one fails. For a line that runs while modules are imported these are the tests that
+execute a line with a name that it binds (benchmarks/mutant_users.py), for one that
+nothing was seen to execute those that import its module. A change that no test notices
+has survived, and so has one for which there is no test. A change that makes a test loop
+counts as noticed (several times the processor time that the test took).
 
 Needs Debian's python3-coverage, which tells once what each test executes; that is kept in
 ~/.cache/first-flight/mutants. As root the copies live in a name space of their own, where
@@ -31,9 +31,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from benchmarks import command
 from benchmarks.mutant_changes import Change, changed, changes
@@ -49,7 +50,9 @@ SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "draw
 # What runs in a network of Mininet or as a guest's first process only: tests/live.
 LIVE = ("topo.py", "engines/guest/init.py", "engines/bench.py", "engines/fetch_bench.py",
         "engines/load_bench.py", "engines/trace_bench.py", "engines/network.py")
-TESTS = ("tests/unit", "tests/golden")
+NEAR, GOLDEN = "tests/unit/", "tests/golden/"
+TESTS = (NEAR.rstrip("/"), GOLDEN.rstrip("/"))
+ROOMS = {"server.py": "hosts", "client.py": "hosts"}  # whose tests are in another's folder
 NOT_RUN = "not run"  # by any test
 SERVE = "import sys; from benchmarks.mutant_worker import serve; serve(*sys.argv[1:])"
 # As root: what a changed program may do to other files, processes and mounts ends here.
@@ -70,6 +73,20 @@ class Mutant:
     @property
     def place(self) -> str:
         return f"{self.path}:{self.change.line}"
+
+    @property
+    def near(self) -> dict[str, float]:
+        """The tests of its room and the golden ones, which notice most."""
+        first, *others = self.path.split("/")
+        room = others[0] if first == "lab" else ROOMS.get(first, first)
+        return {test: seconds for test, seconds in self.tests.items()
+                if test.startswith((f"{NEAR}{room}/", GOLDEN))}
+
+    @property
+    def stages(self) -> list[dict[str, float]]:
+        near = self.near
+        far = {test: seconds for test, seconds in self.tests.items() if test not in near}
+        return [tests for tests in (near, far) if tests]
 
 
 class Seat:
@@ -95,17 +112,24 @@ class Seat:
         source = copied.read_text(encoding="utf-8")
         copied.write_text(ast.unparse(changed(source, mutant.number)), encoding="utf-8")
         job = {"path": mutant.path, "source": source, "number": mutant.number,
-               "function": mutant.change.function, "tests": mutant.tests}
+               "function": mutant.change.function}
         try:
-            for mode in ("fresh",) if mutant.fresh else ("warm", "fresh"):
-                said = self.workers[mode].ask(job)
-                if said != CANNOT:
-                    return said
-            raise RuntimeError(f"{mutant.place}: cannot be run")
+            for tests in mutant.stages:
+                said = self.said({**job, "tests": tests}, mutant)
+                if said != SURVIVED:
+                    break
+            return said
         finally:
             shutil.copy2(original, copied)
             shutil.rmtree(self.folder / "tmp", ignore_errors=True)
             (self.folder / "tmp").mkdir(exist_ok=True)
+
+    def said(self, job: dict[str, Any], mutant: Mutant) -> str:
+        for mode in ("fresh",) if mutant.fresh else ("warm", "fresh"):
+            said = self.workers[mode].ask(job)
+            if said != CANNOT:
+                return said
+        raise RuntimeError(f"{mutant.place}: cannot be run")
 
     def close(self) -> None:
         for worker in self.workers.values():
@@ -246,6 +270,7 @@ def main(words: Sequence[str]) -> int:
                         help="files that begin so, or one line (default: all)")
     parser.add_argument("--sample", type=positive, help="how many changes (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default 1)")
+    parser.add_argument("--near", action="store_true", help="stop after the tests of its room")
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1,
                         help="copies of the tree (default: one for each processor)")
     arguments = parser.parse_args(words)
@@ -261,7 +286,9 @@ def main(words: Sequence[str]) -> int:
         chosen = Random(arguments.seed).sample(chosen, arguments.sample)
     chosen.sort(key=lambda place: place[:2])
     seen = []
-    for mutant, outcome in outcomes(list(mutants(chosen, found)), found, arguments.jobs):
+    made = [replace(mutant, tests=mutant.near) if arguments.near else mutant
+            for mutant in mutants(chosen, found)]
+    for mutant, outcome in outcomes(made, found, arguments.jobs):
         seen.append((mutant, outcome))
         if outcome in (SURVIVED, NOT_RUN):
             print(f"{mutant.place}: {outcome}: {mutant.change.words}", flush=True)
