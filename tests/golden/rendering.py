@@ -19,7 +19,7 @@ from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import markdown, page, text
-from tests.golden import stored_fetches, stored_load, stored_questions, stored_trace
+from tests.golden import judged, stored_fetches, stored_load, stored_questions, stored_trace
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -113,7 +113,8 @@ REPORTS: dict[str, Callable[[], Report]] = {
        for name in stored_questions.QUESTIONS},
     "users": stored_questions.users, "population": stored_questions.population,
     "warm": stored_trace.warm,
-    "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared}
+    "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
+    "judged": judged.report}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of}
 # Every kind in every form, and the text and parts of what else there is.
@@ -122,10 +123,14 @@ RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace") for form in
               for form in ("txt", "parts"))]
 
 
+COLUMNS = FOLDER / "judged.columns"
+
+
 def main() -> None:
     for path in FOLDER.iterdir():
         if path.suffix[1:] in RENDERERS:
             path.unlink()
+    COLUMNS.write_text(judged.text(), encoding="utf-8")
     for name, form in RENDERED:
         (FOLDER / f"{name}.{form}").write_text(RENDERERS[form](REPORTS[name]()),
                                                encoding="utf-8")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.golden.rendering import FOLDER, RENDERED, RENDERERS, REPORTS
+from tests.golden import judged
+from tests.golden.rendering import COLUMNS, FOLDER, RENDERED, RENDERERS, REPORTS
 
 
 @pytest.mark.parametrize("name, form", RENDERED)
@@ -14,6 +15,10 @@ def test_a_stored_run_is_rendered_as_it_was(name: str, form: str) -> None:
         "if the change is meant, /usr/bin/python3 -m tests.golden.rendering writes it anew")
 
 
+def test_every_column_of_a_judged_trial_is_as_it_was() -> None:
+    assert judged.text() == COLUMNS.read_text(encoding="utf-8")
+
+
 def test_every_golden_is_looked_at() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {
-        "points.json", *(f"{name}.{form}" for name, form in RENDERED)}
+        "points.json", COLUMNS.name, *(f"{name}.{form}" for name, form in RENDERED)}
