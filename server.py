@@ -53,7 +53,7 @@ from hosts.serving import add_flags, listening, most_connections, where
 from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo, Trace
 
 MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
-LONG_WAIT_S = 0.005
+LONG_WAIT_NS = 5_000_000
 # A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
 
@@ -70,8 +70,8 @@ class Server:
         self.most = most_connections()
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.accepted = 0
-        # What is to be done when: (monotonic time in s, in which order, connection, what).
-        self.due: list[tuple[float, int, Connection, Callable[[Connection], None]]] = []
+        # What is to be done when: (monotonic time in ns, in which order, connection, what).
+        self.due: list[tuple[int, int, Connection, Callable[[Connection], None]]] = []
         self.tasks = 0
 
     def serve(self) -> None:
@@ -82,7 +82,7 @@ class Server:
                     self._accept()
                 else:
                     self._service(key.data, events)
-            while self.due and self.due[0][0] <= time.monotonic():
+            while self.due and self.due[0][0] <= time.monotonic_ns():
                 _, _, connection, act = heapq.heappop(self.due)
                 if connection.socket.fileno() >= 0:  # else the client has left meanwhile
                     act(connection)
@@ -97,15 +97,17 @@ class Server:
         """
         if not self.due:
             return self.selector.select(None)
-        wait_s = max(0.0, self.due[0][0] - time.monotonic())
-        if wait_s > LONG_WAIT_S:
-            wait_s *= 0.99
-        select.select([self.selector], [], [], wait_s)
+        wait_ns = max(0, self.due[0][0] - time.monotonic_ns())
+        if wait_ns > LONG_WAIT_NS:
+            wait_ns = wait_ns * 99 // 100
+        wait_us = -(-wait_ns // 1000)
+        # Python rounds up to whole microseconds, too: half a one less, or it may become one more.
+        select.select([self.selector], [], [], max(0.0, wait_us - 0.5) / 1e6)
         return self.selector.select(0)
 
-    def _at(self, due: float, connection: Connection, act: Callable[[Connection], None]) -> None:
+    def _at(self, due_ns: int, connection: Connection, act: Callable[[Connection], None]) -> None:
         self.tasks += 1
-        heapq.heappush(self.due, (due, self.tasks, connection, act))
+        heapq.heappush(self.due, (due_ns, self.tasks, connection, act))
 
     def _accept(self) -> None:
         try:
@@ -147,7 +149,8 @@ class Server:
 
     def _schedule(self, connection: Connection, response: Response) -> None:
         if response.writes:
-            self._at(response.started + response.writes[0][0] / 1000, connection, self._continue)
+            self._at(response.started_ns + round(response.writes[0][0] * 1e6), connection,
+                     self._continue)
 
     def _sample(self, connection: Connection) -> None:
         """A sample that was due, or one after a write; the next follows while data is under way."""
@@ -156,7 +159,7 @@ class Server:
             return
         if trace.take(connection.socket) and not trace.due:
             trace.due = True
-            self._at(time.monotonic() + trace.interval_s, connection, self._sample_again)
+            self._at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_again)
 
     def _sample_again(self, connection: Connection) -> None:
         assert connection.trace is not None
@@ -192,7 +195,7 @@ class Server:
             raise BadRequest("request too long")
         self._answer_next(connection)
         if began and connection.received:
-            self._at(time.monotonic() + self.deadline_s, connection,
+            self._at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
                      partial(self._expect, connection.responses))
 
     def _expect(self, responses: int, connection: Connection) -> None:
@@ -208,10 +211,10 @@ class Server:
         if not end:
             return
         connection.received = rest
-        started = time.monotonic()
+        started_ns = time.monotonic_ns()
         response = connection.sending = self._respond(connection, head)
         connection.unacknowledged.append(response)
-        response.started = started
+        response.started_ns = started_ns
         self._schedule(connection, response)
         self._send(connection)
 
@@ -230,7 +233,7 @@ class Server:
         if wanted.trace_ms and connection.trace is None:
             connection.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE,
                                          TRACE_SEND_BUFFER_BYTES)
-            connection.trace = Trace(wanted.trace_ms / 1000)
+            connection.trace = Trace(round(wanted.trace_ms * 1e6))
 
     def _send(self, connection: Connection) -> None:
         response = connection.sending

@@ -30,7 +30,7 @@ class Response:
     end_offset: int  # of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does
     close: bool
     cuts: tuple[int, ...] = ()  # bytes in all after each write of the headers by themselves
-    started: float = 0.0  # monotonic, s
+    started_ns: int = 0  # monotonic
     sent: int = 0
 
     @property

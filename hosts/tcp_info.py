@@ -68,7 +68,7 @@ def sample_of(info: TcpInfo, time_ns: int) -> tuple[int, ...]:
 class Trace:
     """The samples of one connection, a new one only where something has changed."""
 
-    interval_s: float
+    interval_ns: int
     samples: list[tuple[int, ...]] = field(default_factory=list)
     due: bool = False  # whether the next sample is in the queue of what is due
 

@@ -49,6 +49,6 @@ def test_a_connection_of_the_running_kernel(connection: socket.socket) -> None:
 def test_a_sample_is_kept_only_where_something_has_changed(connection: socket.socket) -> None:
     info = TcpInfo.of(connection)
     assert len(sample_of(info, 1)) == len(SAMPLE_FIELDS)
-    trace = Trace(interval_s=0.001)
+    trace = Trace(interval_ns=1_000_000)
     assert not trace.take(connection) and not trace.take(connection)
     assert len(trace.samples) == 1
