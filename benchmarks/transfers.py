@@ -42,7 +42,9 @@ from lab.tcp.transfer import Transfer
 
 AMPLE_PACKETS = 100_000
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
-HEADER_BYTES, REQUEST_BYTES = 42, 78  # about: for how long a queue has to be
+# What is sent beside path and body, for how long a queue has to be: server.py's headers but for the
+# digits of the size, libcurl's request but for the path, and "Connection: close" of either.
+HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 37, 71, 19
 BATCH = 2000  # transfers for one start of the guests
 WORST = 10
 TOLERANCE_MS = EXACT.model_ms or 0.0
@@ -116,7 +118,7 @@ def sample(seed: int, number: int) -> Trial:
         congestion_control=draw.choice(("cubic", "reno")), client="libcurl",
         response_bytes=size, repeat=1, burst_bytes=burst, gap_ms=gap_ms, earlier_bytes=earlier,
         part="random", sample=number)
-    if draw.random() >= SHARE_TIGHT or uplink_kbps != bandwidth_kbps:
+    if draw.random() >= SHARE_TIGHT:
         return trial
     return replace(trial, queue_packets=_needed_packets(trial))
 
@@ -127,16 +129,19 @@ def _between(draw: random.Random, least: float, most: float) -> float:
 
 
 def _needed_packets(trial: Trial) -> int:
-    """The shortest queue without loss, as the model has it, or one initial window."""
-    earlier = trial.earlier_bytes and trial.earlier_bytes + HEADER_BYTES
-    peak = predict(Transfer(
+    """The shortest queue without loss, as the model has it."""
+    closes = 0 if trial.earlier_bytes else CLOSE_BYTES
+    *before, path = (len(path) for path in trial.job()["paths"])
+    headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
+    earlier: dict[str, int] = {} if not before else {
+        "earlier_bytes": HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes,
+        "earlier_request_bytes": REQUEST_BYTES + before[0]}
+    return predict(Transfer(
         rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps, uplink_kbps=trial.uplink_kbps,
         initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
         congestion_control=trial.congestion_control,
-        response_bytes=trial.response_bytes + HEADER_BYTES, request_bytes=REQUEST_BYTES,
-        gap_ms=trial.gap_ms, burst_bytes=trial.burst_bytes + HEADER_BYTES,
-        earlier_bytes=earlier, earlier_request_bytes=REQUEST_BYTES)).peak_queue
-    return max(peak, trial.initcwnd) + 2  # a probe and a FIN may come on top
+        response_bytes=headers + trial.response_bytes, request_bytes=REQUEST_BYTES + path + closes,
+        gap_ms=trial.gap_ms, burst_bytes=headers + trial.burst_bytes, **earlier)).peak_queue + 1
 
 
 def measured(seed: int, numbers: Sequence[int], jobs: int

@@ -9,14 +9,17 @@ from functools import partial
 
 from lab.tcp.events import Events
 from lab.tcp.handshake import Handshake
-from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
+from lab.tcp.packets import HEADER_BYTES, MS, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent, waited_ns
 from lab.tcp.receiver import Receiver, receive_window
 from lab.tcp.sender import Sender
 from lab.tcp.transfer import Transfer
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
-ANSWER_NS = 1000  # from a packet to the server's answer, in virtual time
+# A system call that fails takes so long in virtual time (um_udelay in UML's handle_syscall); the
+# server asks for time stamps in vain before it answers.
+FAILED_CALL_NS = 1000
+HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
 
 class Course(Events):
@@ -54,6 +57,7 @@ class Course(Events):
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = 0
         self.rest_due = self.rest_at = 0  # of a response in two writes
+        self.told_at = -MS  # when the server last heard of an acknowledgement
         self._at(shaken.asked, self._first_request)
         for left, arrived in shaken.challenges:
             self._at(arrived, partial(self._hear, left))
@@ -67,7 +71,7 @@ class Course(Events):
         # The server's kernel acknowledges the first request before it is answered.
         acknowledged = self.down.send(now, HEADER_BYTES)
         self.receiver.hear(self.clock.us(acknowledged) - self.clock.us(self.connected))
-        self._at(now + ANSWER_NS, self._answer_earlier if self.transfer.earlier_bytes
+        self._at(now + FAILED_CALL_NS, self._answer_earlier if self.transfer.earlier_bytes
                  else self._answer)
 
     def _answer_earlier(self, now: int) -> None:
@@ -80,14 +84,25 @@ class Course(Events):
         self.expected += self.transfer.response_bytes
         arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
         self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
-        self._at(arrival + ANSWER_NS, self._answer)
+        self._at(arrival, self._take_request)
         self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
         self._at(self.receiver.timer.at or now, self._ask_again)
+
+    def _take_request(self, now: int) -> None:
+        """Answer, or first end what an acknowledgement just before began.
+
+        Having read its time stamp the server fails to read another, then to
+        read a request. What is there by then it answers.
+        """
+        since = now - self.told_at
+        at = self.told_at + FAILED_CALL_NS if since <= FAILED_CALL_NS else max(
+            now, self.told_at + HEARD_NS) + FAILED_CALL_NS
+        self._at(at, self._answer)
 
     def _ask_again(self, now: int) -> None:
         """The client's timer is due, and the answer is not there."""
         timer = self.receiver.timer
-        if timer.at != now:
+        if timer.at != now or timer.gives_up(now):
             return
         self._at(self.up.send(now, HEADER_BYTES + self.transfer.request_bytes),
                  partial(self._refuse, now))
@@ -99,9 +114,14 @@ class Course(Events):
         self._at(timer.at or now, self._ask_again)
 
     def _refuse(self, sent_at: int, now: int) -> None:
-        """The server has the request already, and says so (DSACK)."""
-        self._hear(sent_at, now)
+        """The server has the request already, and says so (DSACK, tcp_ack_snd_check).
+
+        Before that it sends what waits, and after it what is written then.
+        """
+        self.echo = sent_at
+        self._send(now, self.sender.release_waiting(now))
         self._at(self.down.send(now, HEADER_BYTES + DSACK_BYTES), partial(self._see, sent_at))
+        self._send(now, self.sender.release_written(now))
 
     def _see(self, echo: int, _now: int) -> None:
         """Of the server, what holds no data."""
@@ -127,11 +147,11 @@ class Course(Events):
 
     def _wait(self, now: int) -> None:
         """The server waits until the rest is due; hearing of an acknowledgement it begins anew."""
-        self.rest_at = now + waited_ns(self.rest_due - now) + ANSWER_NS
+        self.rest_at = now + waited_ns(self.rest_due - now) + FAILED_CALL_NS
         self._at(self.rest_at, self._answer_rest)
 
     def _answer_rest(self, now: int) -> None:
-        if now != self.rest_at:
+        if now != self.rest_at or not self.rest_due:
             return
         self.rest_due = 0
         self._write_last(now, self.transfer.response_bytes - self.transfer.burst_bytes)
@@ -181,8 +201,10 @@ class Course(Events):
         complete = self.receiver.received == self.expected
         is_last = complete and self.expected == (self.transfer.earlier_bytes
                                                  + self.transfer.response_bytes)
-        if at_once or is_last:  # with its last byte the client closes: that FIN acknowledges
+        if at_once or is_last:  # with its last byte the client closes: that FIN acknowledges,
             self._acknowledge(now)
+            if at_once and is_last:  # unless that was done
+                self.up.send(now, HEADER_BYTES)
         elif self.receiver.timer_at is not None:
             self._at(self.receiver.timer_at, self._acknowledge_late)
         if complete and not is_last:
@@ -206,6 +228,8 @@ class Course(Events):
         if self.sender.acknowledged < min(upto, self.sender.written):
             self.last_acknowledged = now
         self.sender.acknowledge(now, upto, window_end, duplicate)
-        if self.rest_due and self.sender.call_acknowledged:
-            self._wait(now)
+        if self.sender.call_acknowledged:
+            self.told_at = now
+            if self.rest_due:
+                self._wait(now + HEARD_NS)
         self._send(now, self.sender.release(now))

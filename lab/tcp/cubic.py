@@ -60,10 +60,14 @@ class Cubic:
             if train or delay:
                 self.found, self.threshold, self.ended_at = True, window, window
 
-    def shift(self, idle_ms: int) -> None:
-        """Sending starts again after a pause (cubictcp_cwnd_event_tx_start)."""
+    def shift(self, now_ms: int, idle_ms: int) -> None:
+        """Sending starts again after a pause (cubictcp_cwnd_event_tx_start).
+
+        The epoch moves by the pause, but never beyond now: the pause counts
+        from what was sent last, and the epoch may have begun after that.
+        """
         if self.epoch_ms is not None:
-            self.epoch_ms += idle_ms
+            self.epoch_ms = min(self.epoch_ms + idle_ms, now_ms)
 
     def reset(self, now_us: int, sent: int) -> None:
         """A timeout forgets all but the threshold (bictcp_reset, bictcp_hystart_reset)."""

@@ -18,7 +18,7 @@ STAMP_MS = 0.005
 LATE_NS = 1
 TICK_NS = 64
 LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
-LONG_WAIT_NS = 5_000_000  # server.LONG_WAIT_S
+LONG_WAIT_NS = 5_000_000  # server.LONG_WAIT_NS
 NEVER = 1 << 62
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
 # (engines.uml.ALIGN_S).
@@ -75,8 +75,9 @@ class Link:
         self.delay_ns = _delay_ns(rtt_ms / 2)
         # netem takes whole bytes a second.
         self.bytes_per_s = rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
-        self.departures: deque[int] = deque()
+        self.free_at = 0  # when all that has come will have been sent
         self.left = 0  # when the last one really left: its timer may be late
+        self.leaving: deque[int] = deque()  # when each of those that wait does
         self.peak_queue = 0  # packets at once, the one being sent included
 
     def send(self, now: int, frame_bytes: int) -> int:
@@ -84,16 +85,16 @@ class Link:
         reached = now + self.delay_ns + LATE_NS
         if self.left < reached < self.left + LEAST_TIMER_NS:
             reached = self.left + LEAST_TIMER_NS
-        free_at = self.departures[-1] if self.departures else 0
-        while self.departures and self.departures[0] <= reached:
-            self.departures.popleft()
-        departure = max(reached, free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
-        self.departures.append(departure)
-        self.peak_queue = max(self.peak_queue, len(self.departures))
+        departure = max(reached, self.free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
         if departure == reached:  # no rate, no stage
             return reached
+        self.free_at = departure
+        while self.leaving and self.leaving[0] <= reached:
+            self.leaving.popleft()
         if departure + LATE_NS > self.left:
             self.left = max(departure, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
+        self.leaving.append(self.left)
+        self.peak_queue = max(self.peak_queue, len(self.leaving))
         return self.left
 
 

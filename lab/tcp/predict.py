@@ -39,7 +39,8 @@ class Prediction:
         the server, first segment sent to last one acknowledged.
     first_flight: segments sent before the connection's first acknowledgement
         of data.
-    peak_queue: packets at the bottleneck at most, the one being sent included.
+    peak_queue: packets at a bottleneck at most, towards the client or from it, the one
+        being sent included: a queue that long loses nothing, a shorter one does.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
     retransmissions: segments that the server's timers send again, all of them in vain.
     """
@@ -66,6 +67,7 @@ def predict(transfer: Transfer) -> Prediction:
         first_byte_ms=(course.first_arrival - started) / 1e6,
         total_ms=(course.last_arrival - started) / 1e6,
         latency_ms=(course.last_acknowledged - course.first_sent) / 1e6,
-        first_flight=course.first_flight, peak_queue=course.down.peak_queue,
+        first_flight=course.first_flight,
+        peak_queue=max(course.down.peak_queue, course.up.peak_queue),
         slow_start_end=course.sender.cubic.ended_at,
         retransmissions=course.sender.retransmitted)

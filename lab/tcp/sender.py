@@ -17,8 +17,6 @@ from lab.tcp.window import Windowed
 from lab.tcp.writer import SENDING_OVERHEAD, Batch
 
 
-MOST_TIMEOUTS = 15  # in a row, before a connection is given up (tcp_retries2)
-
 
 @dataclass(kw_only=True)
 class Sender(Windowed):
@@ -30,7 +28,6 @@ class Sender(Windowed):
     queued: int | None = None
     throttled: bool = False
     retransmitted: int = 0  # segments
-    timeouts: int = 0  # in a row
 
     def write(self, now: int, size: int, last: bool) -> list[Sent]:
         """The server writes `size` bytes; what leaves meanwhile.
@@ -48,24 +45,23 @@ class Sender(Windowed):
         return self.transmit(now)
 
     def release(self, now: int) -> list[Sent]:
-        """What leaves after an acknowledgement (tcp_data_snd_check).
+        """What leaves after an acknowledgement."""
+        return self.release_waiting(now) + self.release_written(now)
 
-        Nothing leaves the host's own queue before the sender is done. What that
-        queue kept back follows then (tcp_tsq_write), but a server that was woken
-        to write is first.
-        """
-        out = self._transmit_queued(now)
-        goes_on = self.throttled
-        out += self.write_on(now)
-        while goes_on:
-            out += self._transmit_queued(now)
-            goes_on = self.throttled
-        return out
-
-    def _transmit_queued(self, now: int) -> list[Sent]:
+    def release_waiting(self, now: int) -> list[Sent]:
+        """At once (tcp_data_snd_check); nothing leaves the host's own queue meanwhile."""
         self.queued = 0
         out = self.transmit(now)
         self.queued = None
+        return out
+
+    def release_written(self, now: int) -> list[Sent]:
+        """What a server writes that was woken, and what that queue kept back (tcp_tsq_write)."""
+        goes_on = self.throttled
+        out = self.write_on(now)
+        while goes_on:
+            out += self.release_waiting(now)
+            goes_on = self.throttled
         return out
 
     def transmit(self, now: int, only_one: bool = False, probe: bool = False) -> list[Sent]:
@@ -154,9 +150,8 @@ class Sender(Windowed):
     def _time_out(self, now: int) -> list[Sent]:
         """The first segment again, until its acknowledgement undoes it (tcp_retransmit_timer)."""
         self.timer.at = None
-        if not self.batches or self.timeouts == MOST_TIMEOUTS:
+        if not self.batches or self.timer.gives_up(now):
             return []
-        self.timeouts += 1
         self.time_out(now)
         self.timer.probed_upto, self.timer.open = 0, False
         batch = self.batches[0]
@@ -199,7 +194,6 @@ class Sender(Windowed):
                 self._tell(batch, upto)
         if self.batches:
             self._tell(self.batches[0], upto)
-        self.timeouts = 0 if count else self.timeouts
         self.largest_offer = max(self.largest_offer, window_end - upto)
         self.window_end = max(self.window_end, window_end)
         if self.timer.probed_upto and upto >= self.timer.probed_upto and (

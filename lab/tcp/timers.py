@@ -11,6 +11,9 @@ from lab.tcp.path import LEAST_TIMEOUT_US, Clock, RoundTrip
 
 FIRST_PROBE = 1000  # jiffies, without a sample of the RTT (TCP_TIMEOUT_INIT)
 LONGEST_TIMEOUT = 120_000  # jiffies (TCP_RTO_MAX)
+# Milliseconds after the first of a row of timeouts, when a connection is given up: as long as 15
+# of them take that begin with the least timeout (tcp_retries2, tcp_model_timeout).
+GIVEN_UP_MS = 924_600
 
 
 @dataclass
@@ -23,6 +26,8 @@ class LossTimer:
     probed_upto: what was sent when the last probe left, 0 once that is
     acknowledged (tlp_high_seq); repeated: whether it was nothing new. open:
     whether the sender takes nothing for lost or sent in vain (TCP_CA_Open).
+    backed_off_at: when the first of a row of timeouts sent again, jiffies
+    (retrans_stamp).
     """
 
     clock: Clock
@@ -35,6 +40,7 @@ class LossTimer:
     probed_upto: int = 0
     repeated: bool = False
     open: bool = True
+    backed_off_at: int | None = None
 
     def sampled(self) -> None:
         """The estimate of the RTT is new (tcp_set_rto)."""
@@ -59,6 +65,7 @@ class LossTimer:
 
     def acknowledged(self, now: int, packets: int) -> None:
         """New data was acknowledged; packets: still under way (tcp_set_xmit_timer)."""
+        self.backed_off_at = None
         if not packets:
             self.at = None
         elif self.probes and self.open:
@@ -68,8 +75,15 @@ class LossTimer:
 
     def back_off(self, now: int) -> None:
         """It fired and data was sent again (tcp_retransmit_timer)."""
+        if self.backed_off_at is None:
+            self.backed_off_at = self.clock.jiffies(now)
         self.timeout = min(2 * self.timeout, LONGEST_TIMEOUT)
         self.restart(now)
+
+    def gives_up(self, now: int) -> bool:
+        """Whether it fires for the last time, and the connection ends (tcp_write_timeout)."""
+        return (self.backed_off_at is not None
+                and self.clock.jiffies(now) - self.backed_off_at >= GIVEN_UP_MS)
 
     def _start_probe(self, now: int, packets: int, until_timeout_us: int) -> None:
         """tcp_schedule_loss_probe"""

@@ -59,7 +59,7 @@ class Windowed(Writer):
             return
         timeout_ms = self.timer.timeout
         idle_ms = self.clock.jiffies(now) - self.clock.jiffies(self.last_sent_at)
-        self.cubic.shift(idle_ms)
+        self.cubic.shift(self.clock.us(now) // 1000, idle_ms)
         if idle_ms <= timeout_ms or not self.restart_after_idle:
             return
         self.cubic.threshold = max(self.cubic.threshold, (self.window >> 1) + (self.window >> 2))

@@ -103,7 +103,7 @@ class Writer:
             tail = self.waiting[-1]
             taken = min(goal - tail.size, self.unwritten)
             tail.size += taken
-            tail.pushed = False
+            tail.pushed = tail.pushed and self.written > call_began  # a call's first bytes clear it
             self.written += taken
             self.unwritten -= taken
             if not self.unwritten or self.written > self.pushed_at + half:

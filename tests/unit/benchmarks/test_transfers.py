@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.transfers import WORST, Tally, sample, show
+from benchmarks.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST,
+                                  Tally, sample, show)
 from lab.core.records import FAIL
 from lab.fetches.record import Record
 from tests.golden import stored
@@ -37,6 +38,17 @@ def test_samples_reach_all_that_is_promised() -> None:
     assert any(trial.gap_ms for trial in trials) and any(t.earlier_bytes for t in trials)
     assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in trials)
     assert any(trial.queue_packets < 1000 for trial in trials)
+
+
+def test_a_short_queue_is_that_of_the_bytes_that_will_be_sent() -> None:
+    told = stored.load("iw10").observation["server"]
+    path = len("/9000")
+    assert told["header_bytes"] == HEADER_BYTES + len("9000") + CLOSE_BYTES
+    assert told["request_bytes"] == REQUEST_BYTES + path + CLOSE_BYTES
+    asked = [trial for trial in (sample(5, number) for number in range(1, 100))
+             if trial.queue_packets < AMPLE_PACKETS]
+    assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in asked)
+    assert any(trial.earlier_bytes for trial in asked)
 
 
 def test_what_is_off_counts_and_the_worst_are_told(passed: Record,

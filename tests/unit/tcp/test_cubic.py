@@ -83,10 +83,12 @@ def test_credit_for_a_part_of_a_segment_is_kept() -> None:
 
 def test_a_pause_does_not_count() -> None:
     cubic = begun()
-    cubic.shift(500)
+    cubic.shift(900, 500)
     assert cubic.epoch_ms == 500
+    cubic.shift(900, 500)
+    assert cubic.epoch_ms == 900, "no later than now"
     fresh = Cubic()
-    fresh.shift(500)
+    fresh.shift(900, 500)
     assert fresh.epoch_ms is None
 
 

@@ -126,6 +126,24 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
         rtt_ms=5.397, bandwidth_kbps=559636.484, uplink_kbps=559636.484, initcwnd=50, initrwnd=3,
         response_bytes=524904, request_bytes=78, earlier_bytes=49, earlier_request_bytes=74,
         congestion_control='reno')),
+    "server.py: what waited is written once": (52529.515, Transfer(
+        rtt_ms=1.107, bandwidth_kbps=171.609, uplink_kbps=73.589, initcwnd=5, initrwnd=60,
+        response_bytes=1069464, request_bytes=121, burst_bytes=69, gap_ms=361.633)),
+    "cubictcp_cwnd_event_tx_start: the epoch moves, but not beyond now": (72126.524, Transfer(
+        rtt_ms=3026.039, bandwidth_kbps=232.008, uplink_kbps=28.0, initcwnd=4, initrwnd=5,
+        response_bytes=1895925, request_bytes=79, earlier_bytes=73918,
+        earlier_request_bytes=77)),
+    "handle_syscall: what the server asks for in vain takes a microsecond": (63.011, Transfer(
+        rtt_ms=6.854, bandwidth_kbps=871437.764, uplink_kbps=871437.764, initcwnd=5, initrwnd=64,
+        response_bytes=1098578, request_bytes=102, burst_bytes=240, gap_ms=3.185,
+        earlier_bytes=86, earlier_request_bytes=74, congestion_control='reno')),
+    "tcp_sendmsg_locked: only a call's first bytes clear PSH": (150.281, Transfer(
+        rtt_ms=5.32, bandwidth_kbps=99625.502, uplink_kbps=99625.502, initcwnd=2, initrwnd=64,
+        response_bytes=1420217, request_bytes=98, congestion_control='reno')),
+    "tcp_ack_snd_check: a DSACK leaves before what is written then": (218674.205, Transfer(
+        rtt_ms=39.807, bandwidth_kbps=35.126, uplink_kbps=35.126, initcwnd=15, initrwnd=99,
+        response_bytes=916986, request_bytes=105, burst_bytes=676282, gap_ms=82.117,
+        earlier_bytes=38479, earlier_request_bytes=77, congestion_control='reno')),
 }
 
 

@@ -39,6 +39,18 @@ def test_timers_of_the_guest_are_half_a_microsecond_apart() -> None:
     assert link.send(0, 74) == delay_ns + 1 + 501 + 1
     # What comes within half a microsecond of that is late, too.
     assert link.send(600, 1514) - (delay_ns + 1) == 502 + 501 + 3471 + 1
+    assert link.peak_queue == 1
+
+
+def test_a_late_timer_keeps_a_packet_in_the_queue() -> None:
+    link = Link(rtt_ms=11.761, rate_kbps=3_488_510)
+    left = link.send(0, 74)
+    link.send(left - link.delay_ns - 2, 74)  # sent by its rate, and still there
+    assert link.peak_queue == 2
+    other = Link(rtt_ms=11.761, rate_kbps=3_488_510)
+    other.send(0, 74)
+    other.send(left - link.delay_ns - 1, 74)
+    assert other.peak_queue == 1
 
 
 def test_a_timer_fires_in_the_slot_after_its_jiffy() -> None:

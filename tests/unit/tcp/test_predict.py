@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from lab.tcp.packets import MSS
+from lab.tcp.course import Course
+from lab.tcp.packets import MS, MSS
 from lab.tcp.predict import predict
 from lab.tcp.receiver import RECEIVE_BUFFERS, window_unit
+from lab.tcp.timers import GIVEN_UP_MS
 from lab.tcp.transfer import Transfer
 from lab.tcp.writer import SEND_BUFFERS
 
@@ -154,4 +156,19 @@ def test_the_peak_of_the_queue() -> None:
     # Seven segments behind the acknowledgement of the request, and the FIN.
     assert predict(replace(BASE, initcwnd=10, bandwidth_kbps=100)).peak_queue == 9
     assert predict(replace(BASE, initcwnd=3, bandwidth_kbps=100)).peak_queue < 9
-    assert predict(replace(BASE, initcwnd=10, bandwidth_kbps=math.inf)).peak_queue == 1
+    # Towards the server: seven acknowledgements, a FIN and the acknowledgement of the server's.
+    endless = replace(BASE, initcwnd=10, bandwidth_kbps=math.inf)
+    assert predict(endless).peak_queue == 9
+    assert predict(replace(endless, uplink_kbps=math.inf)).peak_queue == 0
+
+
+def test_a_request_that_nobody_answers_is_given_up() -> None:
+    class Unheard(Course):
+        def _take_request(self, now: int) -> None:
+            pass
+    course = Unheard(replace(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
+    course.run()
+    asked = course.receiver.timer
+    assert asked.backed_off_at is not None and not course.events
+    assert asked.at is not None and asked.gives_up(asked.at)
+    assert asked.at // MS - asked.backed_off_at < 2 * GIVEN_UP_MS
