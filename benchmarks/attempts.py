@@ -113,7 +113,8 @@ def expanded(name: str, overrides: Overrides = Overrides({}), seed: int = 1) -> 
         for each in fields(trial):
             # What runs.load would refuse must not be measured.
             assert in_range(each.name, getattr(trial, each.name)), f"{each.name} of {trial.id}"
-    commands_of(study.trials[0].job())
+    for trial in study.trials[:1]:  # a study of published numbers measures nothing
+        commands_of(trial.job())
     for engine in ("uml", "host"):
         measuring.expected_s(study, engine, 2)
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import mutations
-from benchmarks.attempts import ACCEPTED, INTERNAL, REFUSED, documents, outcome, tried
+from benchmarks.attempts import ACCEPTED, INTERNAL, REFUSED, documents, expanded, outcome, tried
 from lab.core import scenario_file
 from lab.core.errors import FirstFlightError, UsageError
 
@@ -49,6 +49,10 @@ def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: s
 def test_the_undamaged_documents_are_whole() -> None:
     for name, (content, raw) in documents().items():
         assert scenario_file.parsed(name, content.decode()).raw == raw
+
+
+def test_a_scenario_that_measures_nothing_is_accepted() -> None:
+    assert tried(lambda: expanded("paper_arithmetic")).word == ACCEPTED
 
 
 def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
