@@ -8,8 +8,8 @@ command is let through to its end. All its records must equal those of a run tha
 disturbed, but for the time at which they were measured. After each strike its processes,
 network devices and namespaces, mounts, temporary files and memory in /dev/shm have to be
 gone. Prints a table, and each fault as it is found; exit status 1 where there is one.
-As root it has mounts, a network and a /dev/shm of its own, where nobody else's work is
-counted.
+As root it has mounts, a network, a /dev/shm and a /run/netns of its own, where nobody else's
+work is counted.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ WAYS = {"SIGKILL": (-signal.SIGKILL,), "SIGTERM": (-signal.SIGTERM, 130),
 MOST_STRIKES = 4  # of one run, before it may come to its end
 END_S = 600.0  # the longest that a run may take
 OWN = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c",
-       'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"]
+       'for place in /dev/shm /run/netns; do test ! -d $place || mount -t tmpfs tmpfs $place'
+       ' || exit; done; exec "$@"', "sh"]
 
 
 class Loop:
