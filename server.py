@@ -90,19 +90,16 @@ class Server:
     def _wait(self) -> list[tuple[selectors.SelectorKey, int]]:
         """What has happened, at the latest when something is due.
 
-        epoll waits whole milliseconds; select() on the epoll itself waits as
-        long as it is told, and up to a thousandth of it longer
-        (select_estimate_accuracy in fs/select.c): long waits are made in
-        steps, the last of which is short.
+        epoll waits whole milliseconds; select() on the epoll itself waits as long as it
+        is told, and up to a thousandth of it longer (select_estimate_accuracy in
+        fs/select.c): long waits are made in steps, the last of which is short.
         """
         if not self.due:
             return self.selector.select(None)
         wait_ns = max(0, self.due[0][0] - time.monotonic_ns())
-        if wait_ns > LONG_WAIT_NS:
-            wait_ns = wait_ns * 99 // 100
-        wait_us = -(-wait_ns // 1000)
-        # Python rounds up to whole microseconds, too: half a one less, or it may become one more.
-        select.select([self.selector], [], [], max(0.0, wait_us - 0.5) / 1e6)
+        wait_ns = wait_ns * 99 // 100 if wait_ns > LONG_WAIT_NS else wait_ns
+        # Up to whole microseconds; as Python does so too, half a one less hits that one.
+        select.select([self.selector], [], [], max(0.0, -(-wait_ns // 1000) - 0.5) / 1e6)
         return self.selector.select(0)
 
     def _at(self, due_ns: int, connection: Connection, act: Callable[[Connection], None]) -> None:
