@@ -133,15 +133,15 @@ def _needed_packets(trial: Trial) -> int:
     closes = 0 if trial.earlier_bytes else CLOSE_BYTES
     *before, path = (len(path) for path in trial.job()["paths"])
     headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
-    earlier: dict[str, int] = {} if not before else {
-        "earlier_bytes": HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes,
-        "earlier_request_bytes": REQUEST_BYTES + before[0]}
+    earlier = HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes
     return predict(Transfer(
         rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps, uplink_kbps=trial.uplink_kbps,
         initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
         congestion_control=trial.congestion_control,
         response_bytes=headers + trial.response_bytes, request_bytes=REQUEST_BYTES + path + closes,
-        gap_ms=trial.gap_ms, burst_bytes=headers + trial.burst_bytes, **earlier)).peak_queue + 1
+        gap_ms=trial.gap_ms, burst_bytes=headers + trial.burst_bytes,
+        earlier_bytes=earlier if before else 0,
+        earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
 
 
 def measured(seed: int, numbers: Sequence[int], jobs: int
