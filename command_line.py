@@ -49,12 +49,23 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_how(parser)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]
+    check_together(parser, arguments)
+    if not arguments.scenario and not arguments.own:
+        arguments.scenario = DEFAULT_SCENARIOS
+    return arguments
+
+
+def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Exits with a line where flags do not go together; whether it is a question of one's own."""
     given = overrides_of(arguments).given
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
         parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
                      " --sysctl")
     if arguments.probe and (arguments.scenario or given or arguments.users):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
+    if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
+        parser.error("--cluster: its workers measure in guests, each as many as it has threads:"
+                     " without --engine host and --jobs")
     if arguments.trials and not arguments.users:
         parser.error("--trials is of --users FILE")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
@@ -64,9 +75,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                              or len(arguments.scenario) != 1 and not arguments.own):
         parser.error(f"--export: {', '.join(formats.EXPORTS)} of one scenario, not"
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
-    if not arguments.scenario and not arguments.own:
-        arguments.scenario = DEFAULT_SCENARIOS
-    return arguments
 
 
 def add_question(parser: Parser) -> None:
@@ -116,6 +124,12 @@ def add_how(parser: Parser) -> None:
              " auto: uml where its kernel is built, else host (default auto)")
     add("--jobs", type=positive, metavar="N",
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
+    add("--cluster", metavar="ADDRESS",
+        help="measure on the machines of a Dask cluster: tls://host:8786 or a scheduler file,"
+             " FILE.json; local:N for N guests of this machine's (docs/CLUSTER.md; default: here)")
+    add("--cluster-insecure", action="store_true",
+        help="also tcp:// to another machine, where whoever reaches the port may run anything"
+             " (default: refused)")
     add("--seed", type=int, default=1, metavar="N",
         help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
     add("--dry-run", action="store_true",

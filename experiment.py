@@ -11,7 +11,8 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -20,13 +21,14 @@ from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
 from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
+from engines.uml import built_kernel
 from lab import registry
 from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
 from lab.core.command_line import interrupt, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
-from lab.core.measuring import Asked, OneMachine, measure
+from lab.core.measuring import Asked, Measurer, OneMachine, measure
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL
 from lab.tell import text
@@ -156,13 +158,11 @@ def study_of(name: str, arguments: argparse.Namespace) -> Study:
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario, print what it found, draw it; return the exit status."""
     try:
-        engine = (choose_engine(arguments.engine, arguments.jobs) if study.trials
-                  else NoEngine())
         if arguments.dry_run:
-            dry_run(study, engine)
+            dry_run(study, engine_for(study, arguments))
             return errors.OK
-        say_once(engine.warning)
-        run = measure(study, OneMachine(engine), asked_of(arguments, len(study.trials)))
+        with measurer_for(study, arguments) as measurer:
+            run = measure(study, measurer, asked_of(arguments, len(study.trials)))
     except EngineCannot as error:
         raise CannotError(str(error)) from error
     except EngineError as error:
@@ -181,6 +181,29 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     if study.whole and not arguments.no_figures:
         draw(report, run.folder, arguments.figures, arguments.format)
     return status_of(run)
+
+
+def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
+    """What runs its trials here. Raises EngineCannot."""
+    return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
+
+
+@contextmanager
+def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
+    """This machine, or the cluster that is asked for. Raises EngineCannot, EngineError."""
+    if not arguments.cluster or not study.trials:
+        engine = engine_for(study, arguments)
+        say_once(engine.warning)
+        yield OneMachine(engine)
+        return
+    from engines.cluster import Cluster  # and with it Dask: only where it is asked
+    from lab.core.batches import ManyMachines
+    cluster = Cluster(arguments.cluster, built_kernel(), provenance.tools(),
+                      arguments.cluster_insecure, lambda line: say(f"run.sh: {line}"))
+    try:
+        yield ManyMachines(cluster)
+    finally:
+        cluster.close()
 
 
 @cache

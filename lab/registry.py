@@ -41,11 +41,18 @@ KINDS: dict[str, Callable[[], Kind]] = {"fetches": fetches, "load": load, "trace
                                      "arithmetic": arithmetic}
 
 
+def kind(name: str) -> Kind:
+    """The kind of a name. Raises ValueError."""
+    if name not in KINDS:
+        raise ValueError(f"there is no kind {name!r} of study")
+    return KINDS[name]()
+
+
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
     """A scenario with what the command line says in place of it. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
-    kind = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
-    return KINDS[kind]().make(file, overrides, seed)
+    name = schema.one_of(file.raw.get("kind", "fetches"), list(KINDS), f"{file.where}: kind")
+    return kind(name).make(file, overrides, seed)
 
 
 def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:

@@ -15,16 +15,25 @@ from lab import __version__
 def of_this_machine(project: Path) -> dict[str, Any]:
     """Facts for run.json that hold for the whole run; "" where one cannot be had."""
     return {
-        "machine": {"kernel": platform.release(), "processor": processor(),
-                    "cpus": os.cpu_count(), "system": system()},
-        "tools": {"python": sys.version.split()[0],
-                  "curl": first_line(["curl", "--version"]),
-                  "iproute2": first_line(["ip", "-V"])},
+        "machine": machine(),
+        "tools": tools(),
         "project": {"version": __version__,
                     "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
                     "changed": bool(first_line(["git", "-C", str(project), "status",
                                                 "--porcelain", "--untracked-files=no"]))},
     }
+
+
+def machine() -> dict[str, Any]:
+    """What this machine is."""
+    return {"kernel": platform.release(), "processor": processor(), "cpus": os.cpu_count(),
+            "system": system()}
+
+
+def tools() -> dict[str, str]:
+    """The versions that a measurement in a guest depends on, beside its kernel's."""
+    return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
+            "iproute2": first_line(["ip", "-V"])}
 
 
 def first_line(command: list[str]) -> str:

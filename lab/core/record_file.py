@@ -44,7 +44,7 @@ class RecordFile:
             self._write(self.columns)
 
     def append(self, record: Record) -> None:
-        self._write([_field(record, column) for column in self.columns])
+        self._write(row_of(record, self.columns))
 
     def seal(self) -> dict[str, Any]:
         """What the file holds now, on the disk, to tell later whether it was changed."""
@@ -97,6 +97,11 @@ def _line(row: Sequence[str]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(row)
     return line.getvalue()
+
+
+def row_of(record: Record, columns: Sequence[str]) -> list[str]:
+    """The fields of a record's row."""
+    return [_field(record, column) for column in columns]
 
 
 def _field(record: Record, column: str) -> str:

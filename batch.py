@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Measure one batch of trials on this machine, for a cluster: a batch in, its judged rows out.
+
+    batch.py --kernel FILE <batch >result       one guest measures it (lab/core/batches.py)
+    batch.py --versions                         what a measurement depends on here, as JSON
+
+engines/cluster_node.py starts it on every machine of a cluster, from a copy of the project
+that was sent there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from engines.job import EngineCannot, EngineError
+from engines.uml import UmlEngine
+from lab import registry
+from lab.core import batches, errors, provenance
+from lab.core.command_line import Parser, run_main
+from lab.core.errors import CannotError, FirstFlightError
+
+EPILOG = "exit status: 0 measured · 1 the guest failed · 2 usage · 4 this machine cannot"
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(prog="batch.py", description="Measure a batch of trials for a cluster.",
+                    epilog=EPILOG, allow_abbrev=False)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--kernel", type=Path, metavar="FILE",
+                      help="the guest kernel; the batch is read from standard input, its result"
+                           " goes to standard output")
+    what.add_argument("--versions", action="store_true",
+                      help="print what a measurement depends on here, as JSON")
+    return parser.parse_args(argv)
+
+
+def measured(content: bytes, kernel: Path) -> bytes:
+    """The result of a batch. Raises FirstFlightError."""
+    with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
+        try:
+            return batches.measured(content, UmlEngine(kernel, 1), registry.kind,
+                                    provenance.machine(), Path(folder))
+        except EngineCannot as error:
+            raise CannotError(str(error)) from error
+        except (EngineError, ValueError) as error:
+            raise FirstFlightError(str(error)) from error
+
+
+def main(argv: Sequence[str]) -> int:
+    arguments = parse(argv)
+    if arguments.versions:
+        print(json.dumps(provenance.tools()))
+    else:
+        sys.stdout.buffer.write(measured(sys.stdin.buffer.read(), arguments.kernel))
+    return errors.OK
+
+
+if __name__ == "__main__":
+    run_main("batch.py", main)

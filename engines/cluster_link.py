@@ -1,0 +1,182 @@
+"""The way to a Dask cluster: its scheduler found, its workers given what they need.
+
+Dask is optional: whatever is of it is imported here, and only where it is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import sys
+import uuid
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from engines import cluster_node
+from engines.cluster_node import CODE, KERNEL, Node
+from engines.job import PROJECT, EngineCannot
+
+# What a machine needs of the project to measure a batch.
+SENT = ("*.py", "install.sh", "hosts/*.py", "engines/**/*.py", "lab/**/*.py")
+CONNECT_S = 30.0
+CLOSE_S = 2.0
+LOCAL, FILE = "local:", ".json"  # how an address begins, or ends
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
+# Dask starts a web server for each part of it; these have no pages.
+QUIET: dict[str, list[str]] = {"distributed.scheduler.http.routes": [],
+                               "distributed.worker.http.routes": []}
+
+
+class Link:
+    """A connection to a scheduler, and this run's plugin on all workers.
+
+    guests: how many batches its workers measure at a time. refused: why a
+    worker is given nothing, by its address.
+    """
+
+    def __init__(self, address: str, kernel: Path, tools: dict[str, str], insecure: bool,
+                 tell: Callable[[str], None]) -> None:
+        """Connect. Raises EngineCannot. See engines.cluster.Cluster."""
+        self.address, self.tell = checked(address, insecure), tell
+        archive = packed(kernel)
+        digest = hashlib.sha256(archive).hexdigest()[:16]
+        self.name = f"first-flight-{digest}-{uuid.uuid4().hex[:8]}"
+        self.node = Node(self.name, digest, archive, tools)
+        self.refused: dict[str, str] = {}
+        self.guests = 0
+        self.client: Any = None
+        self.local: Any = None
+        self.connect()
+
+    @property
+    def version(self) -> str:
+        """Of Dask."""
+        return str(import_module("distributed").__version__)
+
+    def connect(self) -> None:
+        """Find the scheduler and bring the project to its workers. Raises EngineCannot."""
+        try:
+            cloudpickle, config, dask = (
+                import_module(name) for name in ("cloudpickle", "dask.config", "distributed"))
+        except ImportError as error:
+            raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster"
+                               ) from error
+        for name in ("distributed", "distributed.client", "asyncio", "tornado"):  # what matters of it is told by us
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        config.set(QUIET)
+        cloudpickle.register_pickle_by_value(cluster_node)  # workers have nothing of ours
+        at: dict[str, Any] = {"address": self.address}
+        if self.address.startswith(LOCAL):
+            self.local = at["address"] = self.local or dask.LocalCluster(
+                n_workers=int(self.address.removeprefix(LOCAL)), threads_per_worker=1,
+                processes=False, dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0")
+        elif self.address.endswith(FILE):
+            at = {"scheduler_file": self.address}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of other versions: such workers are refused
+            try:
+                self.client = dask.Client(**at, timeout=CONNECT_S, set_as_default=False,
+                                          security=None if self.local else dask.Security())
+            except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
+                raise EngineCannot(f"no scheduler answers at {self.address} ({error}): start one"
+                                   " with dask scheduler (docs/CLUSTER.md)") from error
+            self._prepare()
+        self.guests = sum(each["nthreads"] for worker, each in self.workers().items()
+                          if worker not in self.refused)
+
+    def _prepare(self) -> None:
+        """Bring the project and the kernel to every worker, also to those that come later."""
+        for worker, versions in self.client.get_versions()["workers"].items():
+            version = ".".join(versions["host"]["python"].split(".")[:2])
+            if version != PYTHON_VERSION:  # it would not understand what it is sent
+                self.refuse(worker, worker, f"its Dask runs on Python {version}, this one's on"
+                                            f" {PYTHON_VERSION}")
+        try:
+            self.client.register_worker_plugin(self.node, name=self.name)
+        except Exception as error:  # noqa: BLE001  of one worker: it says so when it is asked
+            self.tell(f"a worker could not take the project: {type(error).__name__}: {error}")
+
+    def workers(self) -> dict[str, Any]:
+        """What the scheduler says of each worker, by its address."""
+        found: dict[str, Any] = self.client.scheduler_info()["workers"]
+        return found
+
+    def refuse(self, worker: str, machine: str, why: str) -> None:
+        """Give a worker nothing more. Raises EngineCannot where it was the last."""
+        if worker not in self.refused:
+            self.refused[worker] = why
+            self.tell(f"{machine} does not measure: {why}")
+        if all(each in self.refused for each in self.workers()):
+            raise EngineCannot(f"no machine of the cluster can measure; {machine}: {why}")
+
+    def submit(self, batch: bytes, avoid: Sequence[str], urgent: bool) -> Any:
+        """A future of the answer to a batch (Node.measure), by another worker than these."""
+        shunned = {*avoid, *self.refused}
+        workers = None
+        if shunned:
+            able = [each for each in self.workers() if each not in self.refused]
+            workers = [each for each in able if each not in shunned] or able
+        return self.client.submit(cluster_node.measure, self.name, batch, pure=False,
+                                  workers=workers, priority=int(urgent))
+
+    def drop(self) -> None:
+        """Leave a scheduler that is gone."""
+        self.client.close(timeout=CLOSE_S)
+
+    def close(self) -> None:
+        """End what is still measured for this run, and leave."""
+        try:
+            self.client.unregister_worker_plugin(self.name)
+        except Exception:  # noqa: BLE001  the cluster may be gone: then nothing is left to end
+            pass
+        for each in (self.client, self.local):
+            if each is not None:
+                each.close()
+
+
+def checked(address: str, insecure: bool) -> str:
+    """An address as it is used. Raises EngineCannot where it is none, or open to everybody."""
+    if address.startswith(LOCAL):
+        if not address.removeprefix(LOCAL).isdecimal() or int(address.removeprefix(LOCAL)) < 1:
+            raise EngineCannot(f"{address}: local:N takes a number of workers, like local:2")
+        return address
+    url = address
+    if address.endswith(FILE):
+        try:
+            url = str(json.loads(Path(address).read_text(encoding="utf-8"))["address"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise EngineCannot(f"{address}: is no scheduler file of Dask's: {error}") from error
+    parts = urlsplit(url)
+    if parts.scheme not in ("tcp", "tls") or not parts.hostname:
+        raise EngineCannot(f"{address}: takes tls://host:port, tcp://host:port, local:N or a"
+                           " scheduler file, FILE.json")
+    if parts.scheme == "tcp" and parts.hostname not in LOOPBACK and not insecure:
+        raise EngineCannot(f"{address}: whoever reaches its port may run anything on your machines:"
+                           " use tls:// (docs/CLUSTER.md), or say --cluster-insecure")
+    return address
+
+
+def packed(kernel: Path) -> bytes:
+    """The project's programs and the guest kernel, as a zip file; the same ones, the same bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        def put(name: str, path: Path) -> None:
+            info = zipfile.ZipInfo(name)  # of no time: only the content counts
+            info.external_attr = (path.stat().st_mode & 0o755) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, path.read_bytes())
+
+        for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)
+                            if path.is_file() and "__pycache__" not in path.parts}):
+            put(f"{CODE}/{path.relative_to(PROJECT)}", path)
+        put(KERNEL, kernel)
+    return stream.getvalue()

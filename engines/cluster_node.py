@@ -1,0 +1,188 @@
+"""What a machine of a cluster does: unpacks the project, checks itself, measures batches.
+
+Dask sends this file's classes by value to workers that have nothing of ours, so
+it imports nothing but Python's own library, at its top. A batch is measured by a
+process of its own (batch.py), which the machine's Python with Mininet runs: the
+worker's Python needs Dask only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PYTHON = "/usr/bin/python3"  # the distribution's, which Mininet lives with
+CODE, KERNEL = "project", "linux"  # in the archive
+OK, FAILED, REFUSED = "ok", "failed", "refused"
+CANNOT_STATUS = 4
+CHECK_S = 120.0
+
+
+class Refused(Exception):
+    """This machine does not measure; its text says why, and what to do."""
+
+
+class Node:
+    """A Dask worker's plugin.
+
+    name: of this run's; digest: of the archive, a zip file of the project's programs and the
+    guest kernel; tools: the versions that it has to have (lab.core.provenance.tools).
+    """
+
+    def __init__(self, name: str, digest: str, archive: bytes, tools: dict[str, str]) -> None:
+        self.name, self.digest, self.archive, self.tools = name, digest, archive, tools
+        self.refused = ""
+        self.stopped = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name)
+                for name in ("name", "digest", "archive", "tools", "refused", "stopped")}
+
+    def setup(self, worker: Any) -> None:
+        """Called by Dask, before the first batch."""
+        self.worker = str(worker.address)
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.lock = threading.Lock()
+        try:
+            self.folder = unpack(cache() / self.digest, self.archive)
+            self.check()
+        except (OSError, ValueError, LookupError, subprocess.SubprocessError, Refused) as error:
+            self.refused = str(error) or repr(error)
+        self.archive = b""  # it is on the disk now
+
+    def teardown(self, worker: Any) -> None:
+        """Called by Dask when the worker ends, or nobody needs it any more."""
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                end(process)
+
+    def check(self) -> None:
+        """Whether this machine can measure, and with the same tools. Raises Refused."""
+        code = self.folder / CODE
+        done = subprocess.run([str(code / "install.sh"), "--check", "--no-kernel"],
+                              capture_output=True, text=True, check=False, timeout=CHECK_S)
+        if done.returncode:
+            raise Refused(last_line(done.stderr) + ": run ./install.sh --no-kernel there")
+        told = subprocess.run([PYTHON, str(code / "batch.py"), "--versions"], capture_output=True,
+                              text=True, check=False, timeout=CHECK_S)
+        if told.returncode:
+            raise Refused(last_line(told.stderr))
+        tools = json.loads(told.stdout)
+        other = [f"{name} {tools.get(name)!r} instead of {wanted!r}"
+                 for name, wanted in self.tools.items() if tools.get(name) != wanted]
+        if other:
+            raise Refused(f"it has {', '.join(other)}: the same distribution everywhere, please")
+
+    def measure(self, batch: bytes) -> bytes:
+        """The answer to one batch: a line of JSON with its status, then the result or a reason."""
+        if self.refused:
+            return self.answer(REFUSED, self.refused.encode())
+        command = ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
+                   str(self.folder / CODE / "batch.py"), "--kernel", str(self.folder / KERNEL)]
+        with self.lock:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, start_new_session=True)
+            self.running.add(process)
+            if self.stopped:
+                end(process)
+        try:
+            result, said = process.communicate(batch)
+        finally:
+            with self.lock:
+                self.running.discard(process)
+            end(process)
+        if process.returncode == 0:
+            return self.answer(OK, result)
+        why = last_line(said.decode(errors="replace")) or f"it ended with {process.returncode}"
+        return self.answer(REFUSED if process.returncode == CANNOT_STATUS else FAILED,
+                           why.encode())
+
+    def answer(self, status: str, content: bytes) -> bytes:
+        at = urlsplit(self.worker).hostname or ""  # names of machines may be alike
+        head = {"status": status, "worker": self.worker, "machine": f"{platform.node()} ({at})"}
+        return json.dumps(head).encode() + b"\n" + content
+
+
+def measure(name: str, batch: bytes) -> bytes:
+    """A task: what the plugin of that name on this worker makes of a batch."""
+    worker = import_module("distributed").get_worker()
+    node = worker.plugins.get(name)
+    if node is None:
+        node = Node(name, "", b"", {})
+        node.worker, node.refused = str(worker.address), "it could not take the project"
+    answer: bytes = node.measure(batch)
+    return answer
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a batch to end, as Ctrl-C does: it then removes what is its own."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+
+
+def last_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1]
+
+
+def cache() -> Path:
+    """Where the project's copies are kept, for nobody else to write to. Raises OSError, Refused."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = home / "first-flight" / "cluster"
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = path.lstat()
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+        raise Refused(f"{path}: others may write there: chmod go-w, or remove it")
+    return path
+
+
+def unpack(folder: Path, archive: bytes) -> Path:
+    """The archive's files in a folder that is named after them; returns the folder.
+
+    What is there already is compared, byte by byte: one that was changed is
+    replaced. Raises OSError, ValueError.
+    """
+    with zipfile.ZipFile(io.BytesIO(archive)) as files:
+        wanted = {each.filename: (files.read(each), each.external_attr >> 16)
+                  for each in files.infolist()}
+    if all(same(folder / name, content) for name, (content, _) in wanted.items()):
+        return folder
+    aside = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        for name, (content, mode) in wanted.items():
+            path = aside / "new" / name
+            if ".." in path.parts:
+                raise ValueError(f"{name!r} would lie outside")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(mode & 0o755)
+        if folder.exists():
+            folder.rename(aside / "old")
+        (aside / "new").rename(folder)
+    except OSError:  # another worker of this machine may have been faster
+        if not all(same(folder / name, content) for name, (content, _) in wanted.items()):
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return folder
+
+
+def same(path: Path, content: bytes) -> bool:
+    try:
+        return hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(content).digest()
+    except OSError:
+        return False
