@@ -4,7 +4,7 @@
     batch.py --kernel FILE <batch >result       one guest measures it (lab/core/batches.py)
     batch.py --versions                         what a measurement depends on here, as JSON
 
-engines/cluster_node.py starts it on every machine of a cluster, from a copy of the project
+engines/cluster/node.py starts it on every machine of a cluster, from a copy of the project
 that was sent there.
 """
 

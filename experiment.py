@@ -196,7 +196,7 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
         say_once(engine.warning)
         yield OneMachine(engine)
         return
-    from engines.cluster import Cluster  # and with it Dask: only where it is asked
+    from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
     from lab.core.batches import ManyMachines
     cluster = Cluster(arguments.cluster, built_kernel(), provenance.tools(),
                       arguments.cluster_insecure, lambda line: say(f"run.sh: {line}"))

@@ -13,13 +13,14 @@ readonly TO_RUN=(
     python3 python3-dpkt python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
 )
 readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3)     # the guest kernel
-readonly TO_TEST=(python3-pytest python3-hypothesis python3-coverage mypy pyflakes3 shellcheck)
+readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
+readonly TO_TEST=("${TO_CLUSTER[@]}" python3-pytest python3-hypothesis python3-coverage mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
 usage() {
     cat <<EOF
-usage: install.sh [--check] [--test] [--no-kernel | --import-kernel FILE]
+usage: install.sh [--check] [--test] [--with-cluster] [--no-kernel | --import-kernel FILE]
        install.sh --export-kernel FILE
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
@@ -27,6 +28,7 @@ built from source once (two minutes on two cores) while the other packages are i
 
   --check       install nothing; say what is missing and exit 1 if anything is
   --test        also what ./test.sh needs
+  --with-cluster    also Dask, for run.sh --cluster (docs/CLUSTER.md)
   --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
   --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
   --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build
@@ -227,6 +229,7 @@ main() {
         case $1 in
         --check) only_check=yes ;;
         --test) wanted+=("${TO_TEST[@]}") ;;
+        --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
         --no-kernel) kernel='' ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"

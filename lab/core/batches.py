@@ -1,7 +1,7 @@
 """Many machines: trials in batches, judged where they are measured, and their rows sent back.
 
 A batch and its result are JSON, compressed: nothing in them is executed by who
-reads it. How a batch gets to a machine is a cluster's matter (engines/cluster.py);
+reads it. How a batch gets to a machine is a cluster's matter (engines/cluster);
 what a machine does with it is batch.py's.
 """
 
@@ -33,7 +33,7 @@ U = TypeVar("U")
 
 
 class Cluster(Protocol):
-    """What is needed of many machines (engines.cluster.Cluster)."""
+    """What is needed of many machines (engines.cluster.cluster.Cluster)."""
 
     build: str
 
@@ -203,7 +203,8 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     for seen in engine.run([each.job() for each in waiting.values()], asked["sysctls"], folder):
         told[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
                                           asked["sysctls"], seen.trial_id in captured))
-    return packed({"facts": {**engine.facts, "machine": dict(machine)}, "trials": [told[each] for each in order]})
+    return packed({"facts": {**engine.facts, "machine": dict(machine)},
+                   "trials": [told[each] for each in order]})
 
 
 def _sent(judged: Judged) -> dict[str, Any]:

@@ -16,12 +16,13 @@ MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path 
 KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()
                if path.is_dir() and (path / "study.py").is_file())
 SCALE = ("command_line", "hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
-         "server", "client", "benchmarks")
+         "server", "client", "batch", "benchmarks")
 
 # What each room may import of ours, by the beginnings of module names. The first line whose
 # room begins a file's module decides.
 MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("hosts", ("hosts",)), ("server", ("hosts",)), ("client", ("hosts",)),
+    ("engines.cluster.node", ()),  # sent to machines that have nothing of ours
     ("engines", ("engines", "topo", "hosts")),
     ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel",
               "engines.nodes")),
@@ -33,13 +34,14 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("command_line", ("lab.core", "lab.users")),
     ("experiment", ("command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
+    ("batch", ("engines", "lab.core", "lab.registry")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
     ("benchmarks", ("benchmarks", "command_line", "engines", "lab", "hosts", "experiment", "drawing")),
 ]
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel", "engines.nodes"),
-        "jinja2": ("lab.tell",), "pycurl": ("client", "hosts"),
+        "distributed": ("engines.cluster",), "jinja2": ("lab.tell",), "pycurl": ("client", "hosts"),
         "dpkt": ("lab.users",)}  # slow: for captures of other people, and for tests
 
 

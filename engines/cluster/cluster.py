@@ -18,8 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from engines.cluster_link import Link
-from engines.cluster_node import FAILED, OK, REFUSED
+from engines.cluster.link import Link
+from engines.cluster.node import FAILED, OK, REFUSED
 from engines.job import EngineCannot, EngineError
 
 AHEAD = 3  # batches for each worker, measured or waiting, before the first of them is taken
@@ -90,7 +90,7 @@ class Cluster:
         rest, sent = iter(tasks), deque[Sent[T]]()
         try:
             while True:
-                for task in islice(rest, AHEAD * max(1, self.guests) - len(sent)):
+                for task in islice(rest, max(0, AHEAD * self.guests - len(sent))):
                     sent.append(Sent(task))
                     self._submit(sent[-1], payload)
                 if not sent:

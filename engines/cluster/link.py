@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from engines import cluster_node
-from engines.cluster_node import CODE, KERNEL, Node
+from engines.cluster import node
+from engines.cluster.node import CODE, KERNEL, Node
 from engines.job import PROJECT, EngineCannot
 
 # What a machine needs of the project to measure a batch.
@@ -30,7 +30,9 @@ CLOSE_S = 2.0
 LOCAL, FILE = "local:", ".json"  # how an address begins, or ends
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
-# Dask starts a web server for each part of it; these have no pages.
+# Dask starts a web server for each part of it, which cannot be switched off; these have no
+# pages, and are for this machine only.
+NO_PAGES = "127.0.0.1:0"
 QUIET: dict[str, list[str]] = {"distributed.scheduler.http.routes": [],
                                "distributed.worker.http.routes": []}
 
@@ -44,7 +46,7 @@ class Link:
 
     def __init__(self, address: str, kernel: Path, tools: dict[str, str], insecure: bool,
                  tell: Callable[[str], None]) -> None:
-        """Connect. Raises EngineCannot. See engines.cluster.Cluster."""
+        """Connect. Raises EngineCannot. See engines.cluster.cluster.Cluster."""
         self.address, self.tell = checked(address, insecure), tell
         archive = packed(kernel)
         digest = hashlib.sha256(archive).hexdigest()[:16]
@@ -63,29 +65,19 @@ class Link:
 
     def connect(self) -> None:
         """Find the scheduler and bring the project to its workers. Raises EngineCannot."""
-        try:
-            cloudpickle, config, dask = (
-                import_module(name) for name in ("cloudpickle", "dask.config", "distributed"))
-        except ImportError as error:
-            raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster"
-                               ) from error
-        for name in ("distributed", "distributed.client", "asyncio", "tornado"):  # what matters of it is told by us
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-        config.set(QUIET)
-        cloudpickle.register_pickle_by_value(cluster_node)  # workers have nothing of ours
-        at: dict[str, Any] = {"address": self.address}
+        dask = quiet_dask()
+        at: dict[str, Any] = {"address": self.address, "security": dask.Security()}
         if self.address.startswith(LOCAL):
-            self.local = at["address"] = self.local or dask.LocalCluster(
+            self.local = self.local or dask.LocalCluster(
                 n_workers=int(self.address.removeprefix(LOCAL)), threads_per_worker=1,
-                processes=False, dashboard_address="127.0.0.1:0",
-                worker_dashboard_address="127.0.0.1:0")
+                processes=False, dashboard_address=NO_PAGES, worker_dashboard_address=NO_PAGES)
+            at = {"address": self.local}
         elif self.address.endswith(FILE):
-            at = {"scheduler_file": self.address}
+            at = {"scheduler_file": self.address, "security": dask.Security()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other versions: such workers are refused
             try:
-                self.client = dask.Client(**at, timeout=CONNECT_S, set_as_default=False,
-                                          security=None if self.local else dask.Security())
+                self.client = dask.Client(**at, timeout=CONNECT_S, set_as_default=False)
             except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
                 raise EngineCannot(f"no scheduler answers at {self.address} ({error}): start one"
                                    " with dask scheduler (docs/CLUSTER.md)") from error
@@ -125,7 +117,7 @@ class Link:
         if shunned:
             able = [each for each in self.workers() if each not in self.refused]
             workers = [each for each in able if each not in shunned] or able
-        return self.client.submit(cluster_node.measure, self.name, batch, pure=False,
+        return self.client.submit(node.measure, self.name, batch, pure=False,
                                   workers=workers, priority=int(urgent))
 
     def drop(self) -> None:
@@ -141,6 +133,20 @@ class Link:
         for each in (self.client, self.local):
             if each is not None:
                 each.close()
+
+
+def quiet_dask() -> Any:
+    """Dask's library of clusters, which sends node.py by value. Raises EngineCannot."""
+    try:
+        cloudpickle, config, dask = (
+            import_module(name) for name in ("cloudpickle", "dask.config", "distributed"))
+    except ImportError as error:
+        raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
+    for name in ("distributed", "distributed.client", "asyncio", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told by us
+    config.set(QUIET)
+    cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
+    return dask
 
 
 def checked(address: str, insecure: bool) -> str:

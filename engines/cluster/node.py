@@ -60,7 +60,8 @@ class Node:
         try:
             self.folder = unpack(cache() / self.digest, self.archive)
             self.check()
-        except (OSError, ValueError, LookupError, subprocess.SubprocessError, Refused) as error:
+        except (OSError, ValueError, LookupError, zipfile.BadZipFile, subprocess.SubprocessError,
+                Refused) as error:
             self.refused = str(error) or repr(error)
         self.archive = b""  # it is on the disk now
 
@@ -159,14 +160,15 @@ def unpack(folder: Path, archive: bytes) -> Path:
     with zipfile.ZipFile(io.BytesIO(archive)) as files:
         wanted = {each.filename: (files.read(each), each.external_attr >> 16)
                   for each in files.infolist()}
+    for name in wanted:
+        if name.startswith("/") or ".." in name.split("/"):
+            raise ValueError(f"{name!r} would lie outside")
     if all(same(folder / name, content) for name, (content, _) in wanted.items()):
         return folder
     aside = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         for name, (content, mode) in wanted.items():
             path = aside / "new" / name
-            if ".." in path.parts:
-                raise ValueError(f"{name!r} would lie outside")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             path.chmod(mode & 0o755)

@@ -1,0 +1,212 @@
+"""Batches for many machines: what goes out comes back the same, and nothing else is taken."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from engines.job import shared_out
+from lab import registry
+from lab.core import batches
+from lab.core.batches import Batch, ManyMachines
+from lab.core.measuring import Judged, OneMachine
+from lab.core.record_file import row_of
+from lab.core.records import columns_of, trial_class
+from lab.core.scenario_file import Head
+from tests.unit.core.example import Record, Trial, whole
+from tests.unit.core.example_run import Engine, Study
+
+
+class Timed(Study):
+    """The example, each trial a second."""
+
+    all_captures: ClassVar[bool] = False
+
+    def guest_s(self, trial: Trial) -> float:
+        return 1.0
+
+
+class Networked(Trial):
+    def job(self) -> dict[str, Any]:
+        return {"id": self.id, "shape": {"rtt_ms": self.rtt_ms}}
+
+
+class Rows(Record):
+    trial: Networked
+
+
+def study(count: int = 5) -> Any:
+    made = Timed(Head("t", "s", "small", "A claim.", "# A claim.", {"net.ipv4.tcp_sack": "0"}),
+                 tuple(Networked("small", rtt_ms / 7, 1) for rtt_ms in range(1, count + 1)))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def judged_with_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(trial: Any, seen: Any, exact: bool, sysctls: Any) -> Any:
+        assert sysctls == {"net.ipv4.tcp_sack": "0"} or "error" in seen.content
+        if "error" in seen.content:
+            return Rows(trial, False, seen.content["error"]), {}
+        return Rows(trial, True, verdict="pass", total_ms=trial.rtt_ms * 3), {"a.csv": b"\0\xff"}
+
+    monkeypatch.setattr(Timed, "judge", staticmethod(judge))
+    monkeypatch.setattr(Timed, "record", Rows)
+
+
+def example(name: str) -> Any:
+    """The kind of a name, the example for kind fetches (lab.registry.kind)."""
+    return registry.Kind(study, Timed) if name == "fetches" else registry.kind(name)
+
+
+def measured(batch: Batch, folder: Path) -> bytes:
+    return batches.measured(batch.payload(), Engine(9), example, {"cpus": 2}, folder)
+
+
+def batch(count: int = 5) -> Batch:
+    asked = study(count)
+    return Batch(asked, asked.trials, [asked.trials[0].id])
+
+
+class Cluster:
+    """Two machines of this process's, the second one in turn; it answers at once."""
+
+    build, guests, doing = "7.2", 2, "on 2 machines"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.facts = {"address": "here"}
+
+    def results(self, tasks: Any, payload: Any, read: Any, failed: Any) -> Iterator[Any]:
+        for number, task in enumerate(tasks):
+            content = batches.measured(payload(task), Engine(9), example, {"cpus": 2},
+                                       self.folder)
+            yield f"machine{number % 2}", read(task, content)
+
+
+def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
+    asked = study(40)
+    captured = {asked.trials[3].id, asked.trials[30].id}
+    many = ManyMachines(Cluster(tmp_path))
+    found = list(many.judged(asked, asked.trials, captured, tmp_path))
+    one = list(OneMachine(Engine(9)).judged(asked, asked.trials, captured, tmp_path))
+    columns = columns_of(Rows)  # as they go into the file
+    assert [row_of(each.record, columns) for each in found] == [
+        row_of(each.record, columns) for each in one]
+    assert [dict(each.files) for each in found] == [dict(each.files) for each in one]
+    assert [each.captures.get("client") for each in found] == [
+        each.captures.get("client") for each in one]
+    assert [bool(each.captures) for each in found].count(True) == 2
+    assert sum(each.emulated_s for each in found) == 40
+    assert many.facts["kernel"] == "7.2" and many.facts["cluster"]["address"] == "here"
+    assert many.facts["cluster"]["machines"] == {
+        name: {"trials": 20, "cpus": 2} for name in ("machine0", "machine1")}
+    assert (many.name, many.build, many.jobs, many.exact) == ("uml", "7.2", 2, True)
+
+
+def test_a_batch_that_nobody_measures_is_failed_trials() -> None:
+    judged, facts = batch(3).failed("3 workers failed: no memory")
+    assert [each.record.error for each in judged] == ["3 workers failed: no memory"] * 3
+    assert not any(each.record.ok for each in judged) and facts == {}
+
+
+# What is no result of the batch ------------------------------------------------------
+
+def changed(content: bytes, change: Callable[[Any], Any]) -> bytes:
+    value = json.loads(zlib.decompress(content))
+    change(value)
+    return zlib.compress(json.dumps(value).encode())
+
+
+TAMPERED: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda content: content[:-3],
+    "no zlib": lambda content: b"x" + content,
+    "no JSON": lambda content: zlib.compress(b"[1, 2"),
+    "a list": lambda content: zlib.compress(b"[]"),
+    "nothing": lambda content: b"",
+    "a trial less": lambda content: changed(content, lambda value: value["trials"].pop()),
+    "a trial more": lambda content: changed(
+        content, lambda value: value["trials"].append(value["trials"][0])),
+    "others' places": lambda content: changed(content, lambda value: value["trials"].reverse()),
+    "a field less": lambda content: changed(content, lambda value: value["trials"][0]["row"].pop()),
+    "no number": lambda content: changed(
+        content, lambda value: value["trials"][0].update(emulated_s="long")),
+    "no row": lambda content: changed(content, lambda value: value["trials"][0].pop("row")),
+    "no facts": lambda content: changed(content, lambda value: value.update(facts=3)),
+    "a file's bytes": lambda content: changed(
+        content, lambda value: value["trials"][0]["files"].update({"a.csv": "%%%"})),
+    "another RTT": lambda content: changed(
+        content, lambda value: value["trials"][2]["row"].__setitem__(1, "12.5")),
+    "not a number": lambda content: changed(
+        content, lambda value: value["trials"][2]["row"].__setitem__(1, "nan")),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_bytes_that_are_no_result_are_refused(how: str, tmp_path: Path) -> None:
+    asked = batch()
+    content = measured(asked, tmp_path)
+    assert len(asked.read(content)[0]) == 5
+    with pytest.raises(ValueError):
+        asked.read(TAMPERED[how](content))
+
+
+def test_a_result_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch,
+                                                      tmp_path: Path) -> None:
+    content = measured(batch(), tmp_path)
+    monkeypatch.setattr(batches, "MOST_BYTES", 100)
+    with pytest.raises(ValueError, match="too many"):
+        batches.unpacked(content)
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    payload = changed(batch().payload(), lambda value: value.update(kind="os.system"))
+    with pytest.raises(ValueError, match="no kind 'os.system'"):
+        batches.measured(payload, Engine(9), example, {}, tmp_path)
+
+
+# How trials are dealt ----------------------------------------------------------------
+
+@pytest.mark.parametrize(("count", "guests", "sizes"), [
+    (40, 2, [5] * 8), (1, 4, [1]), (600, 2, [15] * 40), (7, 2, [2, 2, 2, 1])])
+def test_batches_are_of_one_length_and_each_guest_gets_as_many(
+        count: int, guests: int, sizes: list[int]) -> None:
+    asked = study(count)
+    made = list(batches.batches(asked, asked.trials, {asked.trials[0].id}, guests))
+    assert [len(each.trials) for each in made] == sizes
+    assert [trial for each in made for trial in each.trials] == list(asked.trials)
+    assert [len(each.captured) for each in made] == [1] + [0] * (len(made) - 1)
+
+
+@pytest.mark.parametrize("name", ["zhao2019", "handley1999_idle", "ietf78_fairness"])
+def test_the_order_is_that_of_one_guest(name: str) -> None:
+    trials = whole(name).trials
+    dealt = [job["id"] for hand in shared_out([trial.job() for trial in trials], 1)
+             for job in hand]
+    assert [trial.id for trial in batches.by_network(trials)] == dealt
+
+
+@pytest.mark.parametrize("name", ["zhao2019", "handley1999_memory", "ietf78_losses"])
+def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
+    asked = whole(name)
+    kind = trial_class(asked.record)
+    for trial in asked.trials:
+        told = json.loads(json.dumps(batches.given(trial)))
+        assert kind(**told) == trial
+    # What has its default is not sent.
+    assert batches.given(Trial("small", 20.0, 1)) == {"scenario": "small", "rtt_ms": 20.0,
+                                                      "repeat": 1}
+
+
+def test_packets_come_back_as_they_were(tmp_path: Path) -> None:
+    asked = batch()
+    content = measured(asked, tmp_path)
+    told = json.loads(zlib.decompress(content))["trials"][0]["captures"]["client"]
+    assert base64.b64decode(told) == b"p" * 9
+    judged: list[Judged] = asked.read(content)[0]
+    assert judged[0].captures["client"] == b"p" * 9 and not judged[1].captures
