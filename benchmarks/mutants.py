@@ -49,7 +49,7 @@ SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "draw
            "experiment.py", "plot.py", "report.py", "results.py")
 # What runs in a network of Mininet or as a guest's first process only: tests/live.
 LIVE = ("topo.py", "engines/guest/init.py", "engines/bench.py", "engines/fetch_bench.py",
-        "engines/load_bench.py", "engines/trace_bench.py", "engines/network.py")
+        "engines/load_bench.py", "engines/trace_bench.py", "engines/network.py", "engines/nodes.py")
 NEAR, GOLDEN = "tests/unit/", "tests/golden/"
 TESTS = (NEAR.rstrip("/"), GOLDEN.rstrip("/"))
 ROOMS = {"server.py": "hosts", "client.py": "hosts"}  # whose tests are in another's folder

@@ -1,0 +1,224 @@
+"""What a network asks of a kernel, asked of this machine's: in a network of a process's own.
+
+The process has a user namespace as well, so that it takes no root. What a
+kernel has no module for is refused in one line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from engines import kernel, links
+from engines.kernel import KernelLacks, NetworkError, NodeKernel
+from engines.netlink import attributes
+from engines.ports import Netem, Port, Queue
+from engines.routes import Neighbour, Route
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
+
+
+class Node:
+    """As Mininet's: a name, a process in its network, and its interfaces."""
+
+    def __init__(self) -> None:
+        self.name, self.pid = "host", os.getpid()
+
+    def intfNames(self) -> list[str]:  # noqa: N802
+        return ["lo", "one", "two"]
+
+
+def apart(task: Callable[[], Any]) -> Any:
+    """What a task returns in a process with a network of its own; None where there is none."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reading)
+            libc = ctypes.CDLL(None)
+            flags = CLONE_NEWNET | (0 if os.geteuid() == 0 else CLONE_NEWUSER)
+            told = None if libc.unshare(flags) else ("told", task())
+        except BaseException as error:
+            told = ("failed", f"{type(error).__name__}: {error}")
+        with os.fdopen(writing, "wb") as pipe:
+            pickle.dump(told, pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pickle.load(pipe)
+    os.waitpid(child, 0)
+    if told is None:
+        pytest.skip("this machine lets a process have no network of its own")
+    assert told[0] == "told", told[1]
+    return told[1]
+
+
+def linked() -> tuple[Node, NodeKernel]:
+    """Two interfaces that are each other's end, up, with an address each."""
+    node = Node()
+    of = NodeKernel(node)
+    of.change(links.pair("one", MACS[0], "two", MACS[1], node.pid))
+    for place, name in enumerate(("one", "two"), start=1):
+        of.change(links.address(name, of.index(name), f"10.0.{place}.1/24"),
+                  links.up(name, of.index(name)))
+    of.change(links.up("lo", of.index("lo")))
+    return node, of
+
+
+def refused(task: Callable[[], Any]) -> tuple[str, str]:
+    try:
+        task()
+    except NetworkError as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
+
+# Links -------------------------------------------------------------------------------
+
+def build() -> dict[str, Any]:
+    node, of = linked()
+    before = sorted(name for _, name in socket.if_nameindex())
+    numbers = [of.index(name) == socket.if_nametoindex(name) for name in ("one", "two", "lo")]
+    of.change(links.bridge("switch"))
+    switch = of.index("switch")
+    of.change(links.into_bridge("two", of.index("two"), switch), links.up("switch", switch))
+    with_bridge = sorted(name for _, name in socket.if_nameindex())
+    with socket.create_server(("10.0.1.1", 80)) as server, \
+            socket.create_connection(server.getsockname()) as client:
+        talked = client.getpeername()
+    of.change(links.removal("one", of.index("one")), links.removal("switch", switch))
+    after = [name for _, name in socket.if_nameindex()]
+    again = refused(lambda: of.change(links.removal("one", 12345)))
+    of.close()
+    closed = refused(lambda: of.change(links.bridge("late")))
+    return {"before": before, "numbers": numbers, "with_bridge": with_bridge, "talked": talked,
+            "after": after, "again": again, "closed": closed}
+
+
+def test_links_are_made_joined_and_removed() -> None:
+    told = apart(build)
+    assert told["before"] == ["lo", "one", "two"] and told["numbers"] == [True] * 3
+    assert told["with_bridge"] == ["lo", "one", "switch", "two"]
+    assert told["talked"] == ("10.0.1.1", 80)
+    assert told["after"] == ["lo"], "the far end goes with it"
+    assert told["again"] == ("NetworkError", "host: the kernel refused 'ip link del one':"
+                             " No such device")
+    assert told["closed"] == ("NetworkError", "host: [Errno 9] Bad file descriptor")
+
+
+# Routes and neighbours ---------------------------------------------------------------
+
+METRICS = {"initcwnd": 10, "initrwnd": 64, "advmss": 1400, "rto_min": 300, "quickack": 1,
+           "congctl": "reno"}
+
+
+def route() -> dict[str, Any]:
+    _, of = linked()
+    asked = Route("10.0.1.7", "one", METRICS)
+    of.install_routes(asked, Route("default", "two", {"initcwnd": 3}, via="10.0.2.254"))
+    of.install_routes(Route("10.0.1.7", "one", {**METRICS, "initcwnd": 20}))  # in its place
+    with open("/proc/self/net/route", encoding="ascii") as file:
+        lines = [line.split()[:3] for line in file][1:]
+    of.install_neighbours(Neighbour("10.0.1.7", "02:00:00:00:00:09", "one"))
+    with open("/proc/self/net/arp", encoding="ascii") as file:
+        known = [line.split() for line in file][1:]
+    return {"lines": sorted(map(tuple, lines)), "known": known,
+            "nowhere": refused(lambda: of.install_routes(
+                Route("default", "one", {"initcwnd": 3}, via="192.0.2.1"))),
+            "congctl": refused(lambda: of.install_routes(
+                Route("10.0.1.7", "one", {"congctl": "nosuch"})))}
+
+
+def test_routes_are_installed_and_read_back() -> None:
+    told = apart(route)
+    assert ("two", "00000000", "FE02000A") in told["lines"]
+    assert [line[1] for line in told["lines"]].count("0701000A") == 1
+    assert told["known"] == [["10.0.1.7", "0x1", "0x6", "02:00:00:00:00:09", "*", "one"]]
+    kind, words = told["nowhere"]
+    assert kind == "NetworkError" and words.startswith(
+        "host: the kernel refused 'ip route replace default via 192.0.2.1 dev one initcwnd 3':")
+    assert told["congctl"][0] == "NetworkError"
+
+
+def test_what_a_kernel_tells_otherwise_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = NodeKernel.__new__(NodeKernel)
+    of.name, of.kinds = "host", {}
+    monkeypatch.setattr(of, "index", lambda name: 7)
+    monkeypatch.setattr(of, "_ask", lambda said, question, body: [])
+    with pytest.raises(NetworkError, match="^the route to 10.0.1.7 has "):
+        of.install_routes(Route("10.0.1.7", "one", {"initcwnd": 10}))
+    with pytest.raises(NetworkError, match="^one is not as asked: "):
+        of.install_ports(Port("one", (Netem(delay_ms=5.0),)))
+
+
+# Qdiscs ------------------------------------------------------------------------------
+
+FIFO, OTHER = Queue("pfifo", "limit 7", b"\7\0\0\0"), Queue("bfifo", "limit 7", b"\7\0\0\0")
+
+
+def qdisc() -> dict[str, Any]:
+    _, of = linked()
+
+    def kinds(name: str) -> list[str]:
+        return [each.kind for each in of.qdiscs(name)[name]]
+    found = {"none": kinds("one")}
+    of.install_ports(Port("one", (FIFO,)), Port("two", ()))
+    found |= {"fifo": kinds("one"), "beside": kinds("two")}
+    of.install_ports(Port("one", (FIFO,)))  # the same again
+    of.install_ports(Port("one", (OTHER,)))  # a kernel changes no kind: removed, then new
+    found["other"] = kinds("one")
+    of.install_ports(Port("one", ()))
+    found |= {"removed": kinds("one"), "forgotten": of.kinds["one"],
+              "lacks": refused(lambda: of.install_ports(
+                  Port("one", (Queue("nosuch", "limit 7"),))))}
+    return found
+
+
+def test_qdiscs_are_installed_changed_and_removed() -> None:
+    told = apart(qdisc)
+    assert told["none"] == told["removed"] == told["beside"] and "pfifo" not in told["none"]
+    assert (told["fifo"], told["other"], told["forgotten"]) == (["pfifo"], ["bfifo"], ())
+    kind, words = told["lacks"]
+    assert kind == "KernelLacks" and words.startswith(
+        "this kernel has no such qdisc: tc qdisc replace dev one root")
+
+
+# Settings ----------------------------------------------------------------------------
+
+def settings() -> dict[str, Any]:
+    node, _ = linked()
+    name, wanted = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_sack"
+    found = {"pinned": kernel.pin_sysctls(node, {name: "0", "net.ipv4.tcp_nosuch": "1"},
+                                          {wanted: "0"}),
+             "lacks": refused(lambda: kernel.pin_sysctls(node, {}, {"net.ipv4.tcp_nosuch": "1"})),
+             "ipv6": "1"}
+    kernel.set_sysctls(node, {wanted: "1"})
+    with open("/proc/sys/net/ipv4/tcp_sack", encoding="ascii") as file:
+        found["set"] = file.read().strip()
+    kernel.switch_offloads_off(node)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        found["on"] = [kernel.ethtool(any_socket, interface, command - 1)
+                       for interface in ("one", "two") for command in kernel.OFFLOADS.values()]
+        kernel.ethtool(any_socket, "one", kernel.OFFLOADS["generic-receive-offload"], 1)
+        found["again"] = kernel.ethtool(any_socket, "one",
+                                        kernel.OFFLOADS["generic-receive-offload"] - 1)
+    return found
+
+
+def test_sysctls_and_offloads_are_set_and_looked_at() -> None:
+    told = apart(settings)
+    assert told["pinned"] == {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_sack": "0"}
+    assert told["lacks"] == (KernelLacks.__name__, "this kernel has no sysctl net.ipv4.tcp_nosuch")
+    assert told["set"] == "1" and told["on"] == [0] * 6 and told["again"] == 1
+
+
+def test_attributes_of_an_answer_that_is_cut_off() -> None:
+    assert attributes(b"\x08\0\1\0ab") == {1: b"ab"}
