@@ -48,8 +48,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "drawing",
            "experiment.py", "plot.py", "report.py", "results.py")
 # What runs in a network of Mininet or as a guest's first process only: tests/live.
-LIVE = ("topo.py", "engines/guest/init.py", "engines/bench.py", "engines/fetch_bench.py",
-        "engines/load_bench.py", "engines/trace_bench.py", "engines/network.py", "engines/nodes.py")
+LIVE = ("topo.py", *(f"engines/{name}.py" for name in (
+    "guest/init", "bench", "fetch_bench", "load_bench", "trace_bench", "network", "nodes")))
 NEAR, GOLDEN = "tests/unit/", "tests/golden/"
 TESTS = (NEAR.rstrip("/"), GOLDEN.rstrip("/"))
 ROOMS = {"server.py": "hosts", "client.py": "hosts"}  # whose tests are in another's folder

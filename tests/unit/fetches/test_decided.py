@@ -1,0 +1,115 @@
+"""What decided on a cell, limit by limit, from records with what the packets would say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab.fetches import reasons
+from lab.fetches.cells import Change, changes, settings
+from lab.fetches.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
+from lab.fetches.record import Record
+from tests.golden import stored_fetches
+
+LARGE: dict[str, Any] = {"response_bytes": 60_000}
+
+
+def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
+           rtt_ms: float = 100.0, **trial: Any) -> Change:
+    """A cell of the golden run, 1 Mbit/s, with other values."""
+    records = [replace(record, header_bytes=61, trial=replace(record.trial, **trial), **(
+        (base if record.trial.initcwnd == 3 else larger) or {}))
+        for record in stored_fetches.stored("zhao2019")
+        if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (rtt_ms, 1000)]
+    (made,) = changes(settings(records))
+    return made
+
+
+def words(of: Change) -> list[tuple[str, str]]:
+    return [(reason.word, reason.text) for reason in reasons.reasons(of)]
+
+
+@pytest.mark.parametrize("limited, word, text", [
+    ({"limited_by": SEND_BUFFER, "seen_first_flight": 7}, SEND_BUFFER,
+     "the send buffer let 7.0 of 10 segments leave at first"),
+    ({"limited_by": CONGESTION_WINDOW, "seen_first_flight": 3}, CONGESTION_WINDOW,
+     "the congestion window let 3.0 of 10 segments leave at first"),
+    ({"limited_by": RECEIVE_WINDOW, "seen_first_flight": 8}, RECEIVE_WINDOW,
+     "the client's receive window, 27 segments, lets only 8 of 10 leave at first: still larger"
+     " windows cannot help (set a larger net.ipv4.tcp_rmem)")])
+def test_what_limited_the_larger_window_is_named(limited: dict[str, Any], word: str, text: str
+                                                 ) -> None:
+    assert words(change({"seen_first_flight": 3}, limited, **LARGE)) == [(word, text)]
+
+
+def test_two_limits_stand_in_one_sentence() -> None:
+    one = change({"seen_first_flight": 3}, {"limited_by": SEND_BUFFER, "seen_first_flight": 6},
+                 **LARGE)
+    other = replace(one.experiment.records[0], limited_by=PACING, seen_first_flight=7)
+    both = replace(one, experiment=replace(one.experiment,
+                                           records=[*one.experiment.records, other]))
+    assert words(both) == [("pacing, send buffer", "the pacing and the send buffer let 6.5 of 10"
+                            " segments leave at first")]
+
+
+@pytest.mark.parametrize("more_ms, decides", [(-0.01, True), (0.01, False)])
+def test_the_bandwidth_decides_where_it_takes_three_fifths_of_the_time(more_ms: float,
+                                                                       decides: bool) -> None:
+    """60,000 bytes and 42 headers of 66 at 1 Mbit/s: 502.2 ms, and 0.6 of 837 ms."""
+    sending_ms = (60_000 + 42 * 66) * 8 / 1000
+    base = sending_ms / 0.6 + more_ms
+    made = change({"total_ms": base}, {"total_ms": 500.0}, **LARGE)
+    said = [("bandwidth", f"the bandwidth decides: 502 of {base:.0f} ms is the time that the link"
+             " needs for the bytes, which no window changes")]
+    assert words(made) == (said if decides else [])
+
+
+def test_random_losses_keep_a_response_that_fits_open() -> None:
+    """What is lost may well be changed by the window."""
+    fits = change(None, {"random_drops": 1}, response_bytes=2000)
+    assert words(fits)[0][1].startswith("10 segments hold the whole response (2 segments)")
+    assert words(change(response_bytes=1000))[0] == (
+        "response size", "larger windows cannot help: the whole response (1 segment) fits in 3")
+
+
+@pytest.mark.parametrize("base, larger, text", [
+    (0, 7, "7 with 10 segments and none with 3"), (2, 0, "none with 10 segments and 2 with 3"),
+    (1.5, 2.5, "2.5 with 10 segments and 1.5 with 3")])
+def test_the_queue_is_named_where_either_window_overflows_it(base: float, larger: float,
+                                                             text: str) -> None:
+    made = change({"queue_drops": base}, {"queue_drops": larger}, queue_packets=5, **LARGE)
+    assert words(made) == [("queue", f"the queue of 5 packets dropped {text}")]
+
+
+def test_without_headers_seen_nothing_is_said_of_the_size() -> None:
+    made = change()
+    blind = replace(made, base=replace(made.base, records=[
+        replace(record, header_bytes=None) for record in made.base.records]), experiment=replace(
+            made.experiment, records=[replace(record, header_bytes=None)
+                                      for record in made.experiment.records]))
+    assert words(blind) == []
+
+
+# In sentences -------------------------------------------------------------------------
+
+def test_what_is_the_same_everywhere_is_said_once() -> None:
+    one, other = (change({"queue_drops": 0}, {"queue_drops": 7}, rtt_ms=rtt_ms, queue_packets=5,
+                         **LARGE) for rtt_ms in (100.0, 200.0))
+    line = "the queue of 5 packets dropped 7 with 10 segments and none with 3."
+    assert reasons.said([one]) == [f"T{line[1:]}"]
+    assert reasons.said([one, other]) == [f"Everywhere: {line}"]
+    fits = change(response_bytes=2000, rtt_ms=500.0)
+    assert reasons.said([one, other, fits]) == [
+        f"In 2 of 3 comparisons: {line[:-1]} (as at RTT 100 ms, BW 1000 kbit/s, queue 5"
+        " packets, size 60000 bytes, 3 → 10).",
+        "In 1 of 3 comparisons: larger windows cannot help: the whole response (2 segments) fits"
+        " in 3."]
+
+
+def test_the_cells_with_the_largest_change_come_first() -> None:
+    small, large = (change({"total_ms": 500.0 + more}, {"total_ms": 500.0}) for more in (10, -90))
+    ordered: list[Record] = reasons.by_effect([small, large])
+    assert [record.total_ms for record in ordered] == [410.0, 500.0, 510.0, 500.0]
+    assert reasons.said([]) == []
