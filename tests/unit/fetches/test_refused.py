@@ -1,0 +1,158 @@
+"""What a scenario of fetches may not say together, and what may not be said in its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.core import scenario_file
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.published import PublishedBucket
+from lab.fetches import joint, users_findings
+from lab.fetches.record import Record
+from lab.fetches.study import Fetches, study
+from lab.fetches.trial import Trial
+from tests.golden import stored
+from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
+
+BY = 'by = "rtt_ms"\nweights = "bandwidth_kbps"'
+BDP = """[[axis]]
+by = "bdp_bytes"
+values = [140, 350, 640, 1600]
+shares_percent = [25, 25, 25, 25]
+[[figure]]"""
+
+
+@pytest.mark.parametrize("changes, message", [
+    (((BY, ""),), '"by_rtt": by is missing'),
+    (((BY, BY + '\ndown = "bandwidth_kbps"'),), 'down is a quantity of a figure of kind "map",'
+     " another one than by"),
+    ((('kind = "improvement"\nsweep = "grid"\n' + BY, 'kind = "map"\nsweep = "grid"\nby = "rtt_ms"'
+       '\ndown = "rtt_ms"'),), 'down is a quantity of a figure of kind "map", another one than by'),
+    ((("[[figure]]", BDP), (BY, 'by = "bdp_bytes"\nweights = "joint"'),
+      ("[9000]", "[9000, 20000]")), 'weights = "joint" takes one response size and loss rate'),
+    (((SMALL[SMALL.index("[[sweep]]"):], ""),), "has no [[sweep]], no [[population]] and no"
+     " [users], so nothing to measure")])
+def test_what_does_not_go_together_is_one_line(tmp_path: Path, changes: tuple[tuple[str, str], ...],
+                                               message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        small(tmp_path, *changes)
+    assert str(refused.value).startswith("scenarios/small.toml: ") and message in str(
+        refused.value)
+
+
+def asked(folder: Path, **more: Any) -> Fetches:
+    small(folder, WITHOUT_FIGURES)
+    return study(scenario_file.read(folder / "small.toml"), Overrides(
+        more.pop("lists", {}), **more))
+
+
+@pytest.mark.parametrize("more, message", [
+    ({"sysctls": ("net.ipv4.tcp_sack=0",)}, "small: --sysctl: of a scenario they stand in its"
+     " file, under [sysctls]"),
+    ({"lists": {"load": [0.5]}}, "small: --load: one transfer at a time is no load; the scenarios"
+     " that take it are of kind load (--list)"),
+    ({"client": "lynx"}, "--client: unknown 'lynx'; known: "), ({"repeat": 0}, "--repeat: ")])
+def test_flags_that_mean_nothing_there_are_refused(tmp_path: Path, more: dict[str, Any],
+                                                   message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        asked(tmp_path, **more)
+    assert str(refused.value).startswith(message)
+
+
+def test_flags_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
+    made = asked(tmp_path, lists={"rtt_ms": [7.5], "loss_percent": [1]}, client="wget", repeat=3)
+    assert not made.whole and len(made.trials) == 2 * 2 * 3
+    assert {(trial.rtt_ms, trial.client, trial.loss_percent) for trial in made.trials} == {
+        (7.5, "wget", 1)}
+    assert {trial.repeat for trial in made.trials} == {1, 2, 3}
+    assert asked(tmp_path, repeat=1).whole  # as the file has it
+
+
+@pytest.mark.parametrize("more", [{"lists": {"initcwnd": [3]}}, {"client": "curl"}, {"repeat": 2}])
+def test_a_sample_of_users_takes_no_flags(more: dict[str, Any]) -> None:
+    file = scenario_file.of_run("users_of_x", USERS)
+    with pytest.raises(UsageError, match="^users_of_x is a sample of users: its file says"):
+        study(file, Overrides(more.pop("lists", {}), **more))
+
+
+USERS = """# Which window?
+title = "t"
+source = "x.csv"
+note = "A note"
+[defaults]
+client = "libcurl"
+congestion_control = "bbr"
+queue_packets = ["50ms"]
+loss_percent = 0.5
+jitter_ms = 3
+uplink = 300
+kept = 2
+initrwnd = 44
+repeat = 1
+[users]
+initcwnd = [10, 32]
+baseline_initcwnd = 10
+groups = [""]
+group = [0, 0]
+times = [1, 1]
+rtt_ms = [20, 200]
+bandwidth_kbps = [9000, 9000]
+response_bytes = [9000, 60000]
+"""
+
+
+def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
+    made = study(scenario_file.of_run("users_of_x", USERS))
+    users = made.scenario.users
+    assert users is not None
+    assert users_findings._assumed(made.scenario, users) == (
+        "A note. Each user fetches once, after 2 earlier responses on it, alone on the link, by"
+        " bbr, and offers a receive window of 44 segments; the bottleneck's queue holds 50ms"
+        " (fifo), the uplink has 300 kbit/s, 0.5 % of packets are lost at random, the delay varies"
+        " by 3 ms.")
+
+
+# Published shares ---------------------------------------------------------------------
+
+def bars(*shares: tuple[str, float]) -> dict[str, PublishedBucket]:
+    return {label: PublishedBucket(label, share, 1.0, 1.0) for label, share in shares}
+
+
+@pytest.mark.parametrize("shares, message", [
+    ((("20", 40), ("50", 59.8), (">50", 0)), "RTT: the shares of the buckets sum to 99.8 %, not"),
+    ((("20", 101), ("50", -1), (">50", 0)), "RTT: bucket 50 has a share below 0 %"),
+    ((("20", 40), ("20", 60)), "sum to 60 %"),
+    ((("50", 40), ("20", 60), (">20", 0)), "the buckets are not in order: 20 follows 50"),
+    ((("0.5", 40), (">0.5", 60)), "the buckets are not in order: 0.5 follows 1")])
+def test_shares_that_are_none_are_refused(shares: tuple[tuple[str, float], ...], message: str
+                                          ) -> None:
+    with pytest.raises(UsageError, match=message):
+        joint.marginal("RTT", bars(*shares), (1.0, 1000.0))
+
+
+def test_shares_may_miss_a_tenth_by_rounding() -> None:
+    found = joint.marginal("RTT", bars(("20", 40.05), ("50", 59.85), (">50", 0)), (1.0, 1000.0))
+    assert sum(found.shares) == pytest.approx(1) and found.shares[0] == pytest.approx(40.05 / 99.9)
+
+
+# Judging ------------------------------------------------------------------------------
+
+def test_a_study_judges_with_its_sysctls(tmp_path: Path) -> None:
+    """The model is told of buffers that a scenario sets; the verdict then differs."""
+    made, trial = asked(tmp_path), stored.load("iw10")
+    observed = type("Seen", (), {
+        "trial_id": "x", "content": trial.observation, "client_pcap": trial.client,
+        "server_pcap": trial.server, "files": {"a": b"b"}})()
+    record, files = made.judge(trial.trial, observed, True, {})
+    assert isinstance(record, Record) and record.counts and files == {"a": b"b"}
+    assert isinstance(record.trial, Trial)
+    small_buffer, _ = made.judge(trial.trial, observed, True,
+                                 {"net.ipv4.tcp_rmem": "4096 5000 6000"})
+    assert small_buffer.verdict_reason != record.verdict_reason
+    real, _ = made.judge(replace(trial.trial, rtt_ms=102.0), observed, False, {})
+    assert "RTT" not in real.verdict_reason, "in real time 2 % are within the limits"
