@@ -19,7 +19,8 @@ from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import markdown, page, text
-from tests.golden import judged, stored_fetches, stored_load, stored_questions, stored_trace
+from tests.golden import (judged, quantities, stored_fetches, stored_load, stored_questions,
+                          stored_trace)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -123,14 +124,15 @@ RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace") for form in
               for form in ("txt", "parts"))]
 
 
-COLUMNS = FOLDER / "judged.columns"
+OTHERS = {"judged.columns": judged.text, "quantities.words": quantities.text}
 
 
 def main() -> None:
     for path in FOLDER.iterdir():
         if path.suffix[1:] in RENDERERS:
             path.unlink()
-    COLUMNS.write_text(judged.text(), encoding="utf-8")
+    for other, made in OTHERS.items():
+        (FOLDER / other).write_text(made(), encoding="utf-8")
     for name, form in RENDERED:
         (FOLDER / f"{name}.{form}").write_text(RENDERERS[form](REPORTS[name]()),
                                                encoding="utf-8")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.golden import judged
-from tests.golden.rendering import COLUMNS, FOLDER, RENDERED, RENDERERS, REPORTS
+from tests.golden.rendering import FOLDER, OTHERS, RENDERED, RENDERERS, REPORTS
 
 
 @pytest.mark.parametrize("name, form", RENDERED)
@@ -15,10 +14,12 @@ def test_a_stored_run_is_rendered_as_it_was(name: str, form: str) -> None:
         "if the change is meant, /usr/bin/python3 -m tests.golden.rendering writes it anew")
 
 
-def test_every_column_of_a_judged_trial_is_as_it_was() -> None:
-    assert judged.text() == COLUMNS.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_else_is_told_is_told_as_it_was(name: str) -> None:
+    """Every column of stored trials that are judged again, and every quantity's words."""
+    assert OTHERS[name]() == (FOLDER / name).read_text(encoding="utf-8")
 
 
 def test_every_golden_is_looked_at() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {
-        "points.json", COLUMNS.name, *(f"{name}.{form}" for name, form in RENDERED)}
+        "points.json", *OTHERS, *(f"{name}.{form}" for name, form in RENDERED)}
