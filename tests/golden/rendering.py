@@ -19,8 +19,8 @@ from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import markdown, page, text
-from tests.golden import (judged, quantities, stored_fetches, stored_load, stored_questions,
-                          stored_trace)
+from tests.golden import (asked, judged, quantities, stored_fetches, stored_load,
+                          stored_questions, stored_trace)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -124,7 +124,8 @@ RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace") for form in
               for form in ("txt", "parts"))]
 
 
-OTHERS = {"judged.columns": judged.text, "quantities.words": quantities.text}
+OTHERS = {"asked.words": asked.text, "judged.columns": judged.text,
+          "quantities.words": quantities.text}
 
 
 def main() -> None:

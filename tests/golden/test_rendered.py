@@ -16,7 +16,7 @@ def test_a_stored_run_is_rendered_as_it_was(name: str, form: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_else_is_told_is_told_as_it_was(name: str) -> None:
-    """Every column of stored trials that are judged again, and every quantity's words."""
+    """Trials' names and commands, every column that is judged again, every quantity's words."""
     assert OTHERS[name]() == (FOLDER / name).read_text(encoding="utf-8")
 
 

@@ -1,0 +1,50 @@
+"""What is asked of a machine: trials' names, jobs and commands, and questions as scenarios."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engines.commands import commands_of
+from lab import registry
+from lab.core import scenario_file
+from lab.core.kinds import Overrides
+from tests.golden import stored
+
+DRAWN = "dukkipati2010"  # its trials are thousands, which take a second to draw
+# Questions of one's own, by their names; every flag is in one of them.
+QUESTIONS: dict[str, Overrides] = {
+    "plain": Overrides({"rtt_ms": [35]}),
+    "switches": Overrides(
+        {"rtt_ms": [7.25], "bandwidth_kbps": [1000], "uplink_kbps": [256.5], "queue": ["50ms"],
+         "qdisc": ["fq_codel"], "loss_percent": [1.5], "loss_burst": [4], "jitter_ms": [2.5],
+         "initcwnd": [4, 32], "initrwnd": [70], "congestion_control": ["bbr"], "mss": [1000],
+         "response_bytes": [50000], "kept": [2], "idle_ms": [1500], "gap_ms": [30]},
+        repeat=2, client="libcurl", sysctls=("net.ipv4.tcp_sack=0",)),
+    "queues": Overrides({"queue": ["bdp", "20"], "qdisc": ["fq", "cake"], "rtt_ms": [0.2]}),
+    "windows": Overrides({"initcwnd": [1, 2, 3, 4, 5, 6, 7], "rtt_ms": [20, 50]}, client="wget"),
+    "one_window": Overrides({"initcwnd": [10], "loss_percent": [0, 2]})}
+
+
+def text() -> str:
+    """A paragraph for each trial: of every scenario the ends, of the questions, of stored ones."""
+    lines: list[str] = []
+    for name in scenario_file.names():
+        if name != DRAWN:
+            lines += _trials(registry.study_of(scenario_file.find(name)).trials)
+    for name, asked in QUESTIONS.items():
+        study = registry.own_question(name, asked)
+        lines += [f"# {name}", *study.head.text.splitlines(), *_trials(study.trials)]
+    lines += _trials([stored.load(name).trial for name in stored.NAMES], ends=len(stored.NAMES))
+    return "\n".join(lines) + "\n"
+
+
+def _trials(trials: Sequence[Any], ends: int = 1) -> Iterator[str]:
+    for trial in dict.fromkeys((*trials[:ends], *trials[-ends:])):
+        job = {name: value[:2] if isinstance(value, list) else
+               round(value, 6) if isinstance(value, float) else value
+               for name, value in trial.job().items()}
+        yield trial.id
+        yield from (f"  {command}" for command in commands_of(job))
+        yield f"  {json.dumps(job, sort_keys=True)}"
