@@ -14,7 +14,7 @@ readonly TO_RUN=(
 )
 readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3)     # the guest kernel
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
-readonly TO_TEST=("${TO_CLUSTER[@]}" python3-pytest python3-hypothesis python3-coverage mypy pyflakes3 shellcheck)
+readonly TO_TEST=("${TO_CLUSTER[@]}" python3-pytest python3-hypothesis python3-coverage python3-pandas mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
