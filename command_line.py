@@ -11,7 +11,7 @@ from lab.core.command_line import Parser, listed, positive
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS
 from lab.core.sample import CAPTURES_KEPT
-from lab.users.asked import TRIALS
+from lab.users.asked import LOAD, TRIALS
 
 PROJECT = Path(__file__).resolve().parent
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
@@ -61,6 +61,8 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
         parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
                      " --sysctl")
+    if arguments.share_link is not None and not arguments.users:
+        parser.error("--share-link is of --users FILE")
     if arguments.probe and (arguments.scenario or given or arguments.users):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
@@ -106,6 +108,10 @@ def add_users(parser: Parser) -> None:
              " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
     add("--trials", type=positive, metavar="N",
         help=f"of --users: how many are measured under each window (default {TRIALS})")
+    add("--share-link", type=float, metavar="KBPS",
+        help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
+             f" half of whose connections are theirs; --load says how full it is (default"
+             f" {LOAD:g})")
     add("--probe", metavar="URL",
         help="what window does this server of yours use, seen from here: one connection, to this"
              " URL and no other; the only flag that talks to the network. With the right to"

@@ -29,10 +29,10 @@ from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
 from lab.core.measuring import Asked, Measurer, OneMachine, measure
-from lab.core.quantities import FLAGS
+from lab.core.quantities import FLAGS, QUANTITIES
 from lab.core.records import FAIL
 from lab.tell import text
-from lab.users.asked import QUANTITY_NAMES, TRIALS, WINDOWS
+from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
 from lab.users.asked import Asked as AskedUsers
 
 DRY_RUN_LISTED = 500
@@ -126,22 +126,38 @@ def dry_run(study: Study, engine: Engine) -> None:
           f" ({engine.name} engine)")
 
 
-def study_of_users(arguments: argparse.Namespace) -> Study:
-    """A sample of the users of a file, to be measured under each window. Raises UsageError."""
-    from lab.users import reading, sample  # numpy is slow
+def studies_of_users(arguments: argparse.Namespace) -> list[Study]:
+    """A sample of the users of a file, to be measured under each window; and with others on a
+    link, where that is asked. Raises UsageError.
+    """
+    from lab.users import reading, sample, shared  # numpy is slow
+    asked, users = asked_of_users(arguments), reading.read(arguments.users)
+    makers = [sample.scenario] if asked.shared_kbps is None else [sample.scenario, shared.scenario]
+    return [registry.study_of(make(users, asked, arguments.users, arguments.seed),
+                              Overrides({}, many=arguments.yes), arguments.seed)
+            for make in makers]
+
+
+def asked_of_users(arguments: argparse.Namespace) -> AskedUsers:
+    """What the flags say of --users. Raises UsageError."""
     given = overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
+    link_kbps = arguments.share_link
+    if link_kbps is not None:
+        link_kbps = QUANTITIES["bandwidth_kbps"].check(link_kbps, "--share-link")
+        if len(windows) < 2:
+            raise UsageError("--share-link: compares windows; give several with --iw")
     for name, values in given.items():
-        if len(values) != 1 or name == "load":
+        if len(values) != 1 or name == "load" and link_kbps is None:
             raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
                              " of what is the same for everybody")
     single = {name: values[0] for name, values in given.items()}
-    asked = AskedUsers(
+    load = single.pop("load", LOAD)
+    return AskedUsers(
         windows, arguments.trials or TRIALS,
         {name: value for name, value in single.items() if name in QUANTITY_NAMES},
-        {name: value for name, value in single.items() if name not in QUANTITY_NAMES})
-    file = sample.scenario(reading.read(arguments.users), asked, arguments.users, arguments.seed)
-    return registry.study_of(file, Overrides({}, many=arguments.yes), arguments.seed)
+        {name: value for name, value in single.items() if name not in QUANTITY_NAMES},
+        link_kbps, load)
 
 
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
@@ -271,7 +287,7 @@ def main(argv: Sequence[str]) -> int:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures,
                        arguments.format)
     # All are read before the first is measured, which may take hours.
-    studies = ([study_of_users(arguments)] if arguments.users else
+    studies = (studies_of_users(arguments) if arguments.users else
                [study_of(name, arguments) for name in arguments.scenario or [""]])
     # The worst status of several scenarios: a failure before a verdict.
     statuses = [run_study(study, arguments) for study in studies]

@@ -13,6 +13,7 @@ from lab.load import analysis
 from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes
 from lab.load.runs import QUEUE_SMOOTHED_S, Runs, describe, name_of, named
 from lab.load.deck import improvement_percent
+from lab.load.shared import Shared
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
@@ -69,6 +70,24 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
         (_curves(list(mixes.alone.values()), dashed, groups),),
         (_gain_plot("saved by the mix, against everybody\nwith that window (%)", saved),)),
         widths=HALVES)
+
+
+def shared(runs: Runs, found: Sequence[Shared]) -> LineChart:
+    """What each window of your users saves them, and the others, of the mean and of p99."""
+    ticks = tuple((float(place), str(each.initcwnd)) for place, each in enumerate(found))
+
+    def plot(what: str, gains: Sequence[tuple[Gain | None, Gain | None]]) -> Plot:
+        lines = [_estimates(name, [(x + (look - 0.5) * ASIDE, gain.percent) for x, gain
+                                   in enumerate(part) if gain is not None], look)
+                 for look, (name, part) in enumerate(zip(("your users", "the others"),
+                                                         zip(*gains)))]
+        return Plot("initial window of your users (segments)",
+                    f"saved of the {what} (%)", tuple(lines), ticks=ticks, zero=True)
+
+    return _chart(runs, (
+        (plot("mean", [(each.first, each.second) for each in found]),),
+        (plot("99th percentile", [(each.first_p99, each.second_p99) for each in found]),)),
+        legend=True)
 
 
 def _curves(found: Sequence[Distribution], more: Sequence[Line] = (),

@@ -14,12 +14,12 @@ from lab.core.findings import Finding, Statement, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, charts, deck, tables
+from lab.load import analysis, charts, deck, shared, tables
 from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.runs import MissingRuns, Runs, describe
-from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, Claim,
-                               Figure, LoadScenario)
+from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, SHARE,
+                               Claim, Figure, LoadScenario)
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
 
@@ -158,8 +158,28 @@ def _gain_answers(runs: Runs, lines: Sequence[Line]) -> tuple[Statement, ...]:
                  for name, cells in worse.items())
 
 
+def _share(runs: Runs) -> Shown:
+    found = shared.found(runs)
+    return Shown((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
+                 tuple(_cost(found[0], each) for each in found[1:]))
+
+
+def _cost(base: shared.Shared, each: shared.Shared) -> Statement:
+    """What one window does to the others, in words."""
+    gain = each.second
+    what = (f"{gain.base.value:.0f} ms become {gain.experiment.value:.0f},"
+            f" {estimated(gain.percent, 1).lstrip(MINUS)} %"
+            f" {'less' if gain.percent.value > 0 else 'more'}")
+    if gain.absolute.interval is not None and gain.absolute.sign == 0:
+        what += ", which is not told from nothing"
+    return Statement(f"What {each.initcwnd} segments for your users cost the others, who have"
+                     f" {base.initcwnd}:", f"{what}; for your users it is"
+                     f" {estimated(each.first.percent, 1)} % saved.")
+
+
 SHOWN: dict[str, Callable[[Runs], Shown]] = {
-    DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck}
+    DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck,
+    SHARE: _share}
 
 
 # Claims --------------------------------------------------------------------------

@@ -15,7 +15,8 @@ The first comment line is the claim in one sentence, then::
     queue = ["droptail"]      # or "fq_codel", "cake"
     load = [0.95]             # offered, as a part of the bottleneck, headers counted
     response_bytes = [50000]
-    sizes = "web_search"      # optional, in place of response_bytes: the paper's Figure 1
+    sizes = "web_search"      # optional, in place of response_bytes: the paper's Figure 1,
+                              # or points of a distribution function, [[0, 500], [1, 60000]]
     connections = [1]         # at once, by one arrival
     initcwnd = [3, 10, 16]
     initrwnd = 100
@@ -43,11 +44,13 @@ The first comment line is the claim in one sentence, then::
     [[figure]]
     name = "completion"       # figures/<scenario>_completion.png
     title = "…"
-    kind = "distribution"     # or gain, mix, hit, percentiles
+    kind = "distribution"     # or gain, mix, hit, percentiles, share
     sweep = "loads"           # or a list of them
     windows = ["3", "10"]     # the first is the baseline; "3+10" is a mix
     by = "load"               # gain, hit: along the axis; see AXES
     series = "response_bytes" # gain: one line each; optional
+                              # share: mixes of two parts, "10+10" first: what the first
+                              # part's window does to the second part
     published = "Africa, all" # percentiles: a table of paper/ietf78.csv; optional
 
     [[claim]]                 # optional: what was published in words
@@ -78,7 +81,8 @@ from lab.load.sweep import Population, Sweep, window_name
 from lab.load.trial import LoadTrial
 
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
-DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
+DISTRIBUTION, GAIN, MIX, HIT, DECK, SHARE = ("distribution", "gain", "mix", "hit", "percentiles",
+                                             "share")
 # Where a run stands on each of a figure's axes, its trial says.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 LESS, MORE, ALIKE = "less", "more", "alike"
@@ -92,7 +96,7 @@ class Figure:
 
     name: str = key(reader=schema.file_name)
     title: str
-    kind: Literal["distribution", "gain", "mix", "hit", "percentiles"]
+    kind: Literal["distribution", "gain", "mix", "hit", "percentiles", "share"]
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
     windows: tuple[str, ...] = key(reader=schema.values(lambda value, _: str(value), "windows"))
     by: str = key("", reader=schema.word(AXES))
@@ -105,6 +109,8 @@ class Figure:
                              " first")
         if self.kind in (GAIN, HIT) and not self.by:
             raise UsageError(f"{where}: by is missing; known: {', '.join(AXES)}")
+        if self.kind == SHARE and any(window.count("+") != 1 for window in self.windows):
+            raise UsageError(f"{where}: windows have to be mixes of two parts, like 10+10")
 
 
 def _two(value: Any, where: str) -> tuple[str, str]:

@@ -13,7 +13,8 @@ from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
 from lab.core.words import exact
-from lab.load.trial import FIXED, Clients, LoadTrial, distribution, mean_bytes, seed_of
+from lab.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes, points_of,
+                            seed_of, sizes_text)
 
 LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
          "paced")
@@ -57,6 +58,12 @@ def _links(rows: Any, where: str) -> tuple[Clients, ...]:
     return links
 
 
+def _sizes(value: Any, where: str) -> str:
+    """The name of a distribution, or its points."""
+    return schema.text(value, where) if isinstance(value, str) else sizes_text(
+        points_of(value, where))
+
+
 def _check_sum(shares: Sequence[float], of: str, where: str) -> None:
     if abs(sum(shares) - 1) > SHARE_TOLERANCE:
         raise UsageError(f"{where}: the shares of {of} {' + '.join(f'{each:g}' for each in shares)}"
@@ -85,7 +92,7 @@ class Sweep:
     queue: tuple[Literal["droptail", "fq_codel", "cake"], ...]
     load: tuple[float, ...]
     response_bytes: tuple[int, ...]
-    sizes: str = FIXED
+    sizes: str = key(FIXED, reader=_sizes)
     connections: tuple[int, ...]
     congestion_control: tuple[str, ...] = key(
         reader=schema.values(schema.number("congestion_control"), "names"))

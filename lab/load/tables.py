@@ -13,6 +13,7 @@ from lab.load import analysis
 from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.runs import Runs, describe, name_of, named
+from lab.load.shared import Shared
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
@@ -95,6 +96,30 @@ def fairness(mixes: Mixes) -> Table:
         "Jain's index is over the groups' mean rates (response bits over completion time): 1 is"
         " even, 0.5 is all for one of two. Saved by the mix: against everybody with that"
         " window.",))
+
+
+def shared(found: Sequence[Shared]) -> Table:
+    """What a window of your users does to them and to the others."""
+    base = found[0].initcwnd
+
+    def cells(gain: Gain, p99: Gain | None, is_base: bool) -> tuple[Cell, Cell, Cell]:
+        if is_base:
+            return gain.experiment, "", ""
+        return gain.experiment, gain.percent, p99.percent if p99 else None
+
+    return Table(f"Your users with each window, the others with {base}", (
+        Column("IW"), Column("mean", "ms", "your users", 0),
+        Column("saved", "%", "your users", signed=True),
+        Column("saved of p99", "%", "your users", signed=True),
+        Column("mean", "ms", "the others", 0), Column("saved", "%", "the others", signed=True),
+        Column("saved of p99", "%", "the others", signed=True),
+        Column("retransmitted", "% of bytes", "the others", 3),
+        Column("n", "", "the others", 0)), tuple(
+            (each.initcwnd, *cells(each.first, each.first_p99, place == 0),
+             *cells(each.second, each.second_p99, place == 0), each.retransmission, each.count)
+            for place, each in enumerate(found)),
+        ("Saved: against the runs where all have the baseline, the same arrivals; below zero it"
+         " is what the window costs. ± is the 95 % interval over independent seeds.",))
 
 
 def gains(runs: Runs, lines: Sequence[Line]) -> Table:

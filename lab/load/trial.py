@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from lab.core.errors import UsageError
+from lab.core.quantities import QUANTITIES, Quantity
 from lab.core.words import exact
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
+_SHARE = Quantity("share", "a share of a distribution", lowest=0, highest=1)
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
 
 FIXED = "fixed"  # sizes: all responses alike
@@ -61,7 +64,7 @@ class LoadTrial:
     load: offered, as a part of the bottleneck; connections: at once, by one
         arrival.
     response_bytes: each response's body, or the mean of `sizes`, the name of a
-        distribution ("fixed" for none).
+        distribution, or its points as "share:bytes;…" ("fixed" for none).
     initrwnd: at the clients (segments); paced: fq on the servers' interfaces.
     access_queue_packets: drop-tail limit of the clients' own links, where they
         have any. servers: how many hosts serve.
@@ -192,10 +195,36 @@ def wire_bytes(response_bytes: float) -> float:
 
 @cache
 def distribution(name: str) -> tuple[tuple[float, float], ...]:
-    """A service's response sizes (the paper's Figure 1) as points. Raises UsageError."""
+    """Points as they stand, or a service's response sizes (the paper's Figure 1).
+
+    Raises UsageError.
+    """
+    if ":" in name:
+        return points_of([[float(number) for number in point.split(":")]
+                          for point in name.split(";")], "sizes")
     from lab.core.curves import size_curve  # imports numpy: only for those that draw
     curve = size_curve(name)
     return tuple(zip(curve.cdf, curve.values))
+
+
+def points_of(value: Any, where: str) -> tuple[tuple[float, float], ...]:
+    """Points of a distribution function, [share, bytes] each, from share 0 to 1. Raises UsageError.
+    """
+    if not isinstance(value, list) or len(value) < 2 or not all(
+            isinstance(each, list) and len(each) == 2 for each in value):
+        raise UsageError(f"{where} has to be a list of [share, bytes]")
+    points = tuple((_SHARE.check(share, where),
+                    QUANTITIES["response_bytes"].check(size, where)) for share, size in value)
+    if (points[0][0], points[-1][0]) != (0, 1) or any(
+            after < before for first, second in zip(points, points[1:])
+            for before, after in zip(first, second)):
+        raise UsageError(f"{where}: its shares have to rise from 0 to 1, and the sizes with them")
+    return points
+
+
+def sizes_text(points: tuple[tuple[float, float], ...]) -> str:
+    """The reverse of `distribution` for points."""
+    return ";".join(f"{exact(share)}:{exact(size)}" for share, size in points)
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 
 TRIALS = 500  # under each window, if the command line does not say
 WINDOWS = (10, 16, 20, 32)
+LOAD = 0.8  # of a link that is shared, if the command line does not say
 QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row may know
 
 
@@ -17,10 +18,13 @@ class Asked:
 
     windows: initial windows. trials: how many users under each. given: values
     for what the file does not know, by the quantity. defaults: of the network
-    and TCP, by the quantity.
+    and TCP, by the quantity. shared_kbps: of the link that they share with
+    others, None for a link of each one's own only; load: that is offered there.
     """
 
     windows: tuple[int, ...] = WINDOWS
     trials: int = TRIALS
     given: Mapping[str, float] | None = None
     defaults: Mapping[str, Any] | None = None
+    shared_kbps: float | None = None
+    load: float = LOAD

@@ -8,7 +8,7 @@ distribution gets its share of the trials, and a seed always gives the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,11 @@ KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if 
 
 def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
     """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
-    columns = {name: _filled(users, name, asked.given or {}, path) for name in QUANTITY_NAMES}
-    picks, times = _picked(users, columns, asked.trials, seed)
-    baseline = LINUX_WINDOW if LINUX_WINDOW in asked.windows else min(asked.windows)
+    columns = filled(users, asked.given or {}, path)
+    picks, times = picked(users, columns, asked.trials, seed)
+    baseline = baseline_of(asked.windows)
     known = {name: _known(users, name, asked.given or {}) for name in QUANTITY_NAMES}
-    named = "".join(each if each.isprintable() else " " for each in path.name)
+    named = printable(path.name)
     text = "\n".join([
         f"# Which initial window for the users of {named}?",
         'kind = "fetches"',
@@ -49,8 +49,28 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
         f"groups = {toml(users.groups)}",
         f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
         *(f"{name} = {toml(column[picks].tolist())}" for name, column in columns.items())]) + "\n"
-    stem = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_") or "file"
-    return parsed(f"users_of_{stem}", text, str(path))
+    return parsed(f"users_of_{stem_of(path)}", text, str(path))
+
+
+def baseline_of(windows: Sequence[int]) -> int:
+    """The window that the others are compared with."""
+    return LINUX_WINDOW if LINUX_WINDOW in windows else min(windows)
+
+
+def printable(name: str) -> str:
+    """A file's name as a title may have it."""
+    return "".join(each if each.isprintable() else " " for each in name)
+
+
+def stem_of(path: Path) -> str:
+    """A file's name as a part of the name of a scenario."""
+    return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_") or "file"
+
+
+def filled(users: Users, given: Mapping[str, float], path: Path
+           ) -> dict[str, NDArray[numpy.float64]]:
+    """The columns by their quantity, without gaps. Raises UsageError for what is missing."""
+    return {name: _filled(users, name, given, path) for name in QUANTITY_NAMES}
 
 
 def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
@@ -75,7 +95,7 @@ def _known(users: Users, name: str, given: Mapping[str, float]) -> str:
     return "; ".join(told)
 
 
-def _picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
+def picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
             ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
     """Rows that were drawn, and how often each was, shape (distinct,)."""
     order = numpy.lexsort([*reversed(list(columns.values())), users.group])

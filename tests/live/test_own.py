@@ -28,3 +28,18 @@ def test_the_receive_window_is_named(drive: Driver, results: Path) -> None:
     assert (results / "why" / "latest" / "report.html").is_file()
     assert sorted(path.name for path in (results.parent / "figures").iterdir()) == [
         f"why_{name}.{form}" for name in ("packets", "windows") for form in ("pdf", "svg")]
+
+
+def test_what_larger_windows_cost_the_others(drive: Driver, results: Path, tmp_path: Path) -> None:
+    users = tmp_path / "near.csv"
+    users.write_text("rtt_ms,bandwidth_kbps,response_bytes\n"
+                     + "".join(f"{30 + 10 * place},50000,{40000 + place}\n" for place in range(6)))
+    done = drive("--users", str(users), "--iw", "10,40", "--trials", "4", "--share-link", "200",
+                 "--load", "0.7", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "What 40 segments for your users cost the others, who have 10:" in done.stdout
+    shared = rows(results, "users_of_near_shared")
+    assert {row["window"] for row in shared} == {"10+10", "40+10"} and len(shared) == 8
+    by_window = {window: [float(row["arrivals"]) for row in shared if row["window"] == window]
+                 for window in ("10+10", "40+10")}
+    assert by_window["10+10"] == by_window["40+10"], "the same arrivals"

@@ -1,0 +1,86 @@
+"""Figures of kind share: what one part's window does to the other part of a link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy
+import pytest
+
+from lab.core.charts import LineChart
+from lab.core.errors import UsageError
+from lab.load import analysis, findings, shared, tables
+from lab.load.runs import Runs
+from lab.load.scenario import Figure
+from lab.load.trial import distribution, points_of, sizes_text
+from tests.golden import stored_load
+from tests.golden.stored_load import RUN
+from tests.unit.load.test_scenario import DEFAULTS, made
+
+FIGURE = Figure(name="shared", title="Cost", kind="share", sweeps=("one",),
+                windows=("3+10", "16+10"))
+
+
+@pytest.fixture(name="runs")
+def _runs() -> Runs:
+    """The stored mix; and with another window the same, but the second part takes a tenth more."""
+    mixed = [record for record in stored_load.run().records
+             if (record.trial.part, record.trial.window) == ("one", "3+10")]
+    others = [replace(record, trial=replace(record.trial, window="16+10")) for record in mixed]
+    runs = Runs.of(FIGURE, [*mixed, *others], RUN)
+    for record, other in zip(mixed, others):
+        own = runs.connections(record)
+        slower = numpy.where(own.host == 1, 1.1, 1.0)
+        runs._read[other.trial.id] = replace(own, total_ms=own.total_ms * slower)
+    return runs
+
+
+def test_the_cost_is_what_the_second_part_takes_longer(runs: Runs) -> None:
+    base, other = shared.found(runs)
+    assert base.initcwnd == 3 and other.initcwnd == 16
+    assert base.first.percent.value == base.second.percent.value == other.first.percent.value == 0
+    assert other.second.percent.value == pytest.approx(-10)
+    # Of the stored run's slowest connections some never ended: nobody knows their time.
+    assert other.second_p99 is None and other.second.absolute.n == 2
+    whole = analysis.whole(runs, "3+10")
+    parts = shared.parts(runs, "3+10")
+    assert sum(part.count for part in parts) == whole.count and base.count == parts[1].count
+
+
+def test_it_is_told_and_drawn(runs: Runs) -> None:
+    shown = findings.SHOWN["share"](runs)
+    table = shown.tables[0]
+    assert [row[0] for row in table.rows] == [3, 16] and table.rows[0][2] == ""
+    (said,) = shown.answers
+    assert said.says.startswith("What 16 segments for your users cost the others, who have 3:")
+    assert ", 10.0 ± 50.6 % more, which is not told from nothing; for your" in said.found
+    assert isinstance(shown.chart, LineChart)
+    (mean,), (p99,) = shown.chart.columns
+    assert [line.name for line in mean.lines] == ["your users", "the others"]
+    assert mean.lines[1].y[1] == pytest.approx(-10) and mean.zero and p99.zero
+    assert tables.shared(shared.found(runs)).title == "Your users with each window, the others with 3"
+
+
+@pytest.mark.parametrize("windows", [["3", "10"], ["3+10", "10"]])
+def test_its_windows_are_mixes_of_two_parts(windows: list[str]) -> None:
+    with pytest.raises(UsageError, match="have to be mixes of two parts, like 10\\+10"):
+        made({"figure": [{"name": "f", "title": "t", "kind": "share", "sweep": "only",
+                          "windows": windows}]}, mixes=[[[3, 0.5], [10, 0.5]]])
+
+
+def test_sizes_may_be_points_of_their_distribution() -> None:
+    points = [[0, 500], [0.5, 9000], [1, 60000]]
+    (sweep,) = made(sizes=points).sweeps
+    assert sweep.sizes == "0:500;0.5:9000;1:60000"
+    assert distribution(sweep.sizes) == ((0, 500), (0.5, 9000), (1, 60000))
+    assert sizes_text(points_of(points, "x")) == sweep.sizes
+    assert DEFAULTS["response_bytes"] == [50000]
+    assert {trial.response_bytes for trial in sweep.trials("s", 1)} == {19625}
+
+
+@pytest.mark.parametrize("points", [[], [[0, 500]], [[0.1, 500], [1, 600]], [[0, 500], [0.9, 600]],
+                                    [[0, 700], [1, 600]], [[0, 0], [1, 600]], [[0, 5, 6], [1, 6]],
+                                    [[0, 500], [0.5, 600], [0.4, 700], [1, 800]], [["a", 1], [1, 2]]])
+def test_points_that_are_no_distribution(points: list[list[float]]) -> None:
+    with pytest.raises(UsageError, match="sizes"):
+        made(sizes=points)

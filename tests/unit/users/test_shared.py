@@ -1,0 +1,62 @@
+"""Your users beside others on a link: the scenario says what was asked, and holds no address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+
+from lab.core.errors import UsageError
+from lab.load.study import LoadStudy
+from lab.registry import study_of
+from lab.users.asked import Asked
+from lab.users.shared import NETWORKS, scenario, size_points
+from tests.unit.users.test_sample import users_of
+
+PATH = Path("My log.csv")
+ASKED = Asked((16, 10, 32), shared_kbps=20000.0, load=0.9)
+
+
+def study(rows: list[str], asked: Asked = ASKED) -> LoadStudy:
+    made = study_of(scenario(users_of(rows), asked, PATH, 1))
+    assert isinstance(made, LoadStudy)
+    return made
+
+
+def test_every_network_has_a_host_of_yours_and_one_of_the_others() -> None:
+    made = study([f"{20 + 10 * place},{1000 * (place + 1)},{9000 + place},,1" for place in range(30)])
+    by_window = {trial.window: trial for trial in made.trials}
+    assert list(by_window) == ["10+10", "16+10", "32+10"] and len(made.trials) == 3 * 4
+    assert made.scenario.figures[0].windows == ("10+10", "16+10", "32+10")
+    for window, trial in by_window.items():
+        hosts = trial.hosts
+        assert len(hosts) == 2 * NETWORKS and sum(host.share for host in hosts) == pytest.approx(1)
+        assert [host.initcwnd for host in hosts[0::2]] == [int(window[:2])] * NETWORKS
+        assert [host.initcwnd for host in hosts[1::2]] == [10] * NETWORKS
+        for yours, other in zip(hosts[0::2], hosts[1::2]):
+            assert (yours.rtt_ms, yours.kbps, yours.share) == (other.rtt_ms, other.kbps, other.share)
+        # Links as fast as the shared one are not links of their own.
+        assert all(host.kbps < 20000 for host in hosts) and {0.0} < {host.kbps for host in hosts}
+        assert (trial.load, trial.bandwidth_kbps, trial.queue_bdp) == (0.9, 20000, 1.0)
+    arrivals = [[each["seed"] for each in trial.job()["traffic"]] for trial in by_window.values()]
+    assert arrivals[0] == arrivals[1] == arrivals[2], "the same arrivals under every window"
+
+
+def test_sizes_are_those_of_the_file() -> None:
+    made = study([f"20,1000,{size},,1" for size in (500, 9000, 60000)])
+    points = made.trials[0].size_points
+    assert points[0] == (0, 500) and points[-1] == (1, 60000)
+    assert {size for _, size in points} == {500, 9000, 60000}
+    assert 1900 < made.trials[0].expected_arrivals[0] < 2150
+    weighted = size_points(numpy.array([9.0, 1.0, 5.0]), numpy.array([1.0, 98.0, 1.0]))
+    assert [size for _, size in weighted] == [1.0] * 20 + [9.0]
+
+
+def test_what_was_assumed_is_told() -> None:
+    made = study(["20,1000,9000,,1"])
+    assert "Half of the connections are your users', half of others, who keep 10" in made.head.note
+    assert "20000 kbit/s, is offered 90 %" in made.head.note
+    assert made.head.name == "users_of_my_log_shared"
+    with pytest.raises(UsageError, match="have no bandwidth_kbps; say it with --bw"):
+        study(["20,,9000,,1"])
