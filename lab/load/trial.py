@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.quantities import QUANTITIES, Quantity
+from lab.core.quantities import QUANTITIES
+from lab.core.quantity import Quantity
 from lab.core.words import exact
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
