@@ -7,8 +7,8 @@ Real scenario files, command lines, trials.csv and run.json of small stored runs
 functions behind run.sh, report.py and results.py (benchmarks/attempts.py).
 Prints for each kind: inputs, refused with one line, accepted, internal errors
 (any other exception, or a message that is not one line), slow ones (over 5 s of
-processor time) and hangs (no end within a minute of it, or ten by the clock). The first input of each defect is
-kept, and where is said.
+processor time) and hangs (no end within a minute of it, or ten by the clock). The
+first input of each defect is kept, and where is said.
 The same seed makes the same inputs. Exit status: 0 where there is no internal
 error and no hang, else 1.
 """
