@@ -14,6 +14,7 @@ from lab.core.sample import CAPTURES_KEPT
 from lab.users.asked import LOAD, TRIALS
 
 PROJECT = Path(__file__).resolve().parent
+EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
 EPILOG = """\
@@ -44,11 +45,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="read a scenario, expand it and say how long it takes; measure nothing")
     add("--scenario", nargs="+", metavar="SCENARIO", default=[],
         help="what to measure, as without a flag")
+    add("--as-published", action="store_true",
+        help="of a published reproduction: why its numbers are what they are; the scenarios'"
+             " NAME_as_published, which switch its set-up's defects on (default: the clean run)")
     add_question(parser)
     add_users(parser)
     add_how(parser)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]
+    if arguments.as_published:
+        arguments.scenario = as_published(arguments.scenario, parser)
     check_together(parser, arguments)
     if not arguments.scenario and not arguments.own:
         arguments.scenario = DEFAULT_SCENARIOS
@@ -77,6 +83,17 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                              or len(arguments.scenario) != 1 and not arguments.own):
         parser.error(f"--export: {', '.join(formats.EXPORTS)} of one scenario, not"
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
+
+
+def as_published(names: Sequence[str], parser: Parser) -> list[str]:
+    """The scenarios that explain these; an error of the parser's where there is none."""
+    known = [name.removesuffix(EXPLAINS) for name in scenario_file.names()
+             if name.endswith(EXPLAINS)]
+    for name in names:
+        if name.removesuffix(EXPLAINS) not in known:
+            parser.error(f"--as-published: {name}: nobody has explained its set-up; known:"
+                         f" {', '.join(known)}")
+    return [f"{name.removesuffix(EXPLAINS)}{EXPLAINS}" for name in names or known]
 
 
 def add_question(parser: Parser) -> None:

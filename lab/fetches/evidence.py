@@ -100,13 +100,19 @@ class Evidence:
 
     @property
     def expected_first_flight(self) -> int:
-        """As many as the windows let leave, the small segment of a write by itself included."""
+        """As many as the windows let leave, the small segment of a write by itself included.
+
+        A part of a segment may fill the receive window up (tcp_mss_split_point).
+        """
         trial = self.trial
         if not trial.head or trial.gap_ms or trial.before:
             return self.prediction.first_flight
-        return min(trial.server_window, setups.segments_at_once(
+        room = receive_window(trial.client_window)
+        whole = setups.segments_at_once(
             trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
-            trial.nagle == "on", receive_window(trial.client_window)))
+            trial.nagle == "on", room)
+        fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
+        return min(trial.server_window, whole + fills)
 
     @cached_property
     def rtt_ms(self) -> float | None:
@@ -136,7 +142,12 @@ class Evidence:
         """All that was sent again, with its cause as far as there is one."""
         return tuple(replace(found, cause=OVERTAKEN)
                      if found.cause is None and self.trial.jitter_ms else found
-                     for found in explain(self.wire))
+                     for found in explain(self.wire, self.asked_ms))
+
+    @property
+    def asked_ms(self) -> float:
+        """How long the client asked for the server's address: as long as an RTT."""
+        return self.trial.rtt_ms if self.trial.arp_ms else 0.0
 
     @property
     def retransmission_cause(self) -> str:

@@ -32,6 +32,8 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     A part of a scenario has its cells first; the figures that it does not cover
     are left out. Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
+    if scenario.as_published and study.whole:
+        return _as_published(study, scenario, run)
     panels, missing = analysis.panels(scenario, run.records)
     told = {name: judged(panel, scenario.claims, run.exact) for name, panel in panels.items()}
     cells = [] if study.whole and (panels or scenario.users) and not scenario.cells else settings(
@@ -68,6 +70,16 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
                                            () if told or scenario.cells else changed)),
         tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),
         causes=_causes(run.records), timelines=lines)
+
+
+def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
+    """Of a set-up that is explained: its figures from three sides, and its causes."""
+    from lab.fetches import as_published_findings
+    found, told, tiles = as_published_findings.found(scenario, run.records, kernel_of(run.facts))
+    return reporting.report_of(
+        study, run, found, summary=(sentences.summary(run.records),),
+        sentences=(*told, *sentences.of_run(run, (), ())), tiles=tiles,
+        trials=trials_table(run.records, None, {}), causes=_causes(run.records))
 
 
 def _drawn(scenario: Scenario, figure: Figure, run: RunData,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from lab.core import published, schema
 from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
-from lab.fetches import population
+from lab.fetches import causes, population
 from lab.fetches.population import Population, percentile_of
 from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, MAP, PACKETS, PERCENTILES,
                                   WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw, Scenario)
@@ -19,7 +19,7 @@ from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
 _KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "users",
-         "cells")
+         "cells", "as_published", "cause")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -29,14 +29,15 @@ _DRAWN_KINDS = (IMPROVEMENT, WINDOW_SWEEP, PERCENTILES)  # figures of a populati
 
 def read(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
-    raw, where = file.raw, file.where
-    schema.known_keys(raw, _KEYS, where)
+    where = file.where
+    schema.known_keys(file.raw, _KEYS, where)
+    raw = causes.merged(file.raw, where)
     defaults = schema.table(raw, "defaults", where)
     schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
     populations = population.read(raw, where)
+    sweeps = schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults)
     scenario = Scenario(
-        head=file.head(),
-        sweeps=schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults),
+        head=file.head(), sweeps=sweeps, as_published=causes.read(raw, sweeps, where),
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),

@@ -94,6 +94,7 @@ from lab.core.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario_file import Head
 from lab.core.schema import key
 from lab.core.words import plain
+from lab.fetches.causes import AsPublished, Level, levels
 from lab.fetches.population import Population
 from lab.fetches.record import METRICS
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
@@ -251,7 +252,8 @@ class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
     like: what a population's trials have that it does not draw. cells: every
-    cell is told first, with what decided on it.
+    cell is told first, with what decided on it. as_published: whose published
+    numbers are explained (lab.fetches.causes).
     """
 
     head: Head
@@ -264,6 +266,12 @@ class Scenario:
     like: Trial | None = None
     users: Users | None = None
     cells: bool = False
+    as_published: AsPublished | None = None
+
+    @property
+    def levels(self) -> list[Level]:
+        """The sweeps as they stand and, where a set-up is explained, with its causes in turn."""
+        return levels(self.sweeps, self.as_published.causes if self.as_published else ())
 
     @property
     def name(self) -> str:

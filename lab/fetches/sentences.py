@@ -31,13 +31,20 @@ def summary(records: Sequence[Record]) -> str:
     """How many trials there are, how many of them count, and why the others do not."""
     counting, excluded = _counted(records)
     line = f"{counting} of {len(records)} trials verified on the wire"
+    if expected := _expected(records):
+        line += f", {expected} failed as they had to"
     return f"{line}; left out: {excluded}" if excluded.total else line
 
 
 def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
     counting = sum(record.counts for record in records)
-    failed = sum(not record.ok for record in records)
-    return counting, Excluded(failed, len(records) - counting - failed)
+    failed = sum(not record.ok and not record.failed_as_expected for record in records)
+    return counting, Excluded(failed, len(records) - counting - failed - _expected(records))
+
+
+def _expected(records: Sequence[Record]) -> int:
+    """How many fetches failed as they had to."""
+    return sum(record.failed_as_expected for record in records)
 
 
 def of_run(run: RunData, judged: Sequence[Judged], changes: Sequence[Change]) -> list[str]:
@@ -53,8 +60,11 @@ def _verified(records: Sequence[Record]) -> str:
     if not excluded.total:
         window = ("the initial window or what else limited the first flight"
                   if any(map(remarks.is_limited, records)) else "the initial window")
-        return (f"All {len(records)} transfers were verified on the wire: their packets show"
-                f" {window}, the RTT and the bandwidth that were asked for.")
+        expected = _expected(records)
+        failed = (f" {expected} more were to fail, and no packet of theirs left the client."
+                  if expected else "")
+        return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
+                f" show {window}, the RTT and the bandwidth that were asked for.{failed}")
     return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
             f" every number here: {excluded}.")
 

@@ -84,13 +84,14 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     of the file. Raises UsageError.
     """
     asked = apply(scenario, overrides)
-    check_count(sum(sweep.count for sweep in asked.sweeps)
+    check_count(sum(sweep.count for level in asked.levels for sweep in level.sweeps)
                 + sum(drawn.count for drawn in asked.populations)
                 + (asked.users.count if asked.users else 0), many=overrides.many)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
-    for sweep in asked.sweeps:
-        for trial in sweep.trials(scenario.name, seed):
-            shapes.setdefault(trial.shape, {})[trial] = None
+    for level in asked.levels:
+        for sweep in level.sweeps:
+            for trial in sweep.trials(scenario.name, seed):
+                shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
     if asked.like is not None:
         from lab.fetches import draws  # imports numpy: only for those that draw

@@ -106,6 +106,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
        for name in stored_fetches.SMALL_SCENARIOS},
     **{f"{name}_cells": lambda name=name: cells(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
+    stored_fetches.EXPLAINED: lambda: stored_fetches.whole_report(stored_fetches.EXPLAINED),
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),

@@ -30,7 +30,7 @@ def test_flags_are_those_of_help() -> None:
 
 def test_scenarios() -> None:
     assert completed("") == set(scenario_file.names())
-    assert completed("zhao", "--scenario") == {"zhao2019"}
+    assert completed("zhao", "--scenario") == {"zhao2019", "zhao2019_as_published"}
 
 
 @pytest.mark.parametrize(("flag", "word", "found"), [

@@ -180,6 +180,18 @@ def test_an_export_is_of_one_scenario(argv: list[str], capsys: pytest.CaptureFix
     assert command_line.parse(["--rtt", "5", "--export", "csv", "x"]).export == ["csv", "x"]
 
 
+def test_as_published_are_the_scenarios_that_explain_these(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    asked = command_line.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
+    assert asked.scenario == ["zhao2019_as_published", "marrama2012_as_published"]
+    assert command_line.parse(["--as-published"]).scenario == [
+        "marrama2012_as_published", "tselentis2013_as_published", "zhao2019_as_published"]
+    with pytest.raises(SystemExit):
+        command_line.parse(["--as-published", "ietf78_load"])
+    assert ("--as-published: ietf78_load: nobody has explained its set-up; known: marrama2012,"
+            " tselentis2013, zhao2019") in capsys.readouterr().err
+
+
 def test_no_command_waits_for_slow_libraries() -> None:
     """They are imported where they are used."""
     script = ("import sys, experiment; slow = {'numpy', 'scipy', 'matplotlib', 'dpkt', 'jinja2'}"

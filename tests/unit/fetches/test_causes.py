@@ -1,0 +1,277 @@
+"""Causes: what each switches on, in which order they may stand, and how many numbers then agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from engines.commands import commands_of
+from lab.core import scenario_file
+from lab.core.errors import UsageError
+from lab.core.findings import Finding, Report
+from lab.core.kinds import Overrides
+from lab.core.records import FAIL, PASS
+from lab.core.step_charts import SideChart, StepChart
+from lab.fetches import as_published, reading, study
+from lab.fetches.causes import AsPublished, Cause, Reading
+from lab.fetches.record import Record
+from lab.fetches.scenario import Scenario
+from tests.golden import stored_fetches
+
+MARRAMA = stored_fetches.EXPLAINED
+NAMES = ("zhao2019_as_published", MARRAMA, "tselentis2013_as_published")
+
+# A word of what each cause installs, or what it does to the reading.
+SWITCHED = {
+    "a new network for every fetch": "ip neigh del", "whole Mbit/s": "rate 500000000bit",
+    "HTB in the place of a rate": "htb rate", "headers in writes of their own": "nagle=1",
+    "a failure's time is taken for a fetch's": Reading(failed_ms=2200),
+    "8 ms for processes": Reading(process_ms=8), "13 ms for processes": Reading(process_ms=13),
+    "29 segments, not 28": "/41992", "27 segments for the windows": "/39096",
+    "numbers cut to whole ones": Reading(truncated=True),
+    "no tail loss probes": "tcp_early_retrans='0'",
+    "a first flight of eight packets": "initcwnd 8",
+}
+
+
+@cache
+def scenario(name: str) -> Scenario:
+    return reading.read(scenario_file.find(name))
+
+
+def of(name: str) -> AsPublished:
+    found = scenario(name).as_published
+    assert found is not None
+    return found
+
+
+def installed(found: Scenario, cause: Cause, initcwnd: int = 10) -> set[str]:
+    """Commands of all trials with this cause alone."""
+    return {command for sweep in found.sweeps
+            for trial in replace(cause.on(sweep), initcwnd=(initcwnd,)).trials("x", 1)
+            for command in commands_of(trial.job())}
+
+
+@pytest.mark.parametrize(("name", "cause"), [(name, cause) for name in NAMES
+                                             for cause in of(name).causes],
+                         ids=lambda each: each if isinstance(each, str) else each.name)
+def test_a_cause_switches_on_what_it_says(name: str, cause: Cause) -> None:
+    """A cause that is not listed above fails here."""
+    expected = SWITCHED[cause.name]
+    if isinstance(expected, Reading):
+        assert cause.read(Reading()) == expected
+        assert all(cause.on(sweep) == sweep for sweep in scenario(name).sweeps)
+    else:
+        usual = installed(scenario(name), replace(cause, switches=()))
+        assert any(expected in command for command in installed(scenario(name), cause) - usual)
+        assert not any(expected in command for command in usual)
+        assert cause.read(Reading()) == Reading()
+
+
+def test_a_cause_of_some_sweeps_leaves_the_others() -> None:
+    cause = next(each for each in of(MARRAMA).causes if each.sweeps == ("windows",))
+    changed = {sweep.name: cause.on(sweep) for sweep in scenario(MARRAMA).sweeps}
+    assert changed["windows"].response_bytes == (39096,)
+    assert changed["rtts"].response_bytes == (40483,)
+    assert cause.in_words == "response_bytes = 39096 in windows"
+
+
+def test_a_set_up_takes_what_is_published_of_the_other_scenario() -> None:
+    """Not the losses, of which Marrama and Dubie have no numbers; a fetch counts at its levels."""
+    found = scenario(MARRAMA)
+    assert {sweep.name for sweep in found.sweeps} == {"windows", "rtts", "bandwidths", "products",
+                                                     "fast"}
+    assert all(figure.published for figure in found.figures)
+    trials = study.expand(found)
+    assert len(trials) == len({trial.id for trial in trials}) == 288
+    assert len(found.levels) == 1 + len(of(MARRAMA).causes)
+    clean = {trial.id for sweep in found.sweeps for trial in sweep.trials(found.name, 1)}
+    assert clean < {trial.id for trial in trials}
+
+
+def test_a_single_cell_of_a_set_up_is_measured_at_every_level() -> None:
+    asked = Overrides({"rtt_ms": [100], "bandwidth_kbps": [512]})
+    trials = study.study(scenario_file.find("zhao2019_as_published"), asked).trials
+    assert {trial.arp_ms for trial in trials} == {0, 940} and len(trials) == 10
+    assert {trial.down_kbps for trial in trials} == {512, 500_000}
+
+
+# How many agree -----------------------------------------------------------------------
+
+def finding(report: Report, name: str) -> Finding:
+    return next(each for each in report.findings if each.name == name)
+
+
+def marrama(change: Callable[[Record], Record] = lambda record: record) -> Report:
+    return stored_fetches.report(MARRAMA, [change(each) for each in stored_fetches.stored(MARRAMA)])
+
+
+def agree(report: Report) -> dict[Any, Any]:
+    """How many agree, by what is switched on."""
+    table = finding(report, "causes").tables[0]
+    return dict(zip(table.column("causes"), table.column("agree")))
+
+
+def test_evidence_of_each_kind_is_counted_apart() -> None:
+    report = marrama()
+    assert agree(report) == {"none: the clean run": 10, "code and kernel alone": 14,
+                             "with what is calibrated": 16, "with what is inferred": 24}
+    causes = finding(report, "causes")
+    assert causes.bars == {"reproduced": 14, "not reproduced": 14}  # nothing calibrated, inferred
+    steps = causes.chart
+    assert isinstance(steps, StepChart) and steps.most == 28
+    assert [(step.value, step.sure) for step in steps.steps] == [
+        (10, "start"), (10, "code"), (10, "code"), (11, "code"), (11, "code"), (14, "code"),
+        (14, "kernel"), (16, "calibrated"), (24, "inferred")]
+    assert report.sentences[0] == (
+        "Of 28 published numbers 10 agree with the clean run. Code and kernel alone: 14. With"
+        " what is calibrated: 16. With what is inferred: 24.")
+
+
+def test_every_number_stands_from_three_sides() -> None:
+    by_rtt = finding(marrama(), "fig5_rtt")
+    (table,) = by_rtt.tables
+    row = dict(zip([(column.group, column.name, column.unit) for column in table.columns],
+                   table.rows[4]))
+    assert row["published", "", "ms"] == 507 and row["published", "", "%"] == pytest.approx(24)
+    assert row["clean", "", "ms"] == pytest.approx(910, abs=0.1)
+    assert row["as they measured it", "", "ms"] == pytest.approx(530.3, abs=0.1)
+    assert (row["", "clean", ""], row["", "as they measured it", ""]) == ("differs", "agrees")
+    chart = by_rtt.chart
+    assert isinstance(chart, SideChart) and len(chart.plots) == 2
+    assert chart.plots[0].groups[4][1][0] == 507
+
+
+def test_what_was_measured_decides() -> None:
+    """A tenth longer under the last window that acts smaller, and fewer numbers agree."""
+    def slower(record: Record) -> Record:
+        assert record.total_ms is not None
+        return (replace(record, total_ms=1.3 * record.total_ms)
+                if record.trial.acts_as and record.trial.initcwnd > 3 else record)
+
+    assert agree(marrama(slower))["with what is inferred"] < 16
+    assert agree(marrama(slower))["with what is calibrated"] == 16
+
+
+def test_a_record_that_does_not_count_is_missed() -> None:
+    def failed(record: Record) -> Record:
+        return replace(record, verdict=FAIL, verdict_reason="RTT: seen 1, asked 2") \
+            if record.trial.acts_as and record.trial.rtt_ms == 3000 else record
+
+    causes = finding(marrama(failed), "causes")
+    assert "no record of bucket 3000 counts (2 failed verdicts)" in causes.missing
+
+
+def test_bounds_of_an_agreement() -> None:
+    bounds = AsPublished("x", 10, 5, 3)
+    assert bounds.agrees(110, 100) and not bounds.agrees(110.1, 100)
+    assert bounds.agrees(25, 20) and not bounds.agrees(25.1, 20)
+    assert bounds.agrees(25.9, 20, truncated=True) and not bounds.agrees(14.9, 20, truncated=True)
+    assert not bounds.agrees(None, 20)
+    assert bounds.agrees_in_points(27.5, 24.0, truncated=True)
+    assert not bounds.agrees_in_points(27.5, 24.0)
+    assert bounds.agrees_in_points(20.9, 24.0, error_points=3.2)
+
+
+# Raw values, and fetches that fail -------------------------------------------------------
+
+RAW = """# Some of the causes.
+
+title = "t"
+source = "s"
+
+[as_published]
+of = "zhao2019"
+within_percent = 3
+within_ms = 10
+
+[[cause]]
+name = "new network"
+says = "…"
+known = "code"
+where = "here"
+set = {arp_ms = 940}
+
+[[cause]]
+name = "failures count"
+says = "…"
+known = "kernel"
+where = "there"
+set = {failed_ms = 2200}
+"""
+
+
+def waited(record: Record) -> Record:
+    """A fetch of a network that has just begun, as it would have been."""
+    trial = replace(record.trial, arp_ms=940)
+    if trial.cannot_connect:
+        return Record(trial, ok=False, error="curl 7: failed", verdict=PASS)
+    assert record.total_ms is not None
+    return replace(record, trial=trial, total_ms=record.total_ms + trial.rtt_ms)
+
+
+def zhao() -> tuple[Scenario, Sequence[Record]]:
+    clean = stored_fetches.stored("zhao2019")
+    found = reading.read(scenario_file.parsed("mine", RAW))
+    return replace(found, figures=()), [*clean, *map(waited, clean)]
+
+
+def test_a_failed_fetch_has_the_time_that_was_published() -> None:
+    found, records = zhao()
+    items = as_published.items(found, as_published.measured(found, records))
+    assert len(items) == 128
+    clean, new, failures = as_published.counts(items)
+    assert clean == 5 and failures == new + 32
+    failed = next(item for item in items if item.label == "IW 3, 3000 ms, 1000 kbit/s")
+    assert [side.ms for side in failed.ours[1:]] == [None, 2200.0]
+    assert failed.agrees == (False, False, True)
+    assert as_published.by_group(found.as_published, [clean, new, failures]) == [  # type: ignore[arg-type]
+        ("code and kernel alone", failures)]
+
+
+def test_process_time_is_added_to_what_counts_alone() -> None:
+    _, records = zhao()
+    read = Reading(process_ms=8).of(records)
+    assert read[0].total_ms == pytest.approx((records[0].total_ms or 0) + 8)
+    assert read[-1].total_ms is None and not read[-1].ok
+
+
+# Bad input ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ('of = "zhao2019"', 'of = "zhao"', "unknown scenario 'zhao'"),
+    ('of = "zhao2019"', 'of = "../zhao2019.toml"', "[as_published]: of becomes a file name"),
+    ('of = "zhao2019"', 'of = "ietf78_load"', "of: ietf78_load has no [[sweep]] of single fetches"),
+    ('of = "zhao2019"', 'of = "dukkipati2010"', "dukkipati2010 has no [[sweep]]"),
+    ('known = "code"', 'known = "guessed"', "[[cause]] \"new network\": known: unknown 'guessed';"
+     " known: code, kernel, calibrated, inferred"),
+    ('known = "code"', 'known = "inferred"', '[[cause]] "failures count": known = "kernel" stands'
+     " behind one that is inferred"),
+    ("set = {arp_ms = 940}", "set = {arp = 940}", "set: unknown key 'arp'"),
+    ("set = {arp_ms = 940}", "set = {rtt_ms = 9}", "set: unknown key 'rtt_ms'"),
+    ("set = {arp_ms = 940}", "set = {arp_ms = -1}", "set: arp_ms: a time of -1 ms is out of"),
+    ("set = {arp_ms = 940}", "set = 940", "set has to be a table like {htb_burst_bytes = 15360}"),
+    ("set = {arp_ms = 940}", "", '[[cause]] "new network": set is missing'),
+    ('where = "here"', 'where = "here"\nsweeps = ["grids"]', "sweeps: unknown 'grids' (did you mean"
+     " 'grid'?); known: grid"),
+    ('name = "failures count"', 'name = "new network"', "there are two of them"),
+    ("[as_published]\nof", "[as_publish]\nof", "unknown key 'as_publish' (did you mean"
+     " 'as_published'?)")])
+def test_what_is_wrong_with_a_cause_is_told_in_one_line(old: str, new: str, words: str) -> None:
+    assert RAW.count(old) >= 1
+    with pytest.raises(UsageError) as caught:
+        reading.read(scenario_file.parsed("mine", RAW.replace(old, new, 1)))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_causes_need_whose_numbers_they_explain() -> None:
+    head, _, causes = RAW.partition("[as_published]")
+    text = head + "[[cause]]" + causes.partition("[[cause]]")[2]
+    with pytest.raises(UsageError, match=r"\[\[cause\]\] tables explain another scenario's"):
+        reading.read(scenario_file.parsed("mine", text))
+    with pytest.raises(UsageError, match="has no .*cause.* to switch on"):
+        reading.read(scenario_file.parsed("mine", RAW.partition("[[cause]]")[0]))
