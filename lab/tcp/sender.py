@@ -22,7 +22,7 @@ from lab.tcp.writer import SENDING_OVERHEAD, Batch
 class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
-    beyond: int = 0  # segments that a probe sent beyond the window
+    beyond: int = 0  # segments that probes sent; the packets tell those that left alone
     # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None where that is emptied
     # at once: while the server writes.
     queued: int | None = None
@@ -125,7 +125,7 @@ class Sender(Windowed):
             if (min(self.waiting[0].size, self.mss) <= room if self.waiting
                     else self.fin_waiting and room > 0):
                 out = self.transmit(now, probe=True)
-                self.beyond += sum(segment.payload > 0 for segment in out)
+                self.beyond += len(out) == 1 and out[0].payload > 0
             else:
                 out = self._repeat_last(now)
             if out:

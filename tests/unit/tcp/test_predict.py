@@ -162,6 +162,14 @@ def test_the_peak_of_the_queue() -> None:
     assert predict(replace(endless, uplink_kbps=math.inf)).peak_queue == 0
 
 
+def test_a_probe_of_two_segments_looks_like_a_write() -> None:
+    """As measured: 43 segments, and before an acknowledgement two more (exchange.probes)."""
+    assert predict(replace(
+        BASE, rtt_ms=1.69, bandwidth_kbps=122.383, uplink_kbps=122.383, initcwnd=60, initrwnd=64,
+        response_bytes=123052, request_bytes=121, burst_bytes=749,
+        gap_ms=14.609)).first_flight == 45
+
+
 def test_a_request_that_nobody_answers_is_given_up() -> None:
     class Unheard(Course):
         def _take_request(self, now: int) -> None:
