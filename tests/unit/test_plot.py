@@ -43,6 +43,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn in this process has few dots: that takes less time."""
+    monkeypatch.setattr("drawing.style.DPI", 20)
+
+
 def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(
         tmp_path: Path, results: Path) -> None:
     done = subprocess.run([sys.executable, str(PROJECT / "plot.py"), "--results", str(results),

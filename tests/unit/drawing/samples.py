@@ -116,16 +116,18 @@ def tick_labels(axis: Any) -> list[str]:
 
 def check_fits(drawn: Any) -> None:
     """All words lie inside the figure, and none lies on another."""
-    drawn.canvas.draw()
+    drawn.draw_without_rendering()
     renderer = drawn.canvas.get_renderer()
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in _words(drawn)]
-    boxes += [("legend", legend.get_window_extent(renderer)) for legend in drawn.legends]
+    boxes = [(text.get_text(), *text.get_window_extent(renderer).extents)
+             for text in _words(drawn)]
+    boxes += [("legend", *legend.get_window_extent(renderer).extents) for legend in drawn.legends]
     width, height = drawn.bbox.width, drawn.bbox.height
     assert len(boxes) > 5
-    for number, (text, box) in enumerate(boxes):
-        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, text
-        for other_text, other in boxes[number + 1:]:
-            assert not box.overlaps(other), (text, other_text)
+    for number, (text, left, low, right, high) in enumerate(boxes):
+        assert left >= 0 and low >= 0 and right <= width and high <= height, text
+        beside = [other for other in boxes[number + 1:] if left <= other[3] and other[1] <= right
+                  and low <= other[4] and other[2] <= high]
+        assert not beside, (text, beside)
 
 
 def _words(drawn: Any) -> list[Any]:

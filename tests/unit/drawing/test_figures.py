@@ -45,7 +45,7 @@ def test_a_dollar_begins_no_formula() -> None:
     """Neither between two of them, where it would be set in italics or not be understood."""
     for chart in samples.all_charts(" $5_{ $"):
         (_, drawn), = drawing.figures(report_of(Finding("dollars", "", chart=chart)))
-        drawn.canvas.draw()
+        drawn.draw_without_rendering()
         texts = [text.get_text() for text in drawn.findobj(Text) if text.get_visible()]
         assert sum("$" in text for text in texts) > 6, chart.family
         assert not [text for text in texts if cbook.is_math_text(text)], chart.family

@@ -31,7 +31,7 @@ def test_an_entry_has_claim_picture_and_command() -> None:
 def test_a_picture_is_made_smaller() -> None:
     noise = numpy.random.default_rng(1).integers(0, 255, (900, 1440, 3), dtype=numpy.uint8)
     png = io.BytesIO()
-    Image.fromarray(noise).save(png, "PNG")
+    Image.fromarray(noise).save(png, "PNG", compress_level=1)
     small = drawing.small({"x": png.getvalue()})["x"]
     with Image.open(io.BytesIO(small)) as image:
         assert image.size == (drawing.SMALL_PIXELS, 600)
