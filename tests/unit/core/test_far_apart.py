@@ -23,7 +23,8 @@ class Trial:
 
 
 def kept(trials: list[Trial]) -> list[str]:
-    return sorted((trial.id for trial in trials if trial.id in sample_of(trials)))
+    ids = sample_of(trials)
+    return sorted(trial.id for trial in trials if trial.id in ids)
 
 
 @pytest.mark.parametrize("values", [list(range(1, 10)), [1, 2, 3, 4, 5, 6, 7, 8, 1000],
