@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +63,8 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
     for finding in report.findings:
         if finding.chart is not None:
             family = _file(finding.chart.family, f"a chart of {finding.name}")
-            found.append((finding.name, partial(family.draw, finding.chart)))
+            found.append((finding.name, partial(
+                family.draw, replace(finding.chart, caption=report.caption))))
         for name in finding.also:
             also = _file(name, f"a figure of {finding.name}")
             found.append((f"{finding.name}_{name}", partial(also.draw_finding, finding, report)))

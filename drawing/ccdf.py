@@ -32,7 +32,7 @@ def draw_finding(finding: Finding, report: Report) -> Figure:
     counts = ", ".join(f"n = {len(each.values)} with {each.name}" for each in finding.samples)
     chart = Chart(f"{finding.title}: how many take longer",
                   finding.chart.context if finding.chart else (),
-                  f"{counts}; weighted by what each stands for")
+                  f"{counts}; weighted by what each stands for", caption=report.caption)
     frame = style.frame(chart, AXES_INCHES + BELOW_INCHES + 0.2, [
         _handle(place, sample) for place, sample in enumerate(finding.samples)])
     axes = frame.axes(LEFT_INCHES, BELOW_INCHES,

@@ -105,7 +105,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     above = [(line, LARGE, INK) for line in fitted(chart.title, LARGE, bold=True)]
     above += [(line, MEDIUM, INK) for text in chart.context for line in fitted(text, MEDIUM)]
     above += [(line, MEDIUM, ALARM) for line in fitted(chart.alarm, MEDIUM)]
-    below = fitted(chart.foot, LEGEND)
+    below = [*fitted(chart.foot, LEGEND), *fitted(chart.caption, LEGEND)]
     labels = [literal(handle.get_label()) for handle in handles]
     columns = legend_columns([len(label) for label in labels])
     legend_low = 0.08 + 0.17 * len(below)

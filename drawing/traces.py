@@ -38,8 +38,9 @@ def draw(chart: TraceChart) -> Figure:
         left = frame.axes(LEFT_INCHES, low, width, height)
         right = frame.axes(LEFT_INCHES + width + MIDDLE_INCHES, low,
                            width - (RTT_INCHES if chart.rtt else 0.0), height)
-        for axes in (left, right):
-            _time_axis(axes, chart, number == rows - 1)
+        shown = chart.from_s, chart.to_s
+        _time_axis(left, chart.sequence_s or shown, number == rows - 1)
+        _time_axis(right, shown, number == rows - 1)
         if row.absent:
             _say_absent(left, right, row.absent, width)
         else:
@@ -55,8 +56,9 @@ def draw(chart: TraceChart) -> Figure:
 
 def _sequence_ends(chart: TraceChart) -> Ends:
     """The segments that any row shows; the top of each window's axis is its own."""
+    from_s, to_s = chart.sequence_s or (chart.from_s, chart.to_s)
     shown = [value for row in chart.rows for time_s, value in (*row.sent, *row.acked[1:])
-             if chart.from_s <= time_s <= chart.to_s]
+             if from_s <= time_s <= to_s]
     return min(shown, default=0.0), max(shown, default=1.0)
 
 
@@ -103,8 +105,8 @@ def _whole_axis(axes: Axes, name: str, right: bool = False) -> None:
     style.plain_ticks(axes.yaxis, 4, whole=True)
 
 
-def _time_axis(axes: Axes, chart: TraceChart, last: bool) -> None:
-    axes.set_xlim(chart.from_s, chart.to_s)
+def _time_axis(axes: Axes, ends: Ends, last: bool) -> None:
+    axes.set_xlim(*ends)
     style.plain_ticks(axes.xaxis, 8)
     axes.grid()
     axes.tick_params(labelsize=style.SMALL)

@@ -7,7 +7,7 @@ figure needs beyond them is a file of drawing/ over the samples of a finding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from lab.core.stats import Estimate
@@ -28,7 +28,8 @@ class Chart:
     """What every figure has around its axes.
 
     context: the lines under the title, what was measured and how. foot: below
-    the axes, what was counted. alarm: what was left out or differs, "" for
+    the axes, what was counted; caption: below that, how the run was measured,
+    of whoever draws (Report.caption). alarm: what was left out or differs, "" for
     nothing; it is drawn to be seen.
     """
 
@@ -38,6 +39,7 @@ class Chart:
     context: tuple[str, ...]
     foot: str = ""
     alarm: str = ""
+    caption: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,8 @@ class TraceRow:
 class TraceChart(Chart):
     """What was sent and acknowledged beside the window, a row for each connection.
 
-    from_s, to_s: what is shown; rtt: whether the RTT is.
+    from_s, to_s: what is shown; sequence_s: in the time–sequence plots, None for
+    the same. rtt: whether the RTT is.
     """
 
     family: ClassVar[str] = "traces"
@@ -237,6 +240,7 @@ class TraceChart(Chart):
     from_s: float = 0.0
     to_s: float = 1.0
     rtt: bool = False
+    sequence_s: Ends | None = None
 
 
 # A distribution in two dimensions ----------------------------------------------------

@@ -183,6 +183,19 @@ class Report:
     opening: str = ""
 
     @property
+    def caption(self) -> str:
+        """How the run behind a figure was measured: n, kernel, engine, date; "" where nothing was.
+        """
+        if not self.count:
+            return ""
+        engine = {"uml": "in a guest, virtual time", "host": "on this machine, real time"}.get(
+            str(self.facts.get("engine")), "")
+        date = str(self.facts.get("finished_at") or self.facts.get("started_at") or "")[:10]
+        return " · ".join(filter(None, (
+            f"the whole run: n = {self.count}, {self.verified} verified on the wire",
+            f"Linux {self.kernel}" if self.kernel else "", engine, date)))
+
+    @property
     def kernel(self) -> str:
         """Release of the kernel that was measured, "" where run.json does not say."""
         return kernel_of(self.facts)

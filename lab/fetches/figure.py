@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lab.core.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
-from lab.core.findings import Cell, Column, Interval, Table, kernel_of
+from lab.core.findings import Cell, Column, Interval, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import short
@@ -46,12 +46,10 @@ def interval(ends: Ends | None) -> Interval | None:
     return None if ends is None else Interval(*ends)
 
 
-def heading(facts: Mapping[str, Any], records: Sequence[Record]) -> str:
-    """A line of a figure's context: what was measured, and with which kernel and engine."""
-    kernel = kernel_of(facts)
+def heading(records: Sequence[Record]) -> str:
+    """A line of a figure's context: what was measured."""
     counting = sum(record.counts for record in records)
-    return (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''}, {counting} of"
-            f" {len(records)} transfers verified on the wire")
+    return f"real Linux TCP, {counting} of {len(records)} transfers verified on the wire"
 
 
 def _improvement_columns(panel: Panel) -> list[Filled]:
@@ -161,18 +159,17 @@ def _left_out(panel: Panel) -> list[str]:
 
 # The chart ---------------------------------------------------------------------------
 
-def chart(judged: Judged, kernel: str, even: bool = False) -> Chart:
+def chart(judged: Judged, like_the_papers: bool = False, even: bool = False) -> Chart:
     """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
 
-    kernel: release of the one that was measured, "" if not known. even: no
-    logarithmic scale.
+    like_the_papers: whether the responses are drawn from the paper's population. even:
+    no logarithmic scale.
     """
     panel, figure = judged.panel, judged.panel.figure
     over = averaged(figure)
     metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
     around: dict[str, Any] = {
-        "context": (f"real Linux TCP{f' (kernel {kernel})' if kernel else ''},"
-                    f" {panel.congestion_control}; {metric}"
+        "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
                     f"{f', averaged over {over}' if over else ''}",),
         "foot": (f"{panel.n} trials verified on the wire"
                  + ("" if panel.excluded.total else "; none left out")),
@@ -180,7 +177,8 @@ def chart(judged: Judged, kernel: str, even: bool = False) -> Chart:
                            *panel.remarks]).removesuffix("."),
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.published else
-                     "in the paper" if figure.published.startswith("paper_") else "by them"}
+                     "by them" if not figure.published.startswith("paper_") else
+                     "in the paper" if like_the_papers else "in the paper, of its own users"}
     if panel.is_sweep:
         return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))

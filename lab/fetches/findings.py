@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lab.core import published, reporting
-from lab.core.findings import Column, Finding, Report, Table, Tile, kernel_of
+from lab.core.findings import Column, Finding, Report, Table, Tile
 from lab.core.kinds import RunData, Study
 from lab.core.measuring import CAPTURES
 from lab.core.timelines import PacketsChart, Timeline
@@ -39,14 +39,13 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     cells = [] if study.whole and (panels or scenario.users) and not scenario.cells else settings(
         sorted(run.records, key=lambda record: order(record.trial)))
     changed = changes(cells)
-    kernel = kernel_of(run.facts)
     why = said(changed) if scenario.cells else []
     lines = timelines(by_effect(changed) if scenario.cells else run.records,
                       run.folder / CAPTURES)
     found = [cells_finding(cells, changed)] if cells else []
     for figure in scenario.figures:
         if figure.name in told:
-            found.append(_of_figure(scenario, told[figure.name], kernel))
+            found.append(_of_figure(scenario, told[figure.name]))
         elif figure.kind in WITHOUT_BUCKETS:
             found += _drawn(scenario, figure, run, lines)
         elif study.whole:
@@ -91,17 +90,18 @@ def _drawn(scenario: Scenario, figure: Figure, run: RunData,
         return []
     return [Finding(figure.name, figure.title, text="; ".join(line.text for line in lines),
                     sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
-                    chart=PacketsChart(figure.title, (heading(run.facts, run.records),),
+                    chart=PacketsChart(figure.title, (heading(run.records),),
                                        timelines=lines))]
 
 
-def _of_figure(scenario: Scenario, found: Judged, kernel: str) -> Finding:
+def _of_figure(scenario: Scenario, found: Judged) -> Finding:
     panel, figure = found.panel, found.panel.figure
     return Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=sentences.of_figure(found),
         text=sentences.described(panel), bars=found.counts,
-        chart=chart(found, kernel, scenario.cells), samples=panel.samples,
+        chart=chart(found, scenario.population(figure.sweep) is not None, scenario.cells),
+        samples=panel.samples,
         measured=panel.metric.axis, also=figure.also,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.published else "")

@@ -21,6 +21,8 @@ from lab.fetches.scenario import GROUPS, Figure, Scenario
 from lab.fetches.sweep import SWEPT, Cell, Sweep
 from lab.fetches.weights import ByCell, by_cell
 
+MOST_MAPS = 12  # of one figure: more are not compared, and a page is not read to its end
+
 Squares = dict[tuple[Any, Any], Bucket | None]  # by value across and down
 
 
@@ -33,7 +35,7 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
     except NoPanel as error:
         return [Finding(figure.name, figure.title, missing=str(error))]
     if figure.kind == GROUPS:
-        return [_groups(figure, sweep, cells, heading(run.facts, run.records))]
+        return [_groups(figure, sweep, cells, heading(run.records))]
     if not others:
         return []
     columns, rows = _values(sweep.cells, figure.by), _values(sweep.cells, figure.down)
@@ -41,7 +43,9 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
                and len(_values(sweep.cells, name)) > 1]
     maps: list[Map] = []
     tables: list[Table] = []
-    for window, *values in product(others, *(_values(sweep.cells, name) for name in besides)):
+    every = list(product(others, *(_values(sweep.cells, name) for name in besides)))
+    left_out = _left_out(len(every), besides)
+    for window, *values in every[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {figure.baseline_initcwnd} segments",
                            *(_told(name, value) for name, value in zip(besides, values))])
         squares: Squares = {
@@ -55,13 +59,22 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
     chart = MapChart(
-        figure.title, (heading(run.facts, run.records),), maps=tuple(maps),
+        figure.title, (heading(run.records),), maps=tuple(maps),
         foot="Milliseconds and percent of the total time that are saved; blue: saved, orange:"
-             " lost; in brackets: the 95 % interval holds zero.",
+             f" lost; in brackets: the 95 % interval holds zero.{left_out}",
         columns=tuple(map(plain, columns)), rows=tuple(map(plain, rows)),
         x_label=quantity(figure.by).axis, y_label=quantity(figure.down).axis if figure.down else "")
-    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=_sentence(maps),
-                    text=_sentence(maps), chart=chart)]
+    return [Finding(figure.name, figure.title, tables=tuple(tables),
+                    sentence=_sentence(maps) + left_out, text=_sentence(maps), chart=chart)]
+
+
+def _left_out(count: int, besides: list[str]) -> str:
+    """Which maps have no room, in a sentence; "" where all have."""
+    if count <= MOST_MAPS:
+        return ""
+    named = " and ".join(["window", *(quantity(name).head for name in besides)])
+    return (f" The first {MOST_MAPS} of {count} maps are shown, one for each {named}; the table of"
+            " cells has all of them, and so has trials.csv.")
 
 
 def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Finding:

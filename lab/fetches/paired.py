@@ -32,6 +32,7 @@ Factors = NDArray[numpy.uint16]
 Windows = tuple[int, int]  # the baseline's and the experiment's
 
 RESAMPLES = 400
+ROUNDED = 1 - 1e-12  # of a share: sums of weights are off in their last digit
 PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
 
@@ -91,6 +92,10 @@ class Responses:
             if trial.part:
                 self._by_part.setdefault(trial.part, {}).setdefault(
                     trial.sample, {})[trial.initcwnd] = record
+
+    def by_sample(self, part: str) -> dict[int, dict[int, Record]]:
+        """The records of a part: by response, then by window."""
+        return self._by_part.get(part, {})
 
     def of(self, part: str, windows: Sequence[int]) -> list[Record]:
         """The records of a part that count under some windows."""
@@ -209,7 +214,7 @@ def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
     bars = published_bars(figure)
     shares = [percentile_of(label) for label in bars]
-    drawn = numpy.stack([_statistics(values, _weights(paired), shares) for values in
+    drawn = numpy.stack([statistics(values, _weights(paired), shares) for values in
                          (paired.base, paired.experiment)], axis=-1)
     return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
             for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
@@ -233,12 +238,12 @@ def window_buckets(responses: Responses, figure: Figure,
 
 
 @lru_cache(maxsize=2)  # the figures of a population share them
-def resampling_factors(clients: int) -> Factors:
-    """How often each client is drawn in each resample, shape (RESAMPLES, clients)."""
+def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
+    """How often each client is drawn in each resample, shape (resamples, clients)."""
     generator = numpy.random.default_rng(1)  # the same intervals whenever they are asked for
-    drawn = numpy.empty((RESAMPLES, clients), numpy.uint16)
+    drawn = numpy.empty((resamples, clients), numpy.uint16)
     chances = numpy.full(clients, 1 / clients)
-    for rows in portions(RESAMPLES, clients):
+    for rows in portions(resamples, clients):
         drawn[rows] = generator.multinomial(clients, chances, size=rows.stop - rows.start)
     return drawn
 
@@ -252,7 +257,7 @@ def _weights(paired: Paired) -> Iterator[Numbers]:
             yield weight
 
 
-def _statistics(values: Numbers, weights: Iterable[Numbers],
+def statistics(values: Numbers, weights: Iterable[Numbers],
                 shares: Sequence[float | None]) -> Numbers:
     """Quantiles, or the mean for None, under each of the weights, shape (weights, shares).
 
@@ -264,9 +269,10 @@ def _statistics(values: Numbers, weights: Iterable[Numbers],
     for weight in weights:
         cumulated = numpy.cumsum(weight[order])
         made.append([weight @ values / weight.sum() if share is None else ascending[
-            min(numpy.searchsorted(cumulated, share * cumulated[-1]), last)] for share in shares])
+            min(numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED), last)]
+            for share in shares])
     return numpy.array(made)
 
 
 def _median(values: Numbers, weight: Numbers) -> float:
-    return float(_statistics(values, [weight], [0.5])[0, 0])
+    return float(statistics(values, [weight], [0.5])[0, 0])

@@ -15,6 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.stats import Estimate, percentile_interval
+from lab.fetches.paired import Responses, resampling_factors, statistics
 from lab.fetches.record import Record
 from lab.fetches.users import PART, Users
 from lab.tcp.packets import MSS
@@ -94,10 +95,7 @@ class Verdict:
 
 def measured(users: Users, records: Sequence[Record]) -> Measured:
     """The users whose records count under every window."""
-    found: dict[int, dict[int, Record]] = {}
-    for record in records:
-        if record.trial.part == PART:
-            found.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
+    found = Responses(records).by_sample(PART)
     whole = {sample: rows for sample, rows in sorted(found.items())
              if all(window in rows and rows[window].counts and rows[window].total_ms is not None
                     for window in users.initcwnd)}
@@ -181,40 +179,23 @@ def _outcomes(found: Measured, baseline: int) -> tuple[Outcome, ...]:
     weight, windows = found.weight, sorted(found.total_ms)
     means = {window: float(weight @ found.total_ms[window] / weight.sum()) for window in windows}
     best = min(windows, key=lambda window: means[window])
-    draws = _resamples(weight)
+    draws = resampling_factors(len(weight), RESAMPLES) * weight
     sent = float(weight @ found.segments)
 
     def difference(ms: Numbers) -> Estimate:
         drawn = draws @ ms / draws.sum(axis=1)
         return Estimate(float(weight @ ms / weight.sum()), percentile_interval(drawn), len(ms))
 
-    made = []
+    shares, made = [percent / 100 for percent in PERCENTILES], []
     for window in windows:
         total_ms = found.total_ms[window]
         saved_ms = found.total_ms[baseline] - total_ms
         made.append(Outcome(
             window, means[window],
-            tuple(_quantile(total_ms, weight, percent / 100) for percent in PERCENTILES),
+            tuple(map(float, statistics(total_ms, [weight], shares)[0])),
             difference(saved_ms), difference(total_ms - found.total_ms[best]),
             100 * float(weight @ found.retransmitted[window]) / sent,
             float(weight @ found.queue_drops[window] / weight.sum()),
             100 * float(weight @ (saved_ms > SAME_MS) / weight.sum()),
             100 * float(weight @ (saved_ms < -SAME_MS) / weight.sum())))
     return tuple(made)
-
-
-def _resamples(weight: Numbers) -> Numbers:
-    """The weights in each resample of the users, shape (RESAMPLES, n)."""
-    count = len(weight)
-    generator = numpy.random.default_rng(1)  # the same intervals whenever they are asked for
-    drawn: Numbers = generator.multinomial(count, numpy.full(count, 1 / count),
-                                           size=RESAMPLES) * weight
-    return drawn
-
-
-def _quantile(values: Numbers, weight: Numbers, share: float) -> float:
-    """The smallest value with at least this share of the weight at or below it."""
-    order = numpy.argsort(values, kind="stable")
-    cumulated = numpy.cumsum(weight[order])
-    place = int(numpy.searchsorted(cumulated, share * cumulated[-1] * (1 - 1e-12)))
-    return float(values[order][min(place, len(values) - 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -64,8 +65,8 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
     # A window keeps its colour: whole lines by itself, dashed in the mix.
     dashed = [_curve(group, looks[group.window], "dashed") for group in groups
               if group.window in looks]
-    saved = [_gain_line(mixes.alone[group.window], group, looks[group.window])
-             for group in groups if group.window in looks]
+    saved = [line for group in groups if group.window in looks
+             for line in _gain_lines(mixes.alone[group.window], group, looks[group.window])]
     return _chart(runs, (
         (_curves(list(mixes.alone.values()), dashed, groups),),
         (_gain_plot("saved by the mix, against everybody\nwith that window (%)", saved),)),
@@ -111,14 +112,17 @@ def _curve(found: Distribution, look: int, style: Any) -> Line:
 def _gains(found: Sequence[Distribution], first: Sequence[Line] = ()) -> Plot:
     """What all but the first save against it."""
     return _gain_plot(f"saved against {found[0].name} (%)", [
-        *first, *(_gain_line(found[0], each, look) for look, each in enumerate(found) if look)])
+        *first, *(line for look, each in enumerate(found) if look
+                  for line in _gain_lines(found[0], each, look))])
 
 
-def _gain_line(base: Distribution, other: Distribution, look: int) -> Line:
-    """By percentile, and the mean at the left."""
+def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
+    """By percentile; and the mean at the left, which is none and joined with none."""
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
-    return _estimates(other.name, [(x, gain.percent) for x, gain in enumerate(gains)
-                                   if gain is not None], look)
+    known = [(x, gain.percent) for x, gain in enumerate(gains) if gain is not None]
+    mean = _estimates("", [each for each in known if each[0] == 0], look)
+    return (_estimates(other.name, [each for each in known if each[0] > 0], look),
+            replace(mean, style="points"))
 
 
 def _gain_plot(y_label: str, lines: Sequence[Line]) -> Plot:

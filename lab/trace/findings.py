@@ -26,9 +26,7 @@ TCP = Column("TCP", is_text=True)
 def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure. Raises FirstFlightError where a file is missing."""
     views = Views(run.records, run.folder)
-    kernel = run.facts.get("kernel")
-    version = f" (kernel {kernel})" if isinstance(kernel, str) else ""
-    context = f"{scenario.head.source}; here real Linux TCP{version}"
+    context = f"{scenario.head.source}; here real Linux TCP"
     return tuple(warm.finding(scenario, figure, run.records, context) if figure.kind == "warm"
                  else _finding(scenario, figure, views, context) for figure in scenario.figures)
 
@@ -185,7 +183,8 @@ def _chart(scenario: TraceScenario, figure: Figure, views: Views, context: str) 
         figure.title, (context,),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
         f"{wrong} samples of the window differ from the rules" if wrong else "", rows,
-        figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt)
+        figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt,
+        (figure.sequence_from_s, figure.sequence_to_s) if figure.sequence_to_s else None)
 
 
 def _row(title: str, record: TraceRecord, view: View | None) -> TraceRow:

@@ -127,8 +127,9 @@ class Figure:
 
     kind: "window" (a row of a time–sequence and a window plot for each curve)
     or "warm" (response latency by think time). from_s, to_s: what is shown,
-    all of it if to_s is 0. rtt: whether the smoothed RTT is drawn beside the
-    window.
+    all of it if to_s is 0; sequence_from_s, sequence_to_s: in the
+    time–sequence plots, the same if sequence_to_s is 0.
+    rtt: whether the smoothed RTT is drawn beside the window.
     """
 
     title: str
@@ -137,6 +138,8 @@ class Figure:
     curves: tuple[Curve, ...] = key(reader=schema.values(Curve.read, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
+    sequence_from_s: float = key(0.0, quantity="time_s")
+    sequence_to_s: float = key(0.0, quantity="time_s")
     rtt: bool = False
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -16,14 +16,18 @@ from lab.core.quantities import QUANTITIES, Length
 from lab.core.quantity import Sizes, Windows, Word
 from lab.core.records import columns_of, trial_class
 from lab.core.words import plain
+from lab.arithmetic.scenario import Arithmetic, Panel
 from lab.fetches import scenario as fetches
+from lab.fetches.population import Mechanism, Population
 from lab.fetches.record import Record
 from lab.fetches.sweep import Sweep
+from lab.fetches.users import Users
 from lab.load import scenario as load
 from lab.load import sweep as load_sweep
 from lab.load.record import LoadRecord
 from lab.trace import scenario as trace
 from lab.trace.record import TraceRecord
+from lab.trace.schedule import Request, Schedule, Write
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "lab.core.schema"
@@ -32,10 +36,18 @@ _KEY = "lab.core.schema"
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
                 ("[[figure]]", fetches.Figure), ("[[claim]]", fetches.Claim),
-                ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect)],
-    "load": [("[defaults] and [[sweep]]", load_sweep.Sweep), ("[[figure]]", load.Figure),
+                ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect),
+                ("[[population]]", Population), ("[population.mechanism]", Mechanism),
+                ("[users], which --users writes", Users)],
+    "load": [("[defaults] and [[sweep]]", load_sweep.Sweep),
+             ("[[population]]", load_sweep.Population), ("[[figure]]", load.Figure),
              ("[[claim]]", load.Claim)],
-    "trace": [("[[tcp]]", trace.Tcp), ("[[trace]]", trace.Trace)],
+    "trace": [("[[tcp]]", trace.Tcp), ("[[schedule]]", Schedule),
+              ("one of writes, of [[schedule]]", Write),
+              ("one of requests, of [[schedule]]", Request),
+              ("[defaults] and [[trace]]", trace.Trace), ("[[figure]]", trace.Figure),
+              ("[[claim]]", trace.Claim)],
+    "arithmetic": [("at the top", Arithmetic), ("[[panel]]", Panel)],
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
                                             "trace": TraceRecord}
@@ -51,7 +63,12 @@ COMMON = {
     "file": "in paper/", "why": "in words", "mark": "a letter", "extra_why": "in words",
     "series": "the quantity that lines are of", "panel": "of the published file",
     "defect": "tables of their own", "paced": "whether fq paces the servers",
-    "population": "who the clients are, by its name", "mixes": "lists of [initcwnd, share]",
+    "population": "who the clients are, by its name", "clients": "who they are, or how many",
+    "writes": "of one response, in order of time", "requests": "one after another",
+    "schedule": "by its name", "mechanism": "a table of its own, what happens to a response", "at_s": "when, after the request", "curves": "trace/tcp each, or"
+    " trace/tcp/IW and its number", "segments": "in place of bytes",
+    "data_center": "of the means that it is to add up to", "bytes": "how many",
+    "means": "file in paper/ with the means of each data center", "mixes": "lists of [initcwnd, share]",
     "congestion_control": "as the kernel names it", "published": "a file in paper/"}
 UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "percent": "%",
          "s": "s"}
@@ -76,7 +93,7 @@ def scenarios() -> str:
              " writes a file that runs as it is, `./run.sh --check FILE` reads one. How the tables"
              " go together stands at the head of `lab/<kind>/scenario.py`.", "",
              "A file opens with a comment line, the claim in one sentence. Then `kind` (fetches,"
-             " load or trace; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
+             " load, trace or arithmetic; default fetches), `title`, `source`, `note` and `[sysctls]`.", ""]
     for kind, tables in TABLES.items():
         lines += [f"## kind = \"{kind}\"", ""]
         for head, of in tables:
@@ -87,7 +104,8 @@ def scenarios() -> str:
 
 
 def _keys(kind: str, of: type[Any]) -> Iterator[str]:
-    hints, told = get_type_hints(of), {**_told(trial_class(RECORDS[kind])), **_told(of)}
+    of_trial = _told(trial_class(RECORDS[kind])) if kind in RECORDS else {}
+    hints, told = get_type_hints(of), {**of_trial, **_told(of)}
     for each in fields(of):
         option = each.metadata.get(_KEY, {})
         if option.get("absent"):
@@ -112,6 +130,8 @@ def _default(each: Field[Any]) -> str:
     if each.default is MISSING:
         return "required"
     value = each.default
+    if is_dataclass(value):
+        return "its own"
     if value is None or value == () or value == "":
         return "none"
     shown = value if isinstance(value, tuple) else (value,)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lab.core import runs
 from lab.core.records import columns_of
 from lab.core.schema import keys_of
-from tests.golden import documents
+from tests.golden import documents, stored_questions
 
 
 @pytest.mark.parametrize("name", documents.DOCUMENTS)
@@ -14,6 +15,11 @@ def test_a_document_is_current(name: str) -> None:
     stored = (documents.DOCS / name).read_text(encoding="utf-8")
     assert documents.DOCUMENTS[name]() == stored, (
         "/usr/bin/python3 -m tests.golden.documents writes it anew")
+
+
+def test_every_key_of_a_run_has_a_line_and_no_other() -> None:
+    """Of a stored run as it was measured; tests/live/test_driver.py has one of today."""
+    assert {*runs.read_facts(stored_questions.FOLDER / "users")} == {*documents.RUN_JSON}
 
 
 def test_every_key_and_column_has_a_line() -> None:

@@ -15,6 +15,7 @@ from engines import confine
 from lab import registry
 from lab.core import runs
 from lab.tell import kept, markdown
+from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, processes_with, rows
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
@@ -40,6 +41,7 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     assert facts["state"] == "complete" and facts["virtual_time"] is True
     assert facts["confined"] is (confine.lacking() == "")
     assert facts["emulated_s"] > 3 * 0.1
+    assert {*facts} == {*documents.RUN_JSON}, "docs/COLUMNS.md tells every key"
 
 
 def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree
@@ -16,7 +16,7 @@ from matplotlib.text import Text
 import drawing
 from drawing import style, times
 from lab.core.formats import PICTURES
-from lab.core.charts import Chart, TimeChart
+from lab.core.charts import Chart, Sample, TimeChart
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report
 from tests.unit.drawing import samples
@@ -144,3 +144,17 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     in_the_way.write_text("")
     with pytest.raises(FirstFlightError, match="sample_fig2.png: cannot be written"):
         drawing.save("sample", {"fig2": {"png": b"x"}}, in_the_way)
+
+
+def test_every_caption_says_n_kernel_engine_and_date() -> None:
+    facts = {"kernel": "7.2.11", "engine": "uml", "finished_at": "2026-11-21T23:50:13+00:00"}
+    told = replace(report_of(Finding("fig2", "", chart=samples.time_chart(), also=("ccdf",),
+                                     samples=(Sample("IW 3", [1.0, 2.0], [1.0, 1.0]),))),
+                   facts=facts, count=12, verified=11)
+    with style.settings():
+        for name, drawn in drawing.figures(told):
+            words = [text.get_text() for text in drawn.texts]
+            assert ("the whole run: n = 12, 11 verified on the wire · Linux 7.2.11 · in a guest,"
+                    " virtual time · 2026-11-21") in words, name
+    assert replace(told, count=0).caption == "", "what is computed was not measured"
+    assert replace(told, facts={}).caption == "the whole run: n = 12, 11 verified on the wire"

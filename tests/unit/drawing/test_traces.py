@@ -80,3 +80,10 @@ def test_only_what_is_shown_stretches_the_axis() -> None:
     late = replace(chart.rows[0], sent=((0.1, 1.0), (2.5, 900.0)))
     drawn = traces.draw(replace(chart, rows=(late,), to_s=2.0))
     assert drawn.axes[0].get_ylim()[1] < 10
+
+
+def test_the_sequence_may_show_another_time_than_the_window() -> None:
+    chart = replace(samples.trace_chart(), from_s=0.0, to_s=6.0, sequence_s=(4.5, 4.6))
+    drawn = traces.draw(chart)
+    left, right = drawn.axes[:2]
+    assert left.get_xlim() == (4.5, 4.6) and right.get_xlim() == (0.0, 6.0)

@@ -15,7 +15,7 @@ from lab.core.errors import UsageError
 from lab.core.findings import Finding, Report
 from lab.core.kinds import Overrides, RunData
 from lab.core.quantities import FLAGS
-from lab.fetches import reasons
+from lab.fetches import maps, reasons
 from lab.fetches.cells import Change, changes, settings
 from lab.fetches.limits import RECEIVE_WINDOW, RESPONSE
 from lab.fetches.record import Record
@@ -200,3 +200,13 @@ def test_cells_that_one_thing_decides_on_share_a_sentence() -> None:
 
 def test_records_are_those_of_the_cells() -> None:
     assert all(isinstance(record, Record) for record in reasons.by_effect([change()]))
+
+
+def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "maps are shown" not in finding(report(), "map").sentence
+    monkeypatch.setattr(maps, "MOST_MAPS", 0)
+    told = finding(report(), "map")
+    assert isinstance(told.chart, MapChart) and told.chart.maps == () == told.tables
+    words = " The first 0 of 1 maps are shown, one for each window;"
+    assert words in told.sentence and words in told.chart.foot

@@ -176,11 +176,13 @@ def test_what_percentiles_gain_is_drawn_as_it_is_told(found: dict[str, Finding])
     row = next(row for row in found["distribution"].tables[0].rows
                if row[0] == "IW 10 saves, %")
     told = [cell.value for cell in row if isinstance(cell, Rounded)]
-    (line,) = saved.lines
-    assert [Estimate(y, ends, 2) for y, ends in zip(line.y, line.ends)] == told
+    line, mean = saved.lines
+    assert [Estimate(y, ends, 2) for each in (mean, line)
+            for y, ends in zip(each.y, each.ends)] == told
+    assert (mean.x, mean.style, mean.name) == ((0,), "points", ""), "joined with no percentile"
     labels = [label for _, label in saved.ticks]
     assert labels == ["mean", "10", "25", "50", "75", "90", "95", "99", "99.9"]
-    assert line.x == tuple(range(8))  # of the last percentile one run knows nothing
+    assert line.x == tuple(range(1, 8))  # of the last percentile one run knows nothing
 
 
 def test_bars_of_two_windows_look_different(found: dict[str, Finding]) -> None:
@@ -194,7 +196,7 @@ def test_a_window_keeps_its_colour_in_the_mix(found: dict[str, Finding]) -> None
     assert [(line.name.partition(" (")[0], line.look, line.style) for line in curves.lines] == [
         ("IW 3", 0, "curve"), ("IW 10", 1, "curve"),
         ("IW 3 in the mix", 0, "dashed"), ("IW 10 in the mix", 1, "dashed")]
-    assert [line.look for line in saved.lines] == [0, 1]
+    assert [line.look for line in saved.lines] == [0, 0, 1, 1]
 
 
 def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> None:
@@ -205,7 +207,7 @@ def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> No
 
 
 def test_the_decks_numbers_stand_beside_ours(found: dict[str, Finding]) -> None:
-    theirs, ours = plots(found["percentiles"])[1].lines
+    theirs, ours, _ = plots(found["percentiles"])[1].lines
     labels = dict(plots(found["percentiles"])[1].ticks)
     assert theirs.style == "published" and ours.style == "line"
     assert {labels[x]: y for x, y in zip(theirs.x, theirs.y)} == {
