@@ -21,8 +21,8 @@ TITLE = "Why their numbers are what they are"
 AGREES, DIFFERS = "agrees", "differs"
 
 
-def found(scenario: Scenario, records: Sequence[Record],
-          kernel: str) -> tuple[list[Finding], list[str], list[Tile]]:
+def found(scenario: Scenario, records: Sequence[Record]
+          ) -> tuple[list[Finding], list[str], list[Tile]]:
     """The findings of a set-up, sentences on the whole of it, and the numbers that stand out."""
     of = scenario.as_published
     assert of is not None
@@ -31,7 +31,7 @@ def found(scenario: Scenario, records: Sequence[Record],
         counted = items(scenario, levels)
     except NoPanel as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
-    agree, context = counts(counted), f"real Linux TCP (kernel {kernel})" if kernel else ""
+    agree, context = counts(counted), "real Linux TCP"
     groups = by_group(of, agree)
     made = [_causes(of, agree, groups, len(counted), context,
                     of_statements=scenario.raw is None and bool(scenario.claims))]
@@ -77,7 +77,7 @@ def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, i
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     return Finding("causes", TITLE, tables=(summed, table),
                    bars=words, text=f"{title}. {text}.", chart=StepChart(
-                       title, (context,) if context else (), steps=steps, most=total,
+                       title, (context,), steps=steps, most=total,
                        axis=f"published numbers that agree, of {total}; {_bounds(of)}"))
 
 
@@ -112,7 +112,7 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
         tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
         statements=_statements(scenario, figure, levels), text=_told(figure.title, rows),
         chart=SideChart(f"{figure.title}, {what}" if not of_times else figure.title,
-                        (context,) if context else (), sides=SIDES, plots=tuple(plots),
+                        (context,), sides=SIDES, plots=tuple(plots),
                         axis=panel.by.axis))
 
 
@@ -167,7 +167,7 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
                    tables=(Table("Every cell from three sides", columns, cells),),
                    text=f"{title}: {agree[0]} of {len(rows)} agree clean, {agree[-1]} with all"
                         " causes.",
-                   chart=LineChart(title, (context,) if context else (),
+                   chart=LineChart(title, (context,),
                                    columns=((plot,),), height_inches=3.6, legend=True))
 
 

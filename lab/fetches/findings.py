@@ -74,7 +74,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
 def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
     """Of a set-up that is explained: its figures from three sides, and its causes."""
     from lab.fetches import as_published_findings
-    found, told, tiles = as_published_findings.found(scenario, run.records, kernel_of(run.facts))
+    found, told, tiles = as_published_findings.found(scenario, run.records)
     return reporting.report_of(
         study, run, found, summary=(sentences.summary(run.records),),
         sentences=(*told, *sentences.of_run(run, (), ())), tiles=tiles,
