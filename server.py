@@ -17,6 +17,7 @@ standard output for every response, with what TCP knew about it:
     … &nagle=1                           with Nagle's algorithm
     … &head=<n>,<n>,…                    headers in writes of these sizes
     … &until_close=1                     no Content-Length; closed after it
+    … &sndbuf=<bytes>                    with SO_SNDBUF set to that
 
 Else headers and body leave in one write, with TCP_NODELAY: two small ones would
 meet Nagle's algorithm. With a gap they are two, like the paper's Web search
@@ -47,17 +48,13 @@ from functools import partial
 from hosts import time_stamps
 from hosts.connection import Connection
 from hosts.reports import report
-from hosts.request import BadRequest, Wanted, parse_path, parse_request
+from hosts.request import BadRequest, parse_path, parse_request
 from hosts.response import Response, respond
 from hosts.serving import add_flags, listening, most_connections, where
-from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo, Trace
+from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
 
 MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
 LONG_WAIT_NS = 5_000_000
-# A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
-TRACE_SEND_BUFFER_BYTES = 8 << 20
-
-_SO_SNDBUFFORCE = 32
 
 
 class Server:
@@ -220,17 +217,9 @@ class Server:
         wanted = parse_path(request[1])
         response = respond(request, wanted, len(head) + 4, connection.sent_bytes)
         if wanted:
-            self._set_up(connection, wanted)
+            connection.set_up(wanted)
         connection.responses += 1
         return response
-
-    def _set_up(self, connection: Connection, wanted: Wanted) -> None:
-        """What a path asks of the connection itself."""
-        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not wanted.nagle)
-        if wanted.trace_ms and connection.trace is None:
-            connection.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE,
-                                         TRACE_SEND_BUFFER_BYTES)
-            connection.trace = Trace(round(wanted.trace_ms * 1e6))
 
     def _send(self, connection: Connection) -> None:
         response = connection.sending

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from socket import socket as Socket
 from typing import Any
 
+from hosts.request import Wanted
 from hosts.response import Response
 from hosts.tcp_info import TcpInfo, Trace
+
+# A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
+TRACE_SEND_BUFFER_BYTES = 8 << 20
+_SO_SNDBUFFORCE = 32
 
 
 @dataclass
@@ -25,6 +31,15 @@ class Connection:
     unacknowledged: list[Response] = field(default_factory=list)
     sending: Response | None = None
     trace: Trace | None = None
+
+    def set_up(self, wanted: Wanted) -> None:
+        """What a path asks of the connection itself."""
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not wanted.nagle)
+        if wanted.send_buffer_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted.send_buffer_bytes)
+        if wanted.trace_ms and self.trace is None:
+            self.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, TRACE_SEND_BUFFER_BYTES)
+            self.trace = Trace(round(wanted.trace_ms * 1e6))
 
     def told(self, response: Response, ack_ns: int) -> dict[str, Any]:
         """The report on a response whose last byte was acknowledged at that time."""

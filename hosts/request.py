@@ -24,6 +24,7 @@ class Wanted:
     if there is no other, else after gap_ms. head: bytes of each write of the
     headers, which are as long as all of them, () for headers that leave with the
     body. until_close: no Content-Length; the end of the connection is the body's.
+    send_buffer_bytes: SO_SNDBUF, 0 where it is not set.
     """
 
     body_bytes: int
@@ -34,6 +35,7 @@ class Wanted:
     nagle: bool = False
     head: tuple[int, ...] = ()
     until_close: bool = False
+    send_buffer_bytes: int = 0
 
 
 def parse_request(head: bytes) -> tuple[str, str, bool]:
@@ -57,10 +59,11 @@ def parse_path(path: str) -> Wanted | None:
         wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
                         parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
                         query.get("nagle") == "1", parse_head(query.get("head", "")),
-                        query.get("until_close") == "1")
+                        query.get("until_close") == "1", int(query.get("sndbuf", 0)))
     except ValueError:
         return None
-    in_range = 0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
+    in_range = (0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
+                and 0 <= wanted.send_buffer_bytes <= MAX_BODY_BYTES)
     finite = (0 <= number < float("inf") for number in (wanted.gap_ms, wanted.trace_ms))
     return wanted if in_range and all(finite) else None
 

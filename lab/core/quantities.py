@@ -120,6 +120,9 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("gap_ms", "a pause", "ms", 0, 60_000, head="gap", label="time of the back-end",
              flag="--think", default="0",
              flag_help="times of the back-end: headers leave at once, the body after them"),
+    Quantity("send_buffer_bytes", "a send buffer", "bytes", 0, 212_992, whole=True,
+             head="SO_SNDBUF", label="SO_SNDBUF of the server (0: not set)",
+             why=" (net.core.wmem_max)"),
     # What published set-ups did otherwise.
     Quantity("htb_burst_bytes", "a burst", "bytes", 0, 10_000_000, whole=True, head="HTB burst",
              label="burst of HTB, which shapes in the place of netem"),

@@ -11,6 +11,7 @@ from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # engines.kernel.TCP_SYSCTLS
+LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
 _LEAST_BYTES = 4096  # the first number of either sysctl
 
 
@@ -20,6 +21,12 @@ def of(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
         return _PINNED[name]
     _, first, most = map(int, sysctls[name].split())
     return first, most
+
+
+def locked(asked_bytes: int) -> tuple[int, int]:
+    """A send buffer that SO_SNDBUF asks for: twice as much, and it never grows (sk_setsockopt)."""
+    taken = max(2 * asked_bytes, LEAST_SEND_BUFFER)
+    return taken, taken
 
 
 def grown(trials: Iterable[Trial]) -> dict[str, str]:

@@ -201,7 +201,8 @@ class Evidence:
             response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
             mss=trial.mss, gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
             receive_buffers=buffers.of(self.sysctls, buffers.RECEIVE),
-            send_buffers=buffers.of(self.sysctls, buffers.SEND),
+            send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
+                          else buffers.of(self.sysctls, buffers.SEND)),
             restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
             loss_probes=trial.loss_probes == "on"
             and self.sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),

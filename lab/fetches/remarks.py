@@ -32,7 +32,8 @@ def remedy_of(trial: Trial, limited_by: str) -> str:
         return (f"set initrwnd = {trial.initcwnd}"
                 if receive_window(trial.initrwnd) < trial.initcwnd * MSS
                 and trial.initrwnd < trial.initcwnd else "set a larger net.ipv4.tcp_rmem")
-    return {SEND_BUFFER: "set a larger net.ipv4.tcp_wmem",
+    larger = "SO_SNDBUF, or none" if trial.send_buffer_bytes else "net.ipv4.tcp_wmem"
+    return {SEND_BUFFER: f"set a larger {larger}",
             PACING: "choose a congestion control that does not pace"}.get(limited_by, "")
 
 

@@ -102,6 +102,7 @@ class Sweep:
     loss_probes: tuple[str, ...] = key(("on",), reader=_list("loss_probes"))
     receive_rules: tuple[str, ...] = key(("today",), reader=_list("receive_rules"))
     acts_as: tuple[str, ...] = key(("",), reader=_list("acts_as"))
+    send_buffer_bytes: tuple[int, ...] = key((0,), reader=_list("send_buffer_bytes"))
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")

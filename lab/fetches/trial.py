@@ -68,6 +68,8 @@ class Trial:
     receive_rules: "linux3" for tcp_select_initial_window of Linux 2.6.39 to 3.x.
     acts_as: initial windows that act as others, "10=7,16=8".
 
+    send_buffer_bytes: that the server asks for (SO_SNDBUF), 0 where it does not.
+
     For a client and a response drawn from a population (lab.fetches.draws):
 
     part: which population or variant; sample: its number there.
@@ -112,6 +114,7 @@ class Trial:
     loss_probes: str = field(default="on", metadata=switch("probes"))
     receive_rules: str = field(default="today", metadata=switch(""))
     acts_as: str = field(default="", metadata=switch("acts"))
+    send_buffer_bytes: int = field(default=0, metadata=switch("sndbuf"))
 
     @property
     def id(self) -> str:
@@ -215,7 +218,8 @@ class Trial:
         stages = [f"burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}"] if self.gap_ms else []
         asked = [*([f"head={','.join(map(str, self.writes))}"] if self.head else []),
                  *(["nagle=1"] if self.nagle == "on" else []),
-                 *(["until_close=1"] if self.framing == "close" else [])]
+                 *(["until_close=1"] if self.framing == "close" else []),
+                 *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
         return [*(_path(size, asked) for size in self.before),
                 _path(self.response_bytes, stages + asked)]
 

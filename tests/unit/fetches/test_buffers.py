@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from lab.core import scenario_file
 from lab.core.kinds import Overrides
 from lab.fetches import buffers, reading
 from lab.fetches.study import apply, expand, study
+from lab.tcp.predict import predict
+from lab.tcp.transfer import Transfer
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
@@ -72,3 +75,20 @@ def test_the_published_scenarios_need_no_other_buffers(name: str) -> None:
     made = study(scenario_file.find(name))
     assert buffers.grown(made.trials) == {} and made.head == made.scenario.head
     assert all(trial.initcwnd <= trial.initrwnd for trial in made.trials)
+
+
+def test_a_buffer_that_the_server_asked_for_is_doubled_and_never_grows() -> None:
+    assert buffers.locked(14480) == (28960, 28960)
+    assert buffers.locked(1000) == (4608, 4608)  # SOCK_MIN_SNDBUF
+
+
+def test_the_model_knows_the_servers_own_buffer() -> None:
+    """IW 32 in a buffer of 10 segments: as measured, 24 leave at first."""
+    base: dict[str, Any] = {
+        "rtt_ms": 100.0, "bandwidth_kbps": 50000.0, "uplink_kbps": 50000.0, "initcwnd": 32,
+        "initrwnd": 100, "response_bytes": 60061, "request_bytes": 96}
+    assert predict(Transfer(**base)).first_flight == 32
+    assert predict(Transfer(**base, send_buffers=buffers.locked(14480))).first_flight == 24
+    # It asks only when a packet of the queue begins: 16 segments pass even through three.
+    assert predict(Transfer(**{**base, "initcwnd": 16},
+                            send_buffers=buffers.locked(4344))).first_flight == 16

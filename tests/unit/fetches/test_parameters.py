@@ -122,7 +122,7 @@ def switched(**switches: Any) -> Trial:
     ({"framing": "close"}, "?until_close=1"),
     ({"loss_probes": "off"}, "sysctl -w net.ipv4.tcp_early_retrans='0'"),
     ({"receive_rules": "linux3", "initrwnd": 45}, "initrwnd 10"),
-    ({"acts_as": "3=2,10=7"}, "initcwnd 7")])
+    ({"acts_as": "3=2,10=7"}, "initcwnd 7"), ({"send_buffer_bytes": 4344}, "?sndbuf=4344")])
 def test_what_a_published_set_up_did_is_installed(switches: dict[str, Any], words: str) -> None:
     (plain,), trial = trials(), switched(**switches)
     told, usual = commands_of(trial.job()), commands_of(plain.job())

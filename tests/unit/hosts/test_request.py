@@ -25,7 +25,7 @@ def test_what_is_no_request_is_refused(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/-1", "/much", f"/{1 << 31}", "/5?burst=-1",
-                                  "/5?gap_ms=inf", "/5?trace_ms=-1"])
+                                  "/5?sndbuf=-1", "/5?sndbuf=x", "/5?gap_ms=inf", "/5?trace_ms=-1"])
 def test_a_path_out_of_range_is_not_there(path: str) -> None:
     assert parse_path(path) is None
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from hosts.connection import Connection
+from hosts.request import parse_path
 from hosts.serving import body_of
 from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
 from server import Server
@@ -147,6 +149,14 @@ def test_each_write_of_the_headers_is_one_of_the_server(client: Client) -> None:
     client.socket.close()
     told = client.told("response")
     assert told["header_bytes"] == 79 and told["latency_ms"] > 0
+
+
+def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
+    wanted = parse_path("/9?sndbuf=9000")
+    assert wanted is not None
+    with socket.socket() as tcp:
+        Connection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
+        assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 18000
 
 
 def test_what_is_not_there(client: Client) -> None:
