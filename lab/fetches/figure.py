@@ -39,7 +39,8 @@ def averaged(figure: Figure) -> str:
     if not figure.weights:
         return ""
     name = quantity(figure.weights).label or quantity(figure.weights).head
-    return _AVERAGED.get(figure.weights, f"{name} by the paper's shares")
+    whose = "the paper's" if figure.published.startswith("paper_") else "its"
+    return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
 
 
 def interval(ends: Ends | None) -> Interval | None:
