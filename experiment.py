@@ -147,8 +147,10 @@ def asked_of_users(arguments: argparse.Namespace) -> AskedUsers:
         link_kbps = QUANTITIES["bandwidth_kbps"].check(link_kbps, "--share-link")
         if len(windows) < 2:
             raise UsageError("--share-link: compares windows; give several with --iw")
+    if "load" in given and link_kbps is None:
+        raise UsageError("--load: of --users it is that of a shared link; say --share-link KBPS")
     for name, values in given.items():
-        if len(values) != 1 or name == "load" and link_kbps is None:
+        if len(values) != 1:
             raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
                              " of what is the same for everybody")
     single = {name: values[0] for name, values in given.items()}
