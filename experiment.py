@@ -127,9 +127,7 @@ def dry_run(study: Study, engine: Engine) -> None:
 
 
 def studies_of_users(arguments: argparse.Namespace) -> list[Study]:
-    """A sample of the users of a file, to be measured under each window; and with others on a
-    link, where that is asked. Raises UsageError.
-    """
+    """A sample of the users of a file; and with others on a link, if asked. Raises UsageError."""
     from lab.users import reading, sample, shared  # numpy is slow
     asked, users = asked_of_users(arguments), reading.read(arguments.users)
     makers = [sample.scenario] if asked.shared_kbps is None else [sample.scenario, shared.scenario]
@@ -148,7 +146,7 @@ def asked_of_users(arguments: argparse.Namespace) -> AskedUsers:
         if len(windows) < 2:
             raise UsageError("--share-link: compares windows; give several with --iw")
     if "load" in given and link_kbps is None:
-        raise UsageError("--load: of --users it is that of a shared link; say --share-link KBPS")
+        raise UsageError("--load: --users takes it with --share-link KBPS only")
     for name, values in given.items():
         if len(values) != 1:
             raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.core import published
@@ -36,9 +36,17 @@ class Shown:
 def of_figures(scenario: LoadScenario, records: Sequence[LoadRecord],
                folder: Path) -> tuple[Finding, ...]:
     """One for each figure; one that lacks runs says so. Raises FirstFlightError."""
-    return tuple(_finding(figure, [claim for claim in scenario.claims
-                                   if claim.figure == figure.name], records, folder)
-                 for figure in scenario.figures)
+    return tuple(_assumed(scenario, figure, _finding(
+        figure, [claim for claim in scenario.claims if claim.figure == figure.name], records,
+        folder)) for figure in scenario.figures)
+
+
+def _assumed(scenario: LoadScenario, figure: Figure, found: Finding) -> Finding:
+    """A figure that nobody published says what it rests on."""
+    if figure.kind != SHARE or found.missing or not scenario.head.note:
+        return found
+    return replace(found, statements=(*found.statements, Statement(
+        "How was it measured?", f"{scenario.head.note}.")))
 
 
 def of_runs(records: Sequence[LoadRecord]) -> Finding:

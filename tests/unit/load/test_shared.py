@@ -9,6 +9,7 @@ import pytest
 
 from lab.core.charts import LineChart
 from lab.core.errors import UsageError
+from lab.core.findings import Finding
 from lab.load import analysis, findings, shared, tables
 from lab.load.runs import Runs
 from lab.load.scenario import Figure
@@ -84,3 +85,13 @@ def test_sizes_may_be_points_of_their_distribution() -> None:
 def test_points_that_are_no_distribution(points: list[list[float]]) -> None:
     with pytest.raises(UsageError, match="sizes"):
         made(sizes=points)
+
+
+def test_what_it_rests_on_is_said(runs: Runs) -> None:
+    scenario = replace(stored_load.study().scenario, figures=(FIGURE,))
+    noted = replace(scenario, head=replace(scenario.head, note="Half of them are yours"))
+    found = Finding("shared", "Cost")
+    assert findings._assumed(scenario, FIGURE, found) == found
+    (said,) = findings._assumed(noted, FIGURE, found).statements
+    assert said.found == "Half of them are yours."
+    assert findings._assumed(noted, replace(FIGURE, kind="mix"), found) == found
