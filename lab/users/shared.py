@@ -1,13 +1,12 @@
 """Your users and others on one link, as a scenario of kind load: what a larger window costs them.
 
 Half of the connections are your users', who get the window in question, and half are of others,
-who keep the baseline. Both come from the same networks and fetch the same sizes, drawn from the
-file; so what differs between the halves is the window.
+who keep the baseline. Both have the same RTTs and fetch the same sizes, drawn from the file; so
+what differs between the halves is the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy
@@ -61,7 +60,7 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
         f"cooldown_s = {round(WARM_UP / 2 * duration_s)}", f"repeat = {SEEDS}",
         f"mixes = {toml([[[window, 0.5], [base, 0.5]] for window in windows])}", "",
         "[[population]]", 'name = "users"',
-        f"clients = {toml(_clients(columns, rows, shares, asked.shared_kbps))}", "",
+        f"clients = {toml(_clients(columns['rtt_ms'][rows], shares))}", "",
         "[[sweep]]", 'name = "shared"', 'population = "users"', "",
         "[[figure]]", 'name = "shared"',
         f"title = {toml(f'What larger windows cost others, {name}')}",
@@ -72,17 +71,19 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
 
 def _defined(asked: Asked, base: int) -> str:
     return (f"Half of the connections are your users', half of others, who keep {base} segments;"
-            f" both have the networks and sizes of the file. The link carries"
+            " both have the RTTs and sizes of the file, and links of their own that are faster than"
+            " the shared one. That carries"
             f" {plain(asked.shared_kbps or 0)} kbit/s, is offered {plain(100 * asked.load)} %, and"
             " its queue holds one bandwidth-delay product of the median RTT")
 
 
-def _clients(columns: Mapping[str, Numbers], rows: NDArray[numpy.intp], shares: Numbers,
-             link_kbps: float) -> list[list[float]]:
-    """[share, RTT, own link, loss] of each network; 0 for an own link that limits nothing."""
-    return [[float(share), float(columns["rtt_ms"][row]),
-             kbps if (kbps := float(columns["bandwidth_kbps"][row])) < link_kbps else 0.0, 0.0]
-            for row, share in zip(rows, shares)]
+def _clients(rtt_ms: Numbers, shares: Numbers) -> list[list[float]]:
+    """[share, RTT, own link, loss] of each network.
+
+    One host stands for many users: with a link of its own they would wait for each other there,
+    as they do not. So only the shared link has a rate.
+    """
+    return [[float(share), float(rtt), 0.0, 0.0] for rtt, share in zip(rtt_ms, shares)]
 
 
 def size_points(sizes: Numbers, weight: Numbers) -> list[tuple[float, float]]:
