@@ -10,8 +10,11 @@ one JSON answer a line to standard output:
     {"loaded": "curl"}
 
 The URLs of one request are fetched in order on one connection. Times are
-curl's: connect_ms to the end of the handshake, first_byte_ms to the first byte
-of the response, total_ms to its last. The program "libcurl" is curl's library
+curl's: connect_ms to the end of TCP's handshake, appconnect_ms to that of TLS,
+first_byte_ms to the first byte of the response, total_ms to its last. With
+"trusted", the file of a root certificate, curl trusts that and no other; with
+"apart_s" each URL has a connection of its own that many seconds after the one
+before, and the later ones resume the first's session. The program "libcurl" is curl's library
 inside this process (pycurl): the same transfer without the process, for many
 thousands of them. With "think_s", a number for each URL, it waits that long
 before each, and with "window_bytes" its receive window is no larger. wget tells
@@ -48,12 +51,17 @@ KEPT_S = 24 * 3600
 CURL_LIBRARY = "libcurl.so.4"  # with all that it needs
 
 
-def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
+def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
+                    apart_s: int = 0) -> list[dict[str, Any]]:
     """Fetch with one curl process; one answer per URL, in order."""
     command = ["curl", "-q", "--silent", "--http1.1", "--write-out", "%{json}\n",
                "--max-time", f"{deadline_s:.3f}"]
-    if len(urls) == 1:
+    if len(urls) == 1 or apart_s:
         command += ["--header", "Connection: close"]
+    if trusted:
+        command += ["--cacert", trusted, "--tlsv1.3"]
+    if apart_s:  # what the connection before still sends shall not meet the next one's
+        command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
     bodies = [folder / f"body{number}" for number in range(len(urls))]
     for url, body in zip(urls, bodies):
         command += ["--output", str(body), url]
@@ -61,14 +69,21 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path) -> list[di
                           capture_output=True, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
     return [curl_answer(row, body) for row, body in zip(rows, bodies)] + [
-        failure(f"curl ended with status {done.returncode} before this fetch")
+        failure(f"curl ended with status {done.returncode} before this fetch"
+                f"{_first_line(done.stderr)}")
         for _ in urls[len(rows):]]
+
+
+def _first_line(printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines()
+    return f": {lines[0]}" if lines else ""
 
 
 def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
     """What curl's --write-out '%{json}' says of one transfer."""
     return judged({
         "connect_ms": milliseconds(row["time_connect"]),
+        "appconnect_ms": milliseconds(row["time_appconnect"]) or None,
         "first_byte_ms": milliseconds(row["time_starttransfer"]),
         "total_ms": milliseconds(row["time_total"]),
         "port": int(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
@@ -241,6 +256,9 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         if "think_s" in request:
             fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"],
                                          request.get("window_bytes", 0))
+        elif "trusted" in request:
+            fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
+                                      request["apart_s"])
         else:
             fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):

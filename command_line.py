@@ -74,6 +74,10 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
         parser.error("--cluster: its workers measure in guests, each as many as it has threads:"
                      " without --engine host and --jobs")
+    if arguments.find_cliff and (arguments.scenario or arguments.users or arguments.name
+                                 or arguments.repeat or arguments.export):
+        parser.error("--find-cliff is a question of its own: it takes flags of a network, TCP and"
+                     " TLS, and no scenario, --users, --name, --repeat or --export")
     if arguments.trials and not arguments.users:
         parser.error("--trials is of --users FILE")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
@@ -129,6 +133,9 @@ def add_users(parser: Parser) -> None:
         help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
              f" half of whose connections are theirs; --load says how full it is (default"
              f" {LOAD:g})")
+    add("--find-cliff", choices=("chain", "response"),
+        help="the largest certificate chain, or response, that a first flight holds, found to the"
+             " byte for each --iw, with the writes and segments that explain it")
     add("--probe", metavar="URL",
         help="what window does this server of yours use, seen from here: one connection, to this"
              " URL and no other; the only flag that talks to the network. With the right to"

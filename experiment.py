@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+import cliffs
 from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
 from engines.engine import Engine, NoEngine, choose_engine
@@ -67,8 +68,7 @@ def check(name: str, arguments: argparse.Namespace) -> int:
 
 def new(name: str) -> int:
     """Write a scenario to begin with, NAME.toml in the current folder. Raises UsageError."""
-    path = Path(f"{name}.toml")
-    if path.exists():
+    if (path := Path(f"{name}.toml")).exists():
         raise UsageError(f"--new: {path} is there already")
     files.write(path, registry.own_question(name, Overrides({})).head.text + "\n")
     print(f"{path}: measure it with ./run.sh {path}, after ./run.sh --check {path}")
@@ -283,6 +283,8 @@ def main(argv: Sequence[str]) -> int:
         return check(arguments.check, arguments)
     if arguments.probe:
         return probe(arguments.probe)
+    if arguments.find_cliff:
+        return cliffs.find(arguments, overrides_of(arguments))
     if arguments.compare:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures,
                        arguments.format)
@@ -291,8 +293,7 @@ def main(argv: Sequence[str]) -> int:
                [study_of(name, arguments) for name in arguments.scenario or [""]])
     # The worst status of several scenarios: a failure before a verdict.
     statuses = [run_study(study, arguments) for study in studies]
-    return next((status for status in (errors.FAILED, errors.VERDICT) if status in statuses),
-                errors.OK)
+    return next((each for each in (errors.FAILED, errors.VERDICT) if each in statuses), errors.OK)
 
 
 if __name__ == "__main__":

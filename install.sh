@@ -10,7 +10,7 @@ export LC_ALL=C
 readonly TO_RUN=(
     mininet iproute2 net-tools procps                             # the network
     curl wget ca-certificates                                     # the clients
-    python3 python3-dpkt python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
+    python3 python3-cryptography python3-dpkt python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
 )
 readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3)     # the guest kernel
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one

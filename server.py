@@ -29,108 +29,54 @@ A request has to be here whole DEADLINE_S after its beginning. Where there are
 as many connections as the process may have files, one that was silent for that
 long makes room for a new one, or the new one is closed.
 
+With --secure-port it speaks TLS 1.3 there, and reads from its standard input how,
+a JSON line each, which it answers (hosts/tls.py):
+
+    {"chain": FILE, "key": FILE, "tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
+    {"event": "secured", "error": ""}
+
 One process, one event loop, no thread: `server.py [--address A] [--port 80]`.
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
-import select
+import contextlib
 import selectors
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hosts import time_stamps
+from hosts.accepting import Accepting
 from hosts.connection import Connection
 from hosts.reports import report
 from hosts.request import BadRequest, parse_path, parse_request
-from hosts.response import Response, respond
-from hosts.serving import add_flags, listening, most_connections, where
+from hosts.response import Response, Sending, message, respond
+from hosts.serving import add_flags
 from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
 
+if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
+    from hosts.tls import Tls
+
 MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
-LONG_WAIT_NS = 5_000_000
 
 
-class Server:
+class Server(Accepting):
     """Accepts, answers, and reports; `serve` runs until the process is told to end."""
 
-    def __init__(self, address: str, port: int, deadline_s: float = DEADLINE_S) -> None:
-        self.selector = selectors.DefaultSelector()
-        self.listener = listening(address, port)
-        self.deadline_s = deadline_s
-        self.most = most_connections()
-        self.selector.register(self.listener, selectors.EVENT_READ, None)
-        self.accepted = 0
-        # What is to be done when: (monotonic time in ns, in which order, connection, what).
-        self.due: list[tuple[int, int, Connection, Callable[[Connection], None]]] = []
-        self.tasks = 0
-
     def serve(self) -> None:
-        report(where(self.listener))
+        report(self.told)
         while True:
-            for key, events in self._wait():
-                if key.data is None:
-                    self._accept()
-                else:
+            for key, events in self.wait():
+                if isinstance(key.data, Connection):
                     self._service(key.data, events)
-            while self.due and self.due[0][0] <= time.monotonic_ns():
-                _, _, connection, act = heapq.heappop(self.due)
-                if connection.socket.fileno() >= 0:  # else the client has left meanwhile
-                    act(connection)
-
-    def _wait(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """What has happened, at the latest when something is due.
-
-        epoll waits whole milliseconds; select() on the epoll itself waits as long as it
-        is told, and up to a thousandth of it longer (select_estimate_accuracy in
-        fs/select.c): long waits are made in steps, the last of which is short.
-        """
-        if not self.due:
-            return self.selector.select(None)
-        wait_ns = max(0, self.due[0][0] - time.monotonic_ns())
-        wait_ns = wait_ns * 99 // 100 if wait_ns > LONG_WAIT_NS else wait_ns
-        # Up to whole microseconds; as Python does so too, half a one less hits that one.
-        select.select([self.selector], [], [], max(0.0, -(-wait_ns // 1000) - 0.5) / 1e6)
-        return self.selector.select(0)
-
-    def _at(self, due_ns: int, connection: Connection, act: Callable[[Connection], None]) -> None:
-        self.tasks += 1
-        heapq.heappush(self.due, (due_ns, self.tasks, connection, act))
-
-    def _accept(self) -> None:
-        try:
-            accepted, peer = self.listener.accept()
-        except BlockingIOError:
-            return
-        if not self._has_room():
-            accepted.close()
-            return
-        # Read before anything is sent: this is the initial window.
-        at_accept = TcpInfo.of(accepted)
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        time_stamps.number_bytes(accepted)
-        self.accepted += 1
-        connection = Connection(accepted, peer, at_accept, self.accepted, time.monotonic())
-        self.selector.register(accepted, selectors.EVENT_READ, connection)
-
-    def _has_room(self) -> bool:
-        """Whether one more connection may be open, if need be in place of a silent one."""
-        open_ones: list[Connection] = [key.data for key in self.selector.get_map().values()
-                                       if key.data]
-        if len(open_ones) < self.most:
-            return True
-        longest = min(open_ones, key=lambda connection: connection.heard)
-        if time.monotonic() - longest.heard < self.deadline_s:
-            return False
-        self._close(longest, error="silent for too long")
-        return True
+                else:
+                    key.data()
+            self.do_what_is_due()
 
     def _continue(self, connection: Connection) -> None:
         """More of the response may leave."""
@@ -141,10 +87,10 @@ class Server:
         self._schedule(connection, response)
         self._service(connection, selectors.EVENT_WRITE)
 
-    def _schedule(self, connection: Connection, response: Response) -> None:
+    def _schedule(self, connection: Connection, response: Sending) -> None:
         if response.writes:
-            self._at(response.started_ns + round(response.writes[0][0] * 1e6), connection,
-                     self._continue)
+            self.at(response.started_ns + round(response.writes[0][0] * 1e6), connection,
+                    self._continue)
 
     def _sample(self, connection: Connection) -> None:
         """A sample that was due, or one after a write; the next follows while data is under way."""
@@ -153,7 +99,7 @@ class Server:
             return
         if trace.take(connection.socket) and not trace.due:
             trace.due = True
-            self._at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_again)
+            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_again)
 
     def _sample_again(self, connection: Connection) -> None:
         assert connection.trace is not None
@@ -170,8 +116,8 @@ class Server:
                 self._send(connection)
             if events & selectors.EVENT_READ:
                 self._receive(connection)
-        except (ConnectionError, TimeoutError, BadRequest) as error:
-            self._close(connection, error=f"{type(error).__name__}: {error}")
+        except (OSError, BadRequest) as error:
+            self.close(connection, error=f"{type(error).__name__}: {error}")
 
     def _receive(self, connection: Connection) -> None:
         try:
@@ -181,25 +127,53 @@ class Server:
         if not data:
             # The ACK of the last bytes may have come with the FIN.
             self._read_acknowledgements(connection)
-            self._close(connection)
+            self.close(connection)
             return
+        if connection.tls is not None:
+            data = self._through(connection, connection.tls, data)
         began = not connection.received
         connection.received += data
         if len(connection.received) > MAX_REQUEST_BYTES:
             raise BadRequest("request too long")
         self._answer_next(connection)
         if began and connection.received:
-            self._at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
+            self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
                      partial(self._expect, connection.responses))
+
+    def _through(self, connection: Connection, tls: Tls, data: bytes) -> bytes:
+        """The plain text of what has come; what the handshake answers is sent."""
+        if tls.done:
+            return tls.opened(data)
+        try:
+            answer, writes = tls.shake(data)
+        except OSError:  # ssl.SSLError is one
+            with contextlib.suppress(OSError):
+                connection.socket.send(tls.alert())
+            raise
+        if tls.done:
+            connection.after_handshake = TcpInfo.of(connection.socket)
+        if answer:
+            self._start(connection, message(answer, writes))
+        return tls.opened(b"") if tls.done else b""
+
+    def _start(self, connection: Connection, sending: Sending) -> None:
+        """Send this, after what is being sent."""
+        if connection.sending is not None:
+            connection.behind.append(sending)
+            return
+        sending.started_ns = time.monotonic_ns()
+        connection.sending = sending
+        self._schedule(connection, sending)
+        self._send(connection)
 
     def _expect(self, responses: int, connection: Connection) -> None:
         """Close a connection whose next request has begun and is still not here."""
         if connection.responses == responses and connection.received and not connection.sending:
-            self._close(connection, error=f"no whole request in {self.deadline_s:g} s")
+            self.close(connection, error=f"no whole request in {self.deadline_s:g} s")
 
     def _answer_next(self, connection: Connection) -> None:
         """Start the next response if a whole request is here and none is being sent."""
-        if connection.sending is not None:
+        if connection.sending is not None or not connection.received:
             return
         head, end, rest = connection.received.partition(b"\r\n\r\n")
         if not end:
@@ -215,7 +189,8 @@ class Server:
     def _respond(self, connection: Connection, head: bytes) -> Response:
         request = parse_request(head)
         wanted = parse_path(request[1])
-        response = respond(request, wanted, len(head) + 4, connection.sent_bytes)
+        response = respond(request, wanted, len(head) + 4, connection.sent_bytes,
+                           connection.tls.sealed if connection.tls is not None else None)
         if wanted:
             connection.set_up(wanted)
         connection.responses += 1
@@ -242,6 +217,8 @@ class Server:
         connection.sending = None
         if response.close:
             connection.socket.shutdown(socket.SHUT_WR)
+        elif connection.behind:
+            self._start(connection, connection.behind.popleft())
         else:
             self._answer_next(connection)
 
@@ -252,7 +229,7 @@ class Server:
                     and offset >= connection.unacknowledged[0].end_offset:
                 report(connection.told(connection.unacknowledged.pop(0), stamp_ns))
 
-    def _close(self, connection: Connection, error: str = "") -> None:
+    def close(self, connection: Connection, error: str = "") -> None:
         if connection.trace:
             connection.trace.take(connection.socket)
             report({"event": "trace", "connection": connection.number,
@@ -273,10 +250,13 @@ def main() -> int:
     add_flags(parser)
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S",
                         help="in which a request has to come (default %(default)g)")
+    parser.add_argument("--secure-port", type=int, metavar="PORT",
+                        help="for TLS 1.3, as told on standard input (default none)")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        Server(arguments.address, arguments.port, arguments.deadline).serve()
+        Server(arguments.address, arguments.port, arguments.deadline,
+               arguments.secure_port).serve()
     except KeyboardInterrupt:
         return 130
     except OSError as error:

@@ -32,7 +32,7 @@ from lab.core.command_line import Parser, positive, whole_numbers
 from lab.core.errors import FAILED, OK
 from lab.core.progress import Progress
 from lab.core.records import PASS
-from lab.fetches.evidence import EXACT
+from lab.fetches.tolerances import EXACT
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
 from lab.fetches.verify import is_modelled, judge

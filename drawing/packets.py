@@ -15,7 +15,9 @@ from lab.core.words import short
 LEFT_INCHES, GAP_INCHES, RIGHT_INCHES = 0.75, 0.35, 0.2
 ABOVE_INCHES, HIGH_INCHES, BELOW_INCHES = 0.6, 3.4, 0.5
 KILO = 1000.0
-LOOKS = {"data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
+LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
+         "ticket": (style.GREEN, "session tickets sent"),
+         "data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
          "again": (style.PINK, "data sent again")}
 
 
@@ -46,9 +48,10 @@ def _legend_of(chart: PacketsChart) -> list[Artist]:
 def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
     """Upright strokes from a segment's first byte to its last; acknowledgements as steps."""
     for kind, (colour, _) in LOOKS.items():
-        axes.add_collection(LineCollection(
-            [[(mark.time_ms, mark.from_bytes / KILO), (mark.time_ms, mark.to_bytes / KILO)]
-             for mark in timeline.marks if mark.kind == kind], colors=colour, linewidths=4))
+        strokes = [[(mark.time_ms, mark.from_bytes / KILO), (mark.time_ms, mark.to_bytes / KILO)]
+                   for mark in timeline.marks if mark.kind == kind]
+        if strokes:
+            axes.add_collection(LineCollection(strokes, colors=colour, linewidths=4))
     if timeline.acknowledged:
         times, acked = zip(*timeline.acknowledged)
         axes.step([0.0, *times], [0.0, *(each / KILO for each in acked)], where="post",
@@ -66,7 +69,7 @@ def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
     axes.grid()
     axes.set_xlabel("ms after the client's first packet")
     if named:
-        style.name_y(axes, "kB of the response, headers included", 0.5)
+        style.name_y(axes, "kB from the server, headers included", 0.5)
     else:
         axes.tick_params(axis="y", labelleft=False)
     window, _, network = timeline.title.partition(":")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engines.routes import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
-                            star_routes)
+                            star_routes, urls_of)
 from engines.shaping import DumbbellShape, Shape
 
 
@@ -25,7 +25,18 @@ def _star_commands(job: dict[str, Any]) -> list[str]:
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",
                f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
-            *(f"{job['client']} http://{SERVER_IP}{path}" for path in job["paths"])]
+            *_tls(job), *(f"{job['client']} {url}" for url in urls_of(job))]
+
+
+def _tls(job: dict[str, Any]) -> list[str]:
+    """How the server speaks TLS, where it does."""
+    if "tls" not in job:
+        return []
+    tls = job["tls"]
+    return [f"server.py: TLS 1.3, a chain of {tls['chain_bytes']} bytes with {tls['signature']},"
+            f" {tls['intermediates']} intermediates, {tls['tickets']} tickets; records of"
+            f" {tls['record_bytes']} bytes, a buffer of {tls['buffer_bytes']}"
+            + (", resumed" if tls["apart_s"] else "")]
 
 
 def _load_commands(job: dict[str, Any]) -> list[str]:

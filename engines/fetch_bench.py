@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess
-from engines.routes import SERVER_IP, RouteOptions
+from engines.routes import SERVER_IP, RouteOptions, urls_of
+from engines.securing import Chains
 from engines.shaping import Shape, dropped_between
 from engines.tap import Tap, open_capture, save_all
 from topo import Star
@@ -18,6 +19,7 @@ from topo import Star
 DRAIN_DEADLINE_S = 300.0
 # A FIN that is lost again and again, and FIN_WAIT_2 (tcp_fin_timeout).
 SETTLE_DEADLINE_S = 120.0
+SECURE_PORT = 443
 SETTLE_S = 0.05  # the least time between two looks
 TABLE_BYTES = 1 << 16
 
@@ -29,8 +31,10 @@ class FetchBench:
                  alive: Callable[[], None]) -> None:
         self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
-        self.server = LineProcess.python(self.star.server, project, "server",
-                                         "--address", SERVER_IP)
+        self.server = LineProcess.python(self.star.server, project, "server", "--address",
+                                         SERVER_IP, "--secure-port", str(SECURE_PORT))
+        self.chains = Chains(folder, self.server, SERVER_IP)
+        self.trusted: Path | None = None  # the root of the chain that is shown, without TLS None
         self.client = LineProcess.python(self.star.client, project, "client")
         self.loaded: set[str] = set()  # by the client
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
@@ -43,6 +47,7 @@ class FetchBench:
 
     def prepare(self, trial: dict[str, Any]) -> None:
         self._load(trial["client"])
+        self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
@@ -82,9 +87,11 @@ class FetchBench:
     def _fetch(self, trial: dict[str, Any]) -> dict[str, Any]:
         deadline_s = trial["deadline_s"]
         request = {"program": trial["client"], "deadline_s": deadline_s,
-                   "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]}
+                   "urls": urls_of(trial)}
         if "think_s" in trial:
             request["think_s"] = trial["think_s"]
+        if self.trusted is not None:
+            request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"])
         self.client.send(request)
         answer = self.client.receive(len(trial["paths"]) * deadline_s + TOOL_DEADLINE_S,
                                      "end of the fetch")
@@ -103,8 +110,9 @@ class FetchBench:
             time.sleep(pause_s)
 
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
-        """The server's report on the response, once it saw the connection's end."""
+        """The server's report on the response, once it saw the connections' end."""
         said: dict[str, Any] = {}
+        open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         if not fetch["ok"] and not fetch.get("port"):
             return said  # never connected: the server has nothing to say
         while True:
@@ -113,9 +121,11 @@ class FetchBench:
             if line["event"] == "response":
                 said = line
             elif line["event"] == "closed":
+                open_ones -= 1
                 if line["error"]:
                     said["error"] = line["error"]
-                return said
+                if not open_ones or line["error"]:
+                    return said
 
 
 def open_connections(table: int) -> int:

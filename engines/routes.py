@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,3 +153,9 @@ def dumbbell_routes(server: str, initcwnd: list[int], congestion_control: str) -
                   {"initcwnd": window, "congctl": congestion_control},
                   via=f"{SERVER_SIDE}.254")
             for number, window in enumerate(initcwnd, start=1)]
+
+
+def urls_of(job: Mapping[str, Any]) -> list[str]:
+    """What the client of a trial on the star fetches, in order (engines/worker.py)."""
+    scheme = "https" if "tls" in job else "http"
+    return [f"{scheme}://{SERVER_IP}{path}" for path in job["paths"]]

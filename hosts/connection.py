@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+from collections import deque
 from dataclasses import dataclass, field
 from socket import socket as Socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hosts.request import Wanted
-from hosts.response import Response
+from hosts.response import Response, Sending
 from hosts.tcp_info import TcpInfo, Trace
+
+if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
+    from hosts.tls import Tls
 
 # A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
@@ -18,7 +22,11 @@ _SO_SNDBUFFORCE = 32
 
 @dataclass
 class Connection:
-    """heard: when something last happened on it, monotonic, s."""
+    """heard: when something last happened on it, monotonic, s.
+
+    behind: what is to be sent when `sending` is. tls: None for plain HTTP;
+    after_handshake: TCP's word when that was done.
+    """
 
     socket: Socket
     peer: tuple[str, int]
@@ -29,8 +37,11 @@ class Connection:
     sent_bytes: int = 0
     responses: int = 0
     unacknowledged: list[Response] = field(default_factory=list)
-    sending: Response | None = None
+    sending: Sending | None = None
+    behind: deque[Sending] = field(default_factory=deque)
     trace: Trace | None = None
+    tls: Tls | None = None
+    after_handshake: TcpInfo | None = None
 
     def set_up(self, wanted: Wanted) -> None:
         """What a path asks of the connection itself."""
@@ -53,4 +64,10 @@ class Connection:
             "body_bytes": response.body_bytes, "sha256": response.sha256,
             "latency_ms": (ack_ns - response.start_ns) / 1e6,
             "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
-            "final_window": now.congestion_window}
+            "final_window": now.congestion_window, **self._told_of_tls(response)}
+
+    def _told_of_tls(self, response: Response) -> dict[str, Any]:
+        if self.tls is None or self.after_handshake is None:
+            return {}
+        return {"tls": {**self.tls.told(), "response": response.records,
+                        "window": self.after_handshake.congestion_window}}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from hosts.request import Wanted
@@ -14,9 +15,39 @@ from hosts.serving import body_of
 FILLER = b"X-Filler: %s\r\n"
 
 
-@dataclass
-class Response:
-    """One response on its way."""
+@dataclass(kw_only=True)
+class Sending:
+    """Bytes on their way.
+
+    released: how many may leave; writes: when more may, (ms after the start,
+    bytes in all). cuts: bytes in all after each write by itself; what is behind
+    the last cut leaves with as many bytes as may. started_ns: monotonic.
+    """
+
+    payload: memoryview
+    released: int
+    writes: deque[tuple[float, int]] = field(default_factory=deque)
+    cuts: deque[int] = field(default_factory=deque)
+    close: bool = False
+    started_ns: int = 0
+    sent: int = 0
+
+    @property
+    def pending(self) -> memoryview:
+        """What the next write has."""
+        while self.cuts and self.cuts[0] <= self.sent:
+            self.cuts.popleft()
+        end = min(self.cuts[0], self.released) if self.cuts else self.released
+        return self.payload[self.sent:end]
+
+
+@dataclass(kw_only=True)
+class Response(Sending):
+    """One response on its way.
+
+    end_offset: of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does.
+    records: the writes of one that is sealed, bytes each.
+    """
 
     path: str
     request_bytes: int
@@ -24,29 +55,28 @@ class Response:
     body_bytes: int
     sha256: str
     start_ns: int
-    payload: memoryview
-    released: int  # bytes of it that may leave
-    writes: deque[tuple[float, int]]  # then more may: (ms after the start, bytes in all)
-    end_offset: int  # of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does
-    close: bool
-    cuts: tuple[int, ...] = ()  # bytes in all after each write of the headers by themselves
-    started_ns: int = 0  # monotonic
-    sent: int = 0
+    end_offset: int
+    records: tuple[int, ...] = ()
 
-    @property
-    def pending(self) -> memoryview:
-        """What the next write has."""
-        end = next((cut for cut in self.cuts if cut > self.sent), self.released)
-        return self.payload[self.sent:min(end, self.released)]
+
+# A text as it goes on the wire, and how long each write of it is.
+Seal = Callable[[memoryview], tuple[bytes, tuple[int, ...]]]
+
+
+def message(payload: bytes, writes: Iterable[int]) -> Sending:
+    """What is to be sent in so many writes, at once."""
+    return Sending(payload=memoryview(payload), released=len(payload),
+                   cuts=deque(accumulate(writes)))
 
 
 def respond(request: tuple[str, str, bool], wanted: Wanted | None, request_bytes: int,
-            offset: int) -> Response:
+            offset: int, seal: Seal | None = None) -> Response:
     """The response to a request, starting now.
 
     request: as hosts.request.parse_request has it; wanted: what its path asks
     for, None where there is no such thing; offset: of the response's first byte
-    on its connection.
+    on its connection; seal: what makes the bytes on the wire of it, None where
+    they are its own.
     """
     method, path, close = request
     wanted = wanted if wanted is None or can_head(wanted, close) else None
@@ -56,11 +86,30 @@ def respond(request: tuple[str, str, bool], wanted: Wanted | None, request_bytes
     payload = memoryview(headers + (b"" if method == "HEAD" else body))
     writes = write_times(wanted, len(headers), len(payload)) if wanted \
         else deque([(0.0, len(payload))])
+    cuts = deque(accumulate(wanted.head)) if wanted else deque()
+    records: tuple[int, ...] = ()
+    if seal is not None:
+        payload, writes, records = sealed(payload, writes, seal)
+        cuts = deque(accumulate(records))
     _, at_once = writes.popleft()
-    return Response(path, request_bytes, len(headers), len(body),
-                    hashlib.sha256(body).hexdigest(), time.time_ns(), payload, at_once,
-                    writes, offset + len(payload) - 1, close,
-                    tuple(accumulate(wanted.head)) if wanted else ())
+    return Response(path=path, request_bytes=request_bytes, header_bytes=len(headers),
+                    body_bytes=len(body), sha256=hashlib.sha256(body).hexdigest(),
+                    start_ns=time.time_ns(), payload=payload, released=at_once, writes=writes,
+                    cuts=cuts, records=records, end_offset=offset + len(payload) - 1, close=close)
+
+
+def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
+           ) -> tuple[memoryview, deque[tuple[float, int]], tuple[int, ...]]:
+    """The payload, when how much of it may leave, and its records, bytes each."""
+    payload, upto = b"", 0
+    times: deque[tuple[float, int]] = deque()
+    records: list[int] = []
+    for due_ms, end in writes:
+        part, sizes = seal(text[upto:end])
+        records += sizes
+        payload, upto = payload + part, end
+        times.append((due_ms, len(payload)))
+    return memoryview(payload), times, tuple(records)
 
 
 def head(status: bytes, body_bytes: int | None, close: bool) -> bytes:

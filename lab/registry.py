@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.core import runs, scenario_file, schema
 from lab.core.findings import Report
@@ -59,6 +60,23 @@ def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
     from lab.fetches import own
     return study_of(own.file(name, asked), Overrides({}, many=asked.many), seed)
+
+
+def cliff_question(what: str, asked: Overrides) -> Study:
+    """The network and windows of a search for a cliff, by flags. Raises UsageError."""
+    from lab.fetches import cliff
+    return own_question("cliff", cliff.question(what, asked))
+
+
+def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
+           ) -> Iterator[tuple[bool, list[str]]]:
+    """Of each window whether the model has the same cliff, and what was found in lines.
+
+    measure: the records of trials. Raises FirstFlightError.
+    """
+    from lab.fetches import cliff
+    for found in cliff.search(what, study.trials, study.head.sysctls, measure):
+        yield found.fits_bytes == found.model_bytes, list(cliff.told(what, found))
 
 
 def stored_report(folder: Path) -> Report:

@@ -61,3 +61,20 @@ class MapChart(Chart):
     x_label: str = ""
     y_label: str = ""
     unit: str = "ms"
+
+
+@dataclass(frozen=True)
+class LevelChart(Chart):
+    """Squares with a number each; columns, rows: their labels, the first row at the bottom.
+
+    levels: by row and column, None where nothing counts; whole: numbers without decimals.
+    """
+
+    family: ClassVar[str] = "levels"
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    levels: tuple[tuple[float | None, ...], ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    whole: bool = False

@@ -33,7 +33,13 @@ def machine() -> dict[str, Any]:
 def tools() -> dict[str, str]:
     """The versions that a measurement in a guest depends on, beside its kernel's."""
     return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
-            "iproute2": first_line(["ip", "-V"])}
+            "openssl": openssl(), "iproute2": first_line(["ip", "-V"])}
+
+
+def openssl() -> str:
+    """The library that server.py speaks TLS with."""
+    import ssl  # slow, and of a measurement only
+    return ssl.OPENSSL_VERSION
 
 
 def first_line(command: list[str]) -> str:

@@ -10,9 +10,12 @@ from lab.core.charts import Chart
 
 @dataclass(frozen=True)
 class Mark:
-    """A segment of data in a timeline: from byte to byte, when it left. kind: data, again, lost."""
+    """A segment of data in a timeline: from byte to byte, when it left.
 
-    kind: Literal["data", "again", "lost"]
+    kind: handshake and ticket are TLS's messages before the response, data the rest.
+    """
+
+    kind: Literal["handshake", "ticket", "data", "again", "lost"]
     time_ms: float
     from_bytes: float
     to_bytes: float

@@ -15,10 +15,13 @@ from typing import Any
 from lab.core.checks import Compared
 from lab.core.words import exact
 from lab.fetches import buffers, setups
+from lab.fetches.secured import asked_bytes, secure_of, wire_bytes
+from lab.fetches.tolerances import Tolerances
+from lab.fetches.transfers import transfer_of
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
+from lab.tcp.flights import flights
 from lab.tcp.packets import MSS, Segment
-from lab.tcp.path import STAMP_MS
 from lab.tcp.predict import Prediction, predict
 from lab.tcp.receiver import receive_window
 from lab.tcp.retransmissions import Retransmission, explain
@@ -36,31 +39,6 @@ JITTER_SIGMAS = 4.0
 # After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
 HTB_UNSHAPED_PACKETS = 3
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """How far what was seen may be from what was asked: the larger of ms and share.
-
-    model_ms is None where the model is no part of the verdict.
-    """
-
-    rtt_ms: float
-    rtt_share: float
-    bandwidth_share: float
-    spacing_ms: float
-    latency_ms: float
-    latency_share: float
-    model_ms: float | None
-    model_share: float
-
-
-# Virtual time: computing takes none, what remains is rounding.
-EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
-                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001)
-# Real time: timers fire late and processors are busy.
-REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
-                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0)
 
 
 @dataclass(frozen=True)
@@ -149,6 +127,19 @@ class Evidence:
         """How long the client asked for the server's address: as long as an RTT."""
         return self.trial.rtt_ms if self.trial.arp_ms else 0.0
 
+    @cached_property
+    def flights(self) -> list[list[Segment]]:
+        """The server's messages up to its Finished, by round trips; none without TLS."""
+        return flights(self.wire.at_server, 0, sum(self.said["tls"]["flight"])) \
+            if "tls" in self.said else []
+
+    @property
+    def response_round_trips(self) -> int | None:
+        """Flights in which the response left, the last that the server sent."""
+        size = wire_bytes(self.said)
+        end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
+        return len(flights(self.wire.at_server, end - size, end)) or None if size else None
+
     @property
     def retransmission_cause(self) -> str:
         """Why data or the handshake was sent again although nothing was lost."""
@@ -194,19 +185,10 @@ class Evidence:
                     else "")
             earlier = {"earlier_bytes": trial.before[0] + header_bytes + digits,
                        "earlier_request_bytes": request_bytes + digits - len(path)}
-        return Transfer(
-            rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.down_kbps, uplink_kbps=trial.up_kbps,
-            initcwnd=trial.server_window, initrwnd=trial.client_window,
-            congestion_control=trial.congestion_control,
-            response_bytes=header_bytes + trial.response_bytes, request_bytes=request_bytes,
-            mss=trial.mss, gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
-            receive_buffers=buffers.of(self.sysctls, buffers.RECEIVE),
-            send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
-                          else buffers.of(self.sysctls, buffers.SEND)),
-            restart_after_idle=self.sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
-            loss_probes=trial.loss_probes == "on"
-            and self.sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
-            **earlier)
+        secure = secure_of(self.said)
+        writes = tuple(self.said["tls"]["response"]) if secure is not None else ()
+        return transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
+                           **earlier)
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -236,6 +218,14 @@ class Evidence:
         return self.prediction.latency_ms if self.is_modelled else None
 
     @property
+    def model_appconnect_ms(self) -> float | None:
+        return self.prediction.appconnect_ms or None if self.is_modelled else None
+
+    @property
+    def model_first_byte_ms(self) -> float | None:
+        return self.prediction.first_byte_ms if self.is_modelled else None
+
+    @property
     def model_retransmissions(self) -> int:
         return self.prediction.retransmissions if self.is_modelled else 0
 
@@ -251,24 +241,48 @@ class Evidence:
 
     def against(self, prediction: Prediction) -> list[Compared]:
         """Total time and latency against the model; none where it does not know all of it."""
-        again = len(self.wire.retransmissions)
-        if (self.tolerances.model_ms is None or not self.is_modelled
-                or self.wire.lost_to_client or self.wire.lost_to_server
-                or (again and again != prediction.retransmissions)):
+        if not self._is_comparable(prediction):
             return []
-        found = []
-        for seen, predicted_ms in ((self.fetch.get("total_ms"), self._total_ms(prediction)),
-                                   (self.said.get("latency_ms"), prediction.latency_ms)):
-            late_ms = (math.nan if seen is None else seen) - predicted_ms
-            allowed = max(self.tolerances.model_ms, self.tolerances.model_share * predicted_ms)
-            found.append(Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
-                                  f"{predicted_ms:.3f} ms"))
-        return found
+        return [self._near(self.fetch.get("total_ms"), self._total_ms(prediction)),
+                self._near(self.said.get("latency_ms"), prediction.latency_ms)]
+
+    def handshake_against(self, prediction: Prediction) -> list[Compared]:
+        """The end of TLS's handshake and the server's window then, against the model."""
+        if "tls" not in self.said or not self._is_comparable(prediction):
+            return []
+        window, predicted = self.said["tls"]["window"], prediction.window_after_handshake
+        trips, computed = len(self.flights), prediction.handshake_round_trips
+        return [self._near(self.fetch.get("appconnect_ms"), prediction.appconnect_ms),
+                Compared(window == predicted, f"a window of {window} segments", f"{predicted}"),
+                Compared(trips == computed, f"{trips} round trips", f"{computed}")]
+
+    def _is_comparable(self, prediction: Prediction) -> bool:
+        again = len(self.wire.retransmissions)
+        return not (self.tolerances.model_ms is None or not self.is_modelled
+                    or self.wire.lost_to_client or self.wire.lost_to_server
+                    or (again and again != prediction.retransmissions))
+
+    def _near(self, seen: float | None, predicted_ms: float) -> Compared:
+        """A time that the model predicts, within its tolerance."""
+        late_ms = (math.nan if seen is None else seen) - predicted_ms
+        allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
+        return Compared(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
+                        f"{predicted_ms:.3f} ms")
 
     @property
     def is_modelled(self) -> bool:
         return (self.exchange is not None and bool(self.said) and not self.trial.jitter_ms
-                and self._is_followed)
+                and self._is_followed and not self._repeats_its_request)
+
+    @property
+    def _repeats_its_request(self) -> bool:
+        """Whether a timer of the client's sent a message of TLS's again, or the request behind it.
+
+        On an uplink that takes long for them; the model follows a request that is alone.
+        """
+        end = asked_bytes(self.said)
+        return any(segment.payload_bytes and segment.seq <= end
+                   for segment in self.wire.client_retransmissions)
 
     @property
     def _is_followed(self) -> bool:

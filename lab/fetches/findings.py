@@ -12,7 +12,7 @@ from lab.core.kinds import RunData, Study
 from lab.core.measuring import CAPTURES
 from lab.core.timelines import PacketsChart, Timeline
 from lab.core.words import span
-from lab.fetches import analysis, maps, remarks, sentences
+from lab.fetches import analysis, maps, remarks, sentences, steps
 from lab.fetches.asked import order
 from lab.fetches.buckets import NoPanel, Panel
 from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
@@ -21,8 +21,8 @@ from lab.fetches.claims import Judged, judged
 from lab.fetches.figure import chart, figure_table, heading
 from lab.fetches.reasons import by_effect, said
 from lab.fetches.record import Record
-from lab.fetches.scenario import PACKETS, WITHOUT_BUCKETS, Figure, Scenario
-from lab.fetches.timelines import timelines
+from lab.fetches.scenario import LEVELS, PACKETS, STEPS, WITHOUT_BUCKETS, Figure, Scenario
+from lab.fetches.timelines import by_round_trips, timelines
 from lab.fetches.trial import Trial
 
 
@@ -36,11 +36,13 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
         return _as_published(study, scenario, run)
     panels, missing = analysis.panels(scenario, run.records)
     told = {name: judged(panel, scenario.claims, run.exact) for name, panel in panels.items()}
-    cells = [] if study.whole and (panels or scenario.users) and not scenario.cells else settings(
+    is_told = panels or scenario.users or any(figure.kind in (STEPS, LEVELS)
+                                              for figure in scenario.figures)
+    cells = [] if study.whole and is_told and not scenario.cells else settings(
         sorted(run.records, key=lambda record: order(record.trial)))
     changed = changes(cells)
     why = said(changed) if scenario.cells else []
-    lines = timelines(by_effect(changed) if scenario.cells else run.records,
+    lines = timelines(by_effect(changed) if scenario.cells else by_round_trips(run.records),
                       run.folder / CAPTURES)
     found = [cells_finding(cells, changed)] if cells else []
     for figure in scenario.figures:
@@ -84,6 +86,8 @@ def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
 def _drawn(scenario: Scenario, figure: Figure, run: RunData,
            lines: tuple[Timeline, ...]) -> list[Finding]:
     """A figure that has no bars; a part of its cells has none, nor a run that kept no packets."""
+    if figure.kind in (STEPS, LEVELS):
+        return steps.findings(scenario, figure, run)
     if figure.kind != PACKETS:
         return maps.findings(scenario, figure, run)
     if not lines:

@@ -6,11 +6,12 @@ from lab.fetches.evidence import Evidence
 from lab.tcp.exchange import SAME_WRITE_NS, Exchange
 from lab.tcp.packets import SYN, Segment
 
-RESPONSE, FIRST_WRITE = "response size", "first write"
+RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
 RECEIVE_WINDOW, SEND_BUFFER, PACING = "receive window", "send buffer", "pacing"
 DEFERRED = "wait for an acknowledgement"
-BY_RESPONSE = ("", RESPONSE, FIRST_WRITE)  # where the window was no smaller than the response
+# Where the window was no smaller than what was to be sent.
+BY_RESPONSE = ("", RESPONSE, FIRST_WRITE, FLIGHT)
 
 
 def limit_of(evidence: Evidence) -> str:
@@ -30,7 +31,7 @@ def limit_of(evidence: Evidence) -> str:
         return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
     end = max(segment.end for segment in wire.first_flight)
     if end >= _all_written(evidence):
-        return RESPONSE
+        return FLIGHT if evidence.flights else RESPONSE
     if end in _writes(evidence):
         return FIRST_WRITE
     if offered_end(wire) - end < evidence.trial.mss:
@@ -50,8 +51,8 @@ def offered_end(wire: Exchange) -> int:
 
 
 def _all_written(evidence: Evidence) -> int:
-    """Where the first response on the connection ends, as a sequence number."""
-    return 1 + (evidence.transfer.earlier_bytes or evidence.transfer.response_bytes)
+    """Where the server's first messages on the connection end, as a sequence number."""
+    return 1 + evidence.transfer.first_bytes
 
 
 def _writes(evidence: Evidence) -> tuple[int, ...]:

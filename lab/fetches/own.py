@@ -19,7 +19,7 @@ from lab.core.scenario_file import ScenarioFile, names, parsed
 from lab.core.words import plain, toml
 from lab.fetches.sweep import CLIENTS, SWEPT, Sweep
 
-CLIENT = "libcurl"
+CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
 # Words of --help in the place of a default that is a value.
 _FOLLOWS = {"uplink_kbps": ("same",), "initrwnd": ()}
@@ -42,7 +42,8 @@ def file(name: str, asked: Overrides) -> ScenarioFile:
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
     values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
-    client = schema.one_of(asked.client or CLIENT, CLIENTS, "--client")
+    usual = TLS_CLIENT if any(values["chain_bytes"]) else CLIENT
+    client = schema.one_of(asked.client or usual, CLIENTS, "--client")
     return parsed(name, _text(values, client, asked), "the question")
 
 

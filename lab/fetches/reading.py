@@ -13,8 +13,8 @@ from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.fetches import causes, population
 from lab.fetches.population import Population, percentile_of
-from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, MAP, PACKETS, PERCENTILES,
-                                  WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw, Scenario)
+from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
+                                  STEPS, WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw, Scenario)
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
@@ -160,6 +160,8 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
             schema.one_of(by, SWEPT, f"{where}: by")
         if figure.kind == GROUPS:
             _check_buckets(scenario, figure, where)
+    elif figure.kind in (STEPS, LEVELS):
+        _check_lines(figure, sweep, where)
     elif figure.kind == WINDOW_SWEEP:
         if len(sweep.cells) > 1 or figure.weights:
             raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r}"
@@ -169,6 +171,19 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     elif figure.kind != PACKETS:
         _check_buckets(scenario, figure, where)
     _check_published(scenario, figure, where)
+
+
+def _check_lines(figure: Figure, sweep: Sweep, where: str) -> None:
+    """Each value of `by`, with each of `down` if there is one, is one cell."""
+    for by in filter(None, (figure.by, figure.down)):
+        schema.one_of(by, SWEPT, f"{where}: by")
+    points = Counter((getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else "")
+                     for cell in sweep.cells)
+    if figure.kind == STEPS and any(isinstance(value, str) for value, _ in points):
+        raise UsageError(f'{where}: by: a figure of kind "{STEPS}" is over numbers')
+    if max(points.values()) > 1:
+        raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
+                         " they differ (down), or ask for one of them")
 
 
 def _check_drawn_bars(figure: Figure, where: str) -> None:

@@ -29,6 +29,8 @@ class Reason:
 
 def reasons(change: Change) -> list[Reason]:
     """The reasons of one cell, the most important first; [] where slow start alone decides."""
+    if change.experiment.asked.chain_bytes:
+        return [*_handshake(change), *_queue(change)]
     base, larger = change.base, change.experiment
     asked, window = larger.asked, larger.asked.initcwnd
     found = []
@@ -54,6 +56,22 @@ def reasons(change: Change) -> list[Reason]:
                             f" ({_counted(_segments(larger.records))}): still larger windows"
                             " cannot help"))
     return found
+
+
+def _handshake(change: Change) -> list[Reason]:
+    """Where the larger window saves round trips of TLS's handshake, or there is none to save."""
+    before, after = (mean(each.records, "handshake_round_trips")
+                     for each in (change.base, change.experiment))
+    windows = change.base.asked.initcwnd, change.experiment.asked.initcwnd
+    if before is None or after is None:
+        return []
+    if before > after:
+        return [Reason("TLS handshake", f"the server's certificates take {plain(before)} round"
+                       f" trips with {windows[0]} segments and {plain(after)} with {windows[1]}")]
+    if abs(change.absolute_ms) < SAME_MS:
+        return [Reason("TLS handshake", "larger windows cannot help: handshake and response fit in"
+                       f" {windows[0]} segments and in what these have grown to")]
+    return []
 
 
 def change_by_loss(change: Change) -> bool:

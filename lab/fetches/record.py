@@ -31,6 +31,12 @@ def _wire(source: Callable[[Any], Any], default: Any = None) -> Any:
                     default)
 
 
+def _tls(source: Callable[[Any], Any]) -> Any:
+    """A column of what the server told of the handshake; none without TLS."""
+    return measured(lambda evidence: source(evidence.said["tls"]) if "tls" in evidence.said
+                    else None)
+
+
 @dataclass(frozen=True)
 class Record(records.Record):
     """One measured trial. Times in ms, windows in segments.
@@ -54,7 +60,13 @@ class Record(records.Record):
     goodput_kbps: bits of the body over total_ms.
     model_ms, model_latency_ms, model_retransmissions: predicted total_ms,
         latency_ms and retransmissions of the lossless transfer
-        (lab.tcp.predict).
+        (lab.tcp.predict); model_appconnect_ms, model_first_byte_ms likewise.
+    appconnect_ms: the client's clock, the end of TLS's handshake.
+    handshake_round_trips: flights in which the server's messages up to its
+        Finished left, on the wire; flight_bytes, flight_writes, flight_segments:
+        of those messages, in all. window_after_handshake: TCP_INFO at the server
+        when the client's Finished was there. All of them empty without TLS.
+    response_round_trips: flights in which the response left, on the wire.
     """
 
     trial: Trial
@@ -84,6 +96,16 @@ class Record(records.Record):
     goodput_kbps: float | None = measured(
         lambda evidence: evidence.trial.response_bytes * 8 / evidence.fetch["total_ms"]
         if evidence.fetch.get("total_ms") else None)
+    appconnect_ms: float | None = _client("appconnect_ms")
+    handshake_round_trips: int | None = _wire(lambda evidence: len(evidence.flights) or None)
+    flight_bytes: int | None = _tls(lambda tls: sum(tls["flight"]))
+    flight_writes: int | None = _tls(lambda tls: len(tls["flight"]))
+    flight_segments: int | None = _wire(
+        lambda evidence: sum(map(len, evidence.flights)) or None)
+    window_after_handshake: int | None = _tls(lambda tls: tls["window"])
+    response_round_trips: int | None = _wire(lambda evidence: evidence.response_round_trips)
+    model_appconnect_ms: float | None = measured(lambda evidence: evidence.model_appconnect_ms)
+    model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
 
 
 # What figures can be of: every measured column with a line among the quantities.

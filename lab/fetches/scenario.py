@@ -45,7 +45,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
                            # "window_sweep": times against windows, by = "initcwnd";
                            # "groups": times by `by`, a bar for each window;
                            # "map": of `by` across and `down`, a square for each cell and a map
-                           # for each larger window; "packets": one transfer over time
+                           # for each larger window; "packets": one transfer over time;
+                           # "steps", "levels": lines, squares by `by`, for windows or `down`
     sweep = "grid"
     by = "rtt_ms"
     weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
@@ -104,7 +105,8 @@ from lab.fetches.users import Users
 IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
                                                 "percentiles")
 GROUPS, MAP, PACKETS = "groups", "map", "packets"
-WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS)
+STEPS, LEVELS = "steps", "levels"
+WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS)
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
@@ -149,9 +151,9 @@ class Axis:
 class Figure:
     """One figure: which trials enter it, and what it is compared with.
 
-    by: the quantity of its buckets; down: of the rows of a map, "" for one row.
-    weights: the quantity that each bucket is
-    averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
+    by: the quantity of its buckets; down: of the rows of a map, or of the lines of
+    steps in the place of windows, "" for none. weights: the quantity that each bucket
+    is averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
     experiment_initcwnd: of a window sweep the baseline's. also: names of
     further drawings. published, panel: file in paper/ and the panel in it (""
     for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
@@ -160,7 +162,7 @@ class Figure:
     name: str = key(reader=schema.file_name)
     title: str
     kind: Literal["improvement", "loss", "window_sweep", "percentiles", "groups", "map",
-                  "packets"]
+                  "packets", "steps", "levels"]
     sweep: str
     by: str = key("", reader=_BY)
     down: str = key("", reader=_BY)
@@ -181,9 +183,9 @@ class Figure:
         """Raises UsageError where the kind does not go with what the buckets are of."""
         if not self.by and self.kind != PACKETS:
             raise UsageError(f"{where}: by is missing")
-        if self.down and (self.kind != MAP or self.down == self.by):
-            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}", another'
-                             " one than by")
+        if self.down and (self.kind not in (MAP, STEPS, LEVELS) or self.down == self.by):
+            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}",'
+                             f' "{STEPS}" or "{LEVELS}", another one than by')
         for kind, by in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):
             if self.kind == kind and self.by != by:
                 raise UsageError(f'{where}: a figure of kind "{kind}" has by = "{by}"')

@@ -18,6 +18,7 @@ from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
 from lab.fetches.buffers import window_for
+from lab.fetches.secured import check_tls
 from lab.fetches.trial import Trial, is_random
 from lab.tcp.packets import HEADER_BYTES, MSS
 
@@ -103,6 +104,13 @@ class Sweep:
     receive_rules: tuple[str, ...] = key(("today",), reader=_list("receive_rules"))
     acts_as: tuple[str, ...] = key(("",), reader=_list("acts_as"))
     send_buffer_bytes: tuple[int, ...] = key((0,), reader=_list("send_buffer_bytes"))
+    chain_bytes: tuple[int, ...] = key((0,), reader=_list("chain_bytes"))
+    signature: tuple[str, ...] = key(("ed25519",), reader=_list("signature"))
+    intermediates: tuple[int, ...] = key((0,), reader=_list("intermediates"))
+    tickets: tuple[int, ...] = key((2,), reader=_list("tickets"))
+    resumed: tuple[int, ...] = key((0,), reader=_list("resumed"))
+    record_bytes: tuple[int, ...] = key((16_384,), reader=_list("record_bytes"))
+    buffer_bytes: tuple[int, ...] = key((4096,), reader=_list("buffer_bytes"))
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
@@ -133,6 +141,7 @@ class Sweep:
         if any(self.idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
+        check_tls(self, where)
 
     @property
     def networks(self) -> tuple[Network, ...]:

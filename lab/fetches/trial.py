@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -31,6 +32,10 @@ def switch(tag: str) -> dict[str, Any]:
     return {"switch": tag}
 
 
+# Marks a field that says how TLS is spoken, to the worker under its name.
+TLS = {"tls": True}
+
+
 @dataclass(frozen=True)
 class Trial:
     """What is asked of the network, TCP and the client for one fetch.
@@ -55,6 +60,15 @@ class Trial:
     earlier_bytes: body of a response fetched before on the same connection;
         0 for a connection of its own. kept: so many responses like the one that
         counts, in its place; idle_ms: the client's pause after them.
+
+    chain_bytes: TLS 1.3 with certificates of so many bytes, DER, 0 for plain HTTP.
+    signature: of those certificates: ed25519, ecdsa (P-256) or rsa2048.
+    intermediates: certificates between the server's own and the root.
+    tickets: session tickets after the handshake, a write each.
+    resumed: 1 for the session of an earlier connection.
+    record_bytes: most plain text in a record of the response, a write each.
+    buffer_bytes: through which the server's first messages leave, in writes; 0
+        for one write.
 
     What published set-ups did otherwise, each off by default:
 
@@ -115,6 +129,13 @@ class Trial:
     receive_rules: str = field(default="today", metadata=switch(""))
     acts_as: str = field(default="", metadata=switch("acts"))
     send_buffer_bytes: int = field(default=0, metadata=switch("sndbuf"))
+    chain_bytes: int = 0
+    signature: str = field(default="ed25519", metadata=TLS)
+    intermediates: int = field(default=0, metadata=TLS)
+    tickets: int = field(default=2, metadata=TLS)
+    resumed: int = field(default=0, metadata=TLS)
+    record_bytes: int = field(default=16_384, metadata=TLS)
+    buffer_bytes: int = field(default=4096, metadata=TLS)
 
     @property
     def id(self) -> str:
@@ -134,8 +155,11 @@ class Trial:
         otherwise = "".join(
             f"-{each.metadata['switch']}{value if isinstance(value, str) else exact(value)}"
             for each in _SWITCHES if (value := getattr(self, each.name)) != each.default)
+        tls = f"-chain{self.chain_bytes}" if self.chain_bytes else ""
+        tls += "".join(f"-{each.name.partition('_')[0]}{value}" for each in _TLS
+                       if (value := getattr(self, each.name)) != each.default)
         return (f"{shape}{queue}{otherwise}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
-                f"-{self.congestion_control}-{self.client}{earlier}"
+                f"-{self.congestion_control}-{self.client}{earlier}{tls}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}")
 
     @property
@@ -191,7 +215,7 @@ class Trial:
         slow start could need, for sending everything thrice, and for as long as
         TCP tries where losses come in a row.
         """
-        sent_bytes = self.response_bytes + sum(self.before)
+        sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
                 + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
                 + (self.gap_ms + self.idle_ms) / 1000 + (TIMEOUTS_S if self.loss_burst > 1 else 0))
@@ -201,6 +225,10 @@ class Trial:
         more: dict[str, Any] = {}
         if self.mss != MSS:
             more["options"] = {"advertised_mss": self.mss + TIMESTAMP_BYTES}
+        if self.chain_bytes:
+            more["tls"] = {**{name: getattr(self, name) for name in
+                              ("chain_bytes", *(each.name for each in _TLS))},
+                           "apart_s": self._apart_s if self.resumed else 0}
         if self.idle_ms:
             more["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
         if self.arp_ms:
@@ -213,6 +241,12 @@ class Trial:
                 "shape": {**dict(zip(NETWORK, self.shape)), "bandwidth_kbps": self.down_kbps,
                           "uplink_kbps": self.up_kbps, "seed": self.seed}, **more}
 
+    @property
+    def _apart_s(self) -> int:
+        """From one connection to the next, so that the first one's last packets have left."""
+        return math.ceil(2 + 10 * self.rtt_ms / 1000
+                         + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
+
     def _paths(self) -> list[str]:
         """What is fetched, in order, on one connection; the last is what is measured."""
         stages = [f"burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}"] if self.gap_ms else []
@@ -220,7 +254,7 @@ class Trial:
                  *(["nagle=1"] if self.nagle == "on" else []),
                  *(["until_close=1"] if self.framing == "close" else []),
                  *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
-        return [*(_path(size, asked) for size in self.before),
+        return [*(_path(size, asked) for size in self.before), *(["/1"] if self.resumed else []),
                 _path(self.response_bytes, stages + asked)]
 
 
@@ -230,6 +264,7 @@ def _path(size: int, asked: Sequence[str]) -> str:
 
 _SHAPE = tuple(each for each in fields(Trial) if "shape" in each.metadata)
 _SWITCHES = tuple(each for each in fields(Trial) if "switch" in each.metadata)
+_TLS = tuple(each for each in fields(Trial) if "tls" in each.metadata)
 NETWORK = tuple(each.name for each in _SHAPE)
 SWITCHES = tuple(each.name for each in _SWITCHES)
 _RANDOM = tuple(each.name for each in _SHAPE if each.metadata["random"])

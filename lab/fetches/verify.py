@@ -17,13 +17,17 @@ from typing import Any
 from lab.core import checks
 from lab.core.checks import Check, Compared
 from lab.core.records import FAIL, PASS, SKIPPED, measure, started_at
-from lab.fetches.evidence import EXACT, REAL_TIME, Evidence
+from lab.fetches.evidence import Evidence
 from lab.fetches.record import Record
+from lab.fetches.secured import wire_bytes
+from lab.fetches.tolerances import EXACT, REAL_TIME
 from lab.fetches.trial import Trial
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import CaptureError
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
+# Of a server's first messages, besides the certificates: hellos, signature, Finished, headers.
+AROUND_CHAIN_BYTES = 4096
 
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
@@ -92,9 +96,8 @@ def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: b
         if len(packets) != expected:
             raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
     said, fetch = observation.get("server") or {}, observation.get("fetch") or {}
-    response_bytes = said.get("header_bytes", 0) + said.get("body_bytes", 0)
     return read_exchange(client_pcap, server_pcap,
-                         int(said.get("client_port") or fetch.get("port") or 0), response_bytes)
+                         int(said.get("client_port") or fetch.get("port") or 0), wire_bytes(said))
 
 
 # What is compared --------------------------------------------------------------------
@@ -196,6 +199,36 @@ def _model_latency(evidence: Evidence) -> Iterable[Compared]:
     return evidence.against(evidence.prediction)[1:]
 
 
+def _tls(evidence: Evidence) -> Iterable[Compared]:
+    """What the server's OpenSSL says of the session that carried the response."""
+    trial, tls = evidence.trial, evidence.said.get("tls")
+    if tls is None or not trial.chain_bytes:
+        yield Compared((tls is None) == (not trial.chain_bytes),
+                       "plain HTTP" if tls is None else "TLS",
+                       f"a chain of {trial.chain_bytes} bytes")
+        return
+    yield Compared(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
+    yield Compared(tls["resumed"] == bool(trial.resumed),
+                   "resumed" if tls["resumed"] else "a new session",
+                   "resumed" if trial.resumed else "a new session")
+    if not trial.resumed:
+        flight, least = sum(tls["flight"]), trial.chain_bytes
+        yield Compared(least < flight <= least + AROUND_CHAIN_BYTES, f"a flight of {flight} bytes",
+                       f"a chain of {least} and at most {AROUND_CHAIN_BYTES} more")
+
+
+def _flight(evidence: Evidence) -> Iterable[Compared]:
+    """The server's messages on the wire: as many bytes as its OpenSSL handed over."""
+    if evidence.flights:
+        end = max(segment.end for flight in evidence.flights for segment in flight)
+        told = sum(evidence.said["tls"]["flight"])
+        yield Compared(end == 1 + told, f"{end - 1} bytes on the wire", f"{told}")
+
+
+def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
+    return evidence.handshake_against(evidence.prediction)
+
+
 # Which stored records were judged ----------------------------------------------------
 
 def _is_fetched(record: Record) -> bool:
@@ -224,6 +257,8 @@ INTEGRITY = (
     Check("HTTP status", "the server answered 200", _http_status, _is_fetched),
     Check("size", "as many bytes as asked for", _size, _is_fetched),
     Check("digest", "the bytes that the server sent", _digest, _is_fetched),
+    Check("TLS", "version 1.3, its chain, and a session resumed or not, as asked", _tls,
+          lambda record: _is_fetched(record) and bool(record.trial.chain_bytes), seldom=True),
 )
 # What reads the packets compares: see judge.
 CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
@@ -244,9 +279,15 @@ ON_THE_WIRE = (
           _is_on_wire),
     Check("server latency", "the server's clock against its capture", _server_latency,
           _is_on_wire),
+    Check("TLS flight", "the server's messages, byte for byte", _flight,
+          lambda record: _is_on_wire(record) and bool(record.flight_segments),
+          seldom=True),
     Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
           exact_only=True),
+    Check("model handshake", "the end of TLS's handshake and the window then, computed",
+          _model_handshake, lambda record: is_modelled(record) and bool(record.flight_bytes),
+          exact_only=True, seldom=True),
 )
 CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
                    lambda evidence: (), lambda record: bool(record.trial.cannot_connect),

@@ -8,12 +8,13 @@ from __future__ import annotations
 from functools import partial
 
 from lab.tcp.events import Events
+from lab.tcp.flights import Flights
 from lab.tcp.handshake import Handshake
 from lab.tcp.packets import HEADER_BYTES, MS, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent, waited_ns
 from lab.tcp.receiver import Receiver, receive_window
 from lab.tcp.sender import Sender
-from lab.tcp.transfer import Transfer
+from lab.tcp.transfer import Secure, Transfer
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 # A system call that fails takes so long in virtual time (um_udelay in UML's handle_syscall); the
@@ -35,8 +36,7 @@ class Course(Events):
         self.clock = clock = Clock(transfer.clock_phase_ns)
         self.down = Link(transfer.rtt_ms, transfer.bandwidth_kbps)
         self.up = Link(transfer.rtt_ms, transfer.uplink_kbps)
-        shaken = Handshake(clock, self.up, self.down, transfer.earlier_request_bytes
-                           if transfer.earlier_bytes else transfer.request_bytes)
+        shaken = Handshake(clock, self.up, self.down, transfer.first_request_bytes)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
@@ -50,12 +50,19 @@ class Course(Events):
         self.transfer = transfer
         self.connected = shaken.connected
         self.echo = shaken.connected  # when the client sent what the server heard last
-        # Bytes, when all that was asked for has arrived.
-        self.expected = transfer.earlier_bytes or transfer.response_bytes
+        # Bytes: when what the client waits for has arrived, and when all has.
+        self.expected = transfer.first_bytes
+        self.readable = self.end = transfer.response_bytes + transfer.earlier_bytes
+        if transfer.secure is not None:
+            before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
+            self.readable = before + transfer.secure.first_bytes
+            self.end += before
         self.timer_set: int | None = None
-        self.started = self.first_arrival = self.last_arrival = 0
+        self.started = self.first_arrival = self.last_arrival = self.shaken = 0
         self.first_sent = self.last_acknowledged = 0
-        self.first_flight = 0
+        self.first_flight = self.window_shaken = 0
+        self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
+                               self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
         self.told_at = -MS  # when the server last heard of an acknowledgement
         self._at(shaken.asked, self._first_request)
@@ -71,11 +78,32 @@ class Course(Events):
         # The server's kernel acknowledges the first request before it is answered.
         acknowledged = self.down.send(now, HEADER_BYTES)
         self.receiver.hear(self.clock.us(acknowledged) - self.clock.us(self.connected))
-        self._at(now + FAILED_CALL_NS, self._answer_earlier if self.transfer.earlier_bytes
-                 else self._answer)
+        if self.transfer.secure is not None:
+            self._at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
+        elif self.transfer.earlier_bytes:
+            self._at(now + FAILED_CALL_NS, partial(self._write, (self.transfer.earlier_bytes,)))
+        else:
+            self._at(now + FAILED_CALL_NS, self._answer)
 
-    def _answer_earlier(self, now: int) -> None:
-        self._send(now, self.sender.write(now, self.transfer.earlier_bytes, last=False))
+    def _write(self, sizes: tuple[int, ...], now: int) -> None:
+        """What is not the last that the server writes."""
+        self._send(now, self.sender.write(now, *sizes, last=False))
+
+    def _finish_handshake(self, secure: Secure, now: int) -> None:
+        """The client has the server's flight: its Finished and its request, in two packets."""
+        self.shaken = now
+        self.expected = self.end
+        for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
+            upto, window_end = self.receiver.ask(now)
+            arrival = self.up.send(now, HEADER_BYTES + size)
+            self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
+            self._at(arrival + FAILED_CALL_NS, self._answer if number else self._take_finished)
+
+    def _take_finished(self, now: int) -> None:
+        """The server has heard that its flight is there; its tickets follow."""
+        self.window_shaken = self.sender.window
+        if self.transfer.secure is not None and self.transfer.secure.tickets:
+            self._write(self.transfer.secure.tickets, now)
 
     def _next_request(self, now: int) -> None:
         """Right after the earlier response; its acknowledgement rides on the answer."""
@@ -139,11 +167,11 @@ class Course(Events):
         self.first_sent = now
         size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
         if gap_ns and self.transfer.burst_bytes < size:
-            self._send(now, self.sender.write(now, self.transfer.burst_bytes, last=False))
+            self._write((self.transfer.burst_bytes,), now)
             self.rest_due = now + gap_ns
             self._wait(now)
         else:
-            self._write_last(now, size)
+            self._write_last(now, *(self.transfer.writes or (size,)))
 
     def _wait(self, now: int) -> None:
         """The server waits until the rest is due; hearing of an acknowledgement it begins anew."""
@@ -156,14 +184,15 @@ class Course(Events):
         self.rest_due = 0
         self._write_last(now, self.transfer.response_bytes - self.transfer.burst_bytes)
 
-    def _write_last(self, now: int, size: int) -> None:
+    def _write_last(self, now: int, *sizes: int) -> None:
         closes = not self.transfer.earlier_bytes
-        self._send(now, self.sender.write(now, size, last=closes))
+        self._send(now, self.sender.write(now, *sizes, last=closes))
         if closes:
             self._send(now, self.sender.write_fin(now))
 
     def _send(self, now: int, segments: list[Sent]) -> None:
         for segment in segments:
+            self.flights.note(segment, self.sender.acknowledged)
             arrival = self.down.send(now, HEADER_BYTES + segment.payload)
             if segment.payload:
                 self._at(arrival, partial(self._receive_again if segment.again else
@@ -195,29 +224,40 @@ class Course(Events):
         self.receiver.take(now, segment, echo)
         if self.started and not self.first_arrival:
             self._take_answer(now)
-        self.first_arrival = self.first_arrival or now
+        if not self.first_arrival and (self.transfer.secure is None
+                                       or self.receiver.received >= self.readable):
+            self.first_arrival = now
         self.last_arrival = now
-        at_once = self.receiver.read(now, segment)
         complete = self.receiver.received == self.expected
-        is_last = complete and self.expected == (self.transfer.earlier_bytes
-                                                 + self.transfer.response_bytes)
-        if at_once or is_last:  # with its last byte the client closes: that FIN acknowledges,
+        is_last = complete and self.expected == self.end
+        if is_last and self.transfer.secure and not (self.sender.fin_waiting
+                                                     or self.sender.fin_sent):
+            self.receiver.interactive = True  # with a FIN (tcp_fin)
+        at_once = self.receiver.read(now, segment)
+        # With its last byte the client closes: what it says acknowledges, unless that was done.
+        closing = self.transfer.secure.close_bytes if self.transfer.secure is not None else 0
+        if at_once:
             self._acknowledge(now)
-            if at_once and is_last:  # unless that was done
-                self.up.send(now, HEADER_BYTES)
+            if is_last:
+                self.up.send(now, HEADER_BYTES + closing)
+        elif is_last:
+            self._acknowledge(now, payload_bytes=closing)
         elif self.receiver.timer_at is not None:
             self._at(self.receiver.timer_at, self._acknowledge_late)
         if complete and not is_last:
-            self._next_request(now)
+            if self.transfer.secure is not None:
+                self._finish_handshake(self.transfer.secure, now)
+            else:
+                self._next_request(now)
 
     def _acknowledge_late(self, now: int) -> None:
         if self.receiver.timer_at == now:
             self.receiver.lose_patience()
             self._acknowledge(now)
 
-    def _acknowledge(self, now: int, option_bytes: int = 0) -> None:
+    def _acknowledge(self, now: int, option_bytes: int = 0, payload_bytes: int = 0) -> None:
         upto, window_end = self.receiver.acknowledge()
-        self._at(self.up.send(now, HEADER_BYTES + option_bytes),
+        self._at(self.up.send(now, HEADER_BYTES + option_bytes + payload_bytes),
                  partial(self._acknowledged, upto, window_end, now, bool(option_bytes)))
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, duplicate: bool, now: int

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from lab.core.errors import FirstFlightError
 
-HTTP_PORT = 80  # where server.py listens
+SERVER_PORTS = (80, 443)  # where servers listen: HTTP, and with TLS
 
 FIN, SYN, RST, PUSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
@@ -207,9 +207,9 @@ def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> _Packet | None:
         return None
     from_port, to_port, seq, ack, offset_flags, window, _, _ = _TCP.unpack_from(frame, tcp_at)
     tcp_bytes = (offset_flags >> 12) * 4
-    if tcp_bytes < _TCP.size or HTTP_PORT not in (from_port, to_port):
+    to_client = from_port in SERVER_PORTS
+    if tcp_bytes < _TCP.size or not (to_client or to_port in SERVER_PORTS):
         return None
-    to_client = from_port == HTTP_PORT
     return _Packet(time_ns, to_client, destination if to_client else source,
                    to_port if to_client else from_port, seq, ack, offset_flags & _FLAGS, window,
                    frame[tcp_at + _TCP.size:min(end, tcp_at + tcp_bytes)],

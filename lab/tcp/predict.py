@@ -9,7 +9,8 @@ acknowledgement of it; store-and-forward serialisation both ways; slow start
 and its end by HyStart, then CUBIC's growth; the send buffer; the receiver's
 quick and delayed acknowledgements, its window from initrwnd on, and its
 buffer, which grows with the transfer; a response in two writes, and one that
-follows another on the same connection.
+follows another on the same connection; the messages of TLS 1.3 before it, each
+a list of writes that end in a segment which need not be full.
 
 It knows the timers as well, which some networks outlast: tail loss probes,
 timeouts and their undoing at the server, a request that the client repeats.
@@ -43,6 +44,10 @@ class Prediction:
         being sent included: a queue that long loses nothing, a shorter one does.
     slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
     retransmissions: segments that the server's timers send again, all of them in vain.
+    appconnect_ms: at the client, the end of TLS's handshake; 0 without TLS.
+    window_after_handshake: the server's when it has heard of that, segments.
+    handshake_round_trips, response_round_trips: flights in which the server's first
+        messages, up to its Finished, and the response leave.
     """
 
     started_ms: float
@@ -54,6 +59,10 @@ class Prediction:
     peak_queue: int
     slow_start_end: int
     retransmissions: int = 0
+    appconnect_ms: float = 0.0
+    window_after_handshake: int = 0
+    handshake_round_trips: int = 0
+    response_round_trips: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -70,4 +79,7 @@ def predict(transfer: Transfer) -> Prediction:
         first_flight=course.first_flight,
         peak_queue=max(course.down.peak_queue, course.up.peak_queue),
         slow_start_end=course.sender.cubic.ended_at,
-        retransmissions=course.sender.retransmitted)
+        retransmissions=course.sender.retransmitted, appconnect_ms=course.shaken / 1e6,
+        window_after_handshake=course.window_shaken,
+        handshake_round_trips=course.flights.of_handshake.count,
+        response_round_trips=course.flights.of_response.count)

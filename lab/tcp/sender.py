@@ -29,13 +29,13 @@ class Sender(Windowed):
     throttled: bool = False
     retransmitted: int = 0  # segments
 
-    def write(self, now: int, size: int, last: bool) -> list[Sent]:
-        """The server writes `size` bytes; what leaves meanwhile.
+    def write(self, now: int, *sizes: int, last: bool) -> list[Sent]:
+        """The server writes so many bytes with each of its calls; what leaves meanwhile.
 
         last: whether it shuts the connection down after them.
         """
         self.restart_idle(now)
-        self.unwritten += size
+        self.calls.extend(sizes)
         self.last_write = last
         return self.copy(now)
 

@@ -12,6 +12,24 @@ CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
 
 
 @dataclass(frozen=True)
+class Secure:
+    """The messages of TLS 1.3 before a request, in bytes on the wire.
+
+    hello_bytes, finished_bytes: of the client's two messages. flight, tickets:
+    of the server's, each write of its own. first_bytes: of the response, that
+    have to be there before any can be read: its first record. close_bytes: what
+    the client says when it closes.
+    """
+
+    hello_bytes: int
+    flight: tuple[int, ...]
+    finished_bytes: int
+    tickets: tuple[int, ...]
+    first_bytes: int
+    close_bytes: int = 24
+
+
+@dataclass(frozen=True)
 class Transfer:
     """What decides a lossless fetch.
 
@@ -25,6 +43,8 @@ class Transfer:
         tcp_early_retrans allows any.
     earlier_bytes, earlier_request_bytes: of a response fetched before on the
         same connection; 0 for none.
+    writes: of the response, bytes each, () for one; secure: the handshake of
+        TLS before it, None for plain HTTP.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
@@ -43,8 +63,24 @@ class Transfer:
     loss_probes: bool = True
     earlier_bytes: int = 0
     earlier_request_bytes: int = 0
+    writes: tuple[int, ...] = ()
+    secure: Secure | None = None
     mss: int = MSS
     congestion_control: str = "cubic"
     clock_phase_ns: int = 2_002
     receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
     send_buffers: tuple[int, int] = SEND_BUFFERS
+
+    @property
+    def first_request_bytes(self) -> int:
+        """What the client sends first on the connection."""
+        if self.secure is not None:
+            return self.secure.hello_bytes
+        return self.earlier_request_bytes if self.earlier_bytes else self.request_bytes
+
+    @property
+    def first_bytes(self) -> int:
+        """What the server sends on the connection before the client asks again."""
+        if self.secure is not None:
+            return sum(self.secure.flight)
+        return self.earlier_bytes or self.response_bytes

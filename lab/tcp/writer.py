@@ -67,7 +67,7 @@ class Writer:
     fin_sent: bool = False
     largest_offer: int = 0
     pushed_at: int = 0
-    unwritten: int = 0
+    calls: deque[int] = field(default_factory=deque)  # of the server's, what each has to write yet
     starved: bool = False  # SOCK_NOSPACE
     call_acknowledged: bool = False  # the server has not heard of it yet
     last_write: bool = False
@@ -83,12 +83,27 @@ class Writer:
         raise NotImplementedError
 
     def copy(self, now: int) -> list[Sent]:
-        """Copy what is to be written, as far as the send buffer goes (tcp_sendmsg_locked)."""
+        """Copy what is to be written, call by call, as far as the send buffer goes."""
+        out: list[Sent] = []
+        while self.calls:
+            sent, done = self._copy_call(now)
+            out += sent
+            if not done:
+                return out
+            if len(self.calls) == 1:
+                self.closed = self.last_write
+            self._note_call()
+            self.calls.popleft()
+        self._is_writable()  # the server's next wait asks (tcp_poll)
+        return out
+
+    def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
+        """One call of the server's; whether all of it was copied (tcp_sendmsg_locked)."""
         half = self.largest_offer // 2
         goal = max(min(half, MAX_BATCH_BYTES) // self.mss, 1) * self.mss  # tcp_xmit_size_goal
         out: list[Sent] = []
         call_began = self.written
-        while self.unwritten:
+        while self.calls[0]:
             if not self.waiting or self.waiting[-1].size >= goal:
                 if self._memory() >= self.buffer:
                     self.starved = True
@@ -97,23 +112,20 @@ class Writer:
                         self._note_call()
                         out += self._push(now)
                     if self._memory() >= self.buffer:  # else the server's next call succeeds
-                        return out
+                        return out, False
                     call_began = self.written
                 self.waiting.append(Waiting())
             tail = self.waiting[-1]
-            taken = min(goal - tail.size, self.unwritten)
+            taken = min(goal - tail.size, self.calls[0])
             tail.size += taken
             tail.pushed = tail.pushed and self.written > call_began  # a call's first bytes clear it
             self.written += taken
-            self.unwritten -= taken
-            if not self.unwritten or self.written > self.pushed_at + half:
+            self.calls[0] -= taken
+            if not self.calls[0] or self.written > self.pushed_at + half:
                 out += self._push(now)
             elif len(self.waiting) == 1:
                 out += self.transmit(now, only_one=True)
-        self.closed = self.last_write
-        self._note_call()
-        self._is_writable()  # the server's next wait asks (tcp_poll)
-        return out
+        return out, True
 
     def write_on(self, now: int) -> list[Sent]:
         """After an acknowledgement: write more if there is room again (tcp_check_space)."""
@@ -121,7 +133,7 @@ class Writer:
         # A time stamp makes a socket writable, as selectors tells it.
         wakes = self._is_writable() or self.call_acknowledged
         self.call_acknowledged = False
-        return self.copy(now) if wakes and self.unwritten else []
+        return self.copy(now) if wakes and self.calls else []
 
     def make_room(self, now: int) -> bool:
         """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""

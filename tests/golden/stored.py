@@ -36,7 +36,7 @@ class Packet:
 
     @property
     def to_client(self) -> bool:
-        return self.frame[34:36] == b"\x00\x50"
+        return self.frame[34:36] in (b"\x00\x50", b"\x01\xbb")
 
     def again(self, later_ns: int, identification: int) -> Packet:
         """The same packet sent once more, as a new one on the wire."""

@@ -15,7 +15,7 @@ FILES = [path.relative_to(PROJECT) for pattern in PATTERNS for path in sorted(PR
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()
                if path.is_dir() and (path / "study.py").is_file())
-SCALE = ("command_line", "hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
+SCALE = ("cliffs", "command_line", "hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
          "server", "client", "batch", "benchmarks")
 
 # What each room may import of ours, by the beginnings of module names. The first line whose
@@ -29,11 +29,14 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
-    ("lab.registry", ("lab.core", "lab.fetches.own", *(f"lab.{kind}.study" for kind in KINDS))),
+    ("lab.registry", ("lab.core", "lab.fetches.own", "lab.fetches.cliff", *(f"lab.{kind}.study" for kind in KINDS))),
+    # What a TLS record is, server and model share.
+    ("lab.fetches", ("lab.fetches", "lab.core", "lab.tcp", "hosts.records")),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("command_line", ("lab.core", "lab.users")),
-    ("experiment", ("command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
+    ("cliffs", ("engines", "lab.core", "lab.registry")),
+    ("experiment", ("cliffs", "command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
     ("batch", ("engines", "lab.core", "lab.registry")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),

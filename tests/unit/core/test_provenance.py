@@ -41,6 +41,7 @@ def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
     assert told["tools"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert told["tools"]["curl"].startswith("curl ") and "\n" not in told["tools"]["curl"]
     assert told["tools"]["iproute2"].startswith("ip utility, iproute2")
+    assert told["tools"]["openssl"].startswith("OpenSSL ")
     assert told["project"] == {"version": __version__, "commit": "", "changed": False}
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lab.fetches.evidence import EXACT, Evidence
+from lab.fetches.evidence import Evidence
+from lab.fetches.tolerances import EXACT
 from lab.tcp.packets import ACK
 from tests.golden import stored
 from tests.unit.tcp.conversation import MSS, Conversation

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hosts.connection import Connection
+from hosts.loop import Loop
 from hosts.request import parse_path
 from hosts.serving import body_of
 from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
-from server import Server
 from tests.unit.hosts.running import Program, connect, received, running
 
 
@@ -25,20 +25,6 @@ from tests.unit.hosts.running import Program, connect, received, running
 def _server() -> Iterator[tuple[Program, int]]:
     with running("server", "--port", "0") as program:
         yield program, program.line()["port"]
-
-
-class Listening(Server):
-    """A server in this process that answers nobody."""
-
-    def __init__(self) -> None:
-        super().__init__("127.0.0.1", 0)
-
-    def __enter__(self) -> Listening:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.selector.close()
-        self.listener.close()
 
 
 class Client:
@@ -218,12 +204,12 @@ def test_a_back_end_answers_after_its_time(client: Client) -> None:
 def test_a_wait_is_of_whole_microseconds_whatever_the_uptime(
         monkeypatch: pytest.MonkeyPatch, uptime_ns: int, wait_ns: int, us: int) -> None:
     told: list[float] = []
-    monkeypatch.setattr("server.most_connections", lambda: 1)
-    monkeypatch.setattr("server.time.monotonic_ns", lambda: uptime_ns)
-    monkeypatch.setattr("server.select.select", lambda *waits: told.append(waits[-1]))
-    with Listening() as server:
-        server.due = [(uptime_ns + wait_ns, 1, None, None)]
-        server._wait()
+    monkeypatch.setattr("hosts.loop.time.monotonic_ns", lambda: uptime_ns)
+    monkeypatch.setattr("hosts.loop.select.select", lambda *waits: told.append(waits[-1]))
+    loop = Loop()
+    loop.due = [(uptime_ns + wait_ns, 1, None, None)]
+    loop.wait()
+    loop.selector.close()
     # As Python rounds: up to nanoseconds, and those up to microseconds (ROUND_TIMEOUT).
     assert math.ceil(math.ceil(told[0] * 1e9) / 1000) == us
 

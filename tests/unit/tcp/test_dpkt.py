@@ -41,8 +41,8 @@ def by_dpkt(packets: bytes) -> Read | None:
         except dpkt.UnpackError:
             return None
         if isinstance(ip, dpkt.ip.IP) and isinstance(ip.data, dpkt.tcp.TCP) \
-                and 80 in (ip.data.sport, ip.data.dport):
-            to_client = ip.data.sport == 80
+                and {80, 443} & {ip.data.sport, ip.data.dport}:
+            to_client = ip.data.sport in (80, 443)
             client = ((ip.dst, ip.data.dport) if to_client else (ip.src, ip.data.sport))
             found.setdefault((socket.inet_ntoa(client[0]), client[1]), []).append(
                 (seconds * 10**9 + nanoseconds, on_wire, to_client, ip))

@@ -1,0 +1,68 @@
+"""The records of TLS 1.3, and the writes in which OpenSSL's servers send them.
+
+The server's first messages go through a buffer of 4096 bytes (BIO_f_buffer,
+ssl_init_wbio_buffer); each write ends in a segment that may not be full. The
+model computes from here what has not been measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+RECORD_HEADER_BYTES = 5
+# Around what is encrypted: header, type of the content, authentication tag (RFC 8446, 5.2).
+RECORD_OVERHEAD_BYTES = RECORD_HEADER_BYTES + 1 + 16
+MOST_RECORD_BYTES = 16_384
+MESSAGE_BYTES = 4  # type and length before each message (RFC 8446, 4)
+# The first two records in the clear, of X25519: ServerHello and ChangeCipherSpec.
+SERVER_HELLO_BYTES, CHANGE_BYTES = 127, 6
+DIGEST_BYTES = 48  # of SHA-384, in Finished
+SIGNATURE_BYTES = {"ed25519": 64, "ecdsa": 71, "rsa2048": 256}  # ECDSA's: 70 to 72
+
+
+def records(message: bytes) -> Iterator[int]:
+    """The length of every TLS record, its header included."""
+    start = 0
+    while start < len(message):
+        size = RECORD_HEADER_BYTES + int.from_bytes(message[start + 3:start + 5], "big")
+        yield size
+        start += size
+
+
+def writes_of(sizes: Iterable[int], buffer_bytes: int) -> tuple[int, ...]:
+    """The writes in which records leave through a buffer that is flushed in the end.
+
+    As buffer_write (OpenSSL, crypto/bio/bf_buff.c) does it: what does not fit
+    fills the buffer, which leaves; then what is as long as the buffer leaves at
+    once. buffer_bytes 0: all in one write.
+    """
+    writes, held = [], 0
+    for size in sizes:
+        if not buffer_bytes or size <= buffer_bytes - held:
+            held += size
+            continue
+        if held:
+            size -= buffer_bytes - held
+            writes.append(buffer_bytes)
+            held = 0
+        if size >= buffer_bytes:
+            writes.append(size)
+        else:
+            held = size
+    return (*writes, held) if held else tuple(writes)
+
+
+def flight_of(chain_bytes: int, certificates: int, signature: str) -> Iterator[int]:
+    """The records of a server's first messages, up to Finished, bytes each.
+
+    As OpenSSL 3.0 sends them where neither side asks for more: SHA-384, no ALPN.
+    """
+    yield SERVER_HELLO_BYTES
+    yield CHANGE_BYTES
+    yield MESSAGE_BYTES + 2 + RECORD_OVERHEAD_BYTES  # EncryptedExtensions: none
+    left = MESSAGE_BYTES + 1 + 3 + certificates * (3 + 2) + chain_bytes
+    while left > 0:
+        yield min(left, MOST_RECORD_BYTES) + RECORD_OVERHEAD_BYTES
+        left -= MOST_RECORD_BYTES
+    yield MESSAGE_BYTES + 2 + 2 + SIGNATURE_BYTES[signature] + RECORD_OVERHEAD_BYTES
+    yield MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES

@@ -1,0 +1,202 @@
+"""Figures of single cells over one quantity: lines, or squares, for each window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lab.core.cell_charts import LevelChart
+from lab.core.charts import Line, LineChart, Plot
+from lab.core.findings import Cell as Shown
+from lab.core.findings import Column, Finding, Rounded, Table
+from lab.core.kinds import RunData
+from lab.core.quantities import quantity
+from lab.core.records import value_of
+from lab.core.words import plain, short
+from lab.fetches import buffers
+from lab.fetches.buckets import NoPanel
+from lab.fetches.figure import heading
+from lab.fetches.record import Record
+from lab.fetches.scenario import STEPS, Figure, Scenario
+from lab.fetches.transfers import computed, is_computable
+from lab.fetches.trial import Trial
+from lab.fetches.weights import by_cell
+from lab.tcp.predict import Prediction, predict
+
+CURVE_POINTS = 160  # of the model's line, across the figure
+ONE_ROUND_TRIP = "handshake_round_trips"
+# What the model predicts of each metric that it knows.
+PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
+    "total_ms": lambda prediction: prediction.total_ms,
+    "latency_ms": lambda prediction: prediction.latency_ms,
+    "first_byte_ms": lambda prediction: prediction.first_byte_ms,
+    "appconnect_ms": lambda prediction: prediction.appconnect_ms}
+
+
+@dataclass(frozen=True)
+class Values:
+    """The means of a figure by (value of `by`, value of `of`), none where nothing counts.
+
+    of: what the lines are of, initcwnd or the figure's `down`. asked: a trial of each.
+    """
+
+    by: str
+    of: str
+    across: tuple[Any, ...]
+    lines: tuple[Any, ...]
+    means: Mapping[tuple[Any, Any], float]
+    asked: Mapping[tuple[Any, Any], Trial]
+    labels: Mapping[Any, str]
+    is_modelled: bool
+
+    def label(self, value: Any) -> str:
+        return self.labels.get(value, plain(value))
+
+    def named(self, line: Any) -> str:
+        """A line's name: "IW10", "record 4096 bytes"."""
+        if self.of == "initcwnd":
+            return f"IW{line}"
+        named = quantity(self.of)
+        if line in self.labels:
+            return f"{named.head} {self.labels[line]}"
+        return f"{named.head} {plain(line)} {named.unit}".rstrip()
+
+    @property
+    def decimals(self) -> int:
+        """With which the means are shown: none where all are whole."""
+        return 0 if all(value == int(value) for value in self.means.values()) else 1
+
+
+def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
+    """One finding: the metric over `by`, a line or squares for each window or value of `down`."""
+    try:
+        values = _values(scenario, figure, run.records)
+    except NoPanel as error:
+        return [Finding(figure.name, figure.title, missing=str(error))]
+    context = (heading(run.records),)
+    sysctls = {**buffers.grown(values.asked.values()), **scenario.head.sysctls}
+    chart = (_lines(figure, values, context, _curves(figure, values, sysctls))
+             if figure.kind == STEPS else _levels(figure, values, context))
+    said = _sentence(figure, values)
+    return [Finding(figure.name, figure.title, tables=(_table(figure, values),), sentence=said,
+                    text=said, chart=chart)]
+
+
+def _values(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Values:
+    """Raises NoPanel where cells are missing."""
+    sweep = scenario.sweep(figure.sweep)
+    windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
+    chosen, cells = by_cell(scenario, figure, windows, records)
+    means, asked = {}, {}
+    for (cell, window), found in cells.items():
+        if window in windows:
+            key = getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else window
+            asked[key] = found[0].trial
+            known = [value for record in found if record.counts
+                     and (value := value_of(record, figure.metric)) is not None]
+            if known:
+                means[key] = math.fsum(known) / len(known)
+    axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
+    labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
+    return Values(figure.by, figure.down or "initcwnd", tuple(dict.fromkeys(x for x, _ in asked)),
+                  tuple(dict.fromkeys(line for _, line in asked)), means, asked, labels,
+                  all(record.model_ms is not None for record in chosen if record.counts))
+
+
+def _table(figure: Figure, values: Values) -> Table:
+    """A row for each value of `by`, a column for each line."""
+    by, metric = quantity(figure.by), quantity(figure.metric)
+    columns = (Column(by.head, by.unit, is_text=bool(values.labels)), *(
+        Column(values.named(line), metric.unit, metric.head) for line in values.lines))
+    return Table(figure.title, columns, tuple(
+        (values.label(x), *(_shown(values, x, line) for line in values.lines))
+        for x in values.across))
+
+
+def _shown(values: Values, x: Any, line: Any) -> Shown:
+    value = values.means.get((x, line))
+    return None if value is None else Rounded(value, values.decimals)
+
+
+def _sentence(figure: Figure, values: Values) -> str:
+    """Of each line the least and the most; of round trips the smallest window for one."""
+    if figure.metric == ONE_ROUND_TRIP and values.of == "initcwnd":
+        return _smallest_windows(values)
+    metric, parts = quantity(figure.metric), []
+    for line in values.lines:
+        known = [values.means[x, line] for x in values.across if (x, line) in values.means]
+        if known:
+            parts.append(f"{values.named(line)}: {short(min(known))} to {short(max(known))}"
+                         f" {metric.unit}".rstrip())
+    return f"{metric.axis}: {'; '.join(parts)}."
+
+
+def _smallest_windows(values: Values) -> str:
+    """The smallest window under which a handshake takes one round trip, chain by chain."""
+    parts = []
+    for x in values.across:
+        windows = sorted(line for line in values.lines if values.means.get((x, line)) == 1)
+        parts.append(f"{values.label(x)} {quantity(values.by).unit}".rstrip()
+                     + (f": {windows[0]}" if windows else
+                        f": more than {max(values.lines)}"))
+    return f"The smallest window measured that needs one round trip: {'; '.join(parts)}."
+
+
+# Lines -------------------------------------------------------------------------------
+
+def _lines(figure: Figure, values: Values, context: tuple[str, ...],
+           curves: Sequence[Line]) -> LineChart:
+    lines = []
+    for look, line in enumerate(values.lines):
+        points = [(float(x), values.means[x, line]) for x in values.across
+                  if (x, line) in values.means]
+        xs, ys = zip(*points) if points else ((), ())
+        lines.append(Line(values.named(line), xs, ys, look=look + 1,
+                          style="points" if curves else "line"))
+    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
+                y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
+    return LineChart(figure.title, context, columns=((plot,),), legend=True, palette="ordered",
+                     foot="Points: measured. Lines: the model, computed at sizes between them too."
+                     if curves else "", height_inches=5.0)
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float] | None:
+    if not values:
+        return None
+    room = 0.06 * (max(values) - min(values) or 1.0)
+    return min(values) - room, max(values) + room
+
+
+def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[Line]:
+    """The model's line through each, where it knows all that decides; else none."""
+    predicted = PREDICTED.get(figure.metric)
+    if predicted is None or figure.by not in ("chain_bytes", "response_bytes") or not (
+            values.is_modelled and all(map(is_computable, values.asked.values()))):
+        return []
+    step = max(1, math.ceil((max(values.across) - min(values.across)) / CURVE_POINTS))
+    xs = sorted({*values.across, *range(min(values.across), max(values.across), step)})
+    curves = []
+    for look, line in enumerate(values.lines):
+        trial = next(trial for (_, of), trial in values.asked.items() if of == line)
+        ys = tuple(predicted(predict(computed(replace(trial, **{figure.by: x}), sysctls)))
+                   for x in xs)
+        curves.append(Line("", tuple(map(float, xs)), ys, look=look + 1, style="curve"))
+    return curves
+
+
+# Squares -----------------------------------------------------------------------------
+
+def _levels(figure: Figure, values: Values, context: tuple[str, ...]) -> LevelChart:
+    """Windows, or values of `down`, across; values of `by` from the top down."""
+    metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
+    return LevelChart(
+        figure.title, context, columns=tuple(map(values.label, values.lines)),
+        rows=tuple(map(values.label, downwards)),
+        levels=tuple(tuple(values.means.get((x, line)) for line in values.lines)
+                     for x in downwards),
+        x_label=quantity(values.of).axis,
+        y_label="" if any(x in values.labels for x in values.across) else quantity(figure.by).axis,
+        foot=f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.",
+        whole=not values.decimals)

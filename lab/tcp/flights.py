@@ -1,0 +1,72 @@
+"""Flights: what a sender sends in one round trip, read off its packets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lab.tcp.packets import Segment
+from lab.tcp.path import Sent
+
+
+@dataclass
+class Flights:
+    """The same of what the model sends: how many flights handshake and response take.
+
+    handshake_bytes: of the server's first messages; response_start: all that it
+    sends before its response, tickets included, or an earlier one.
+    """
+
+    handshake_bytes: int
+    response_start: int
+    of_handshake: Rounds = field(default_factory=lambda: Rounds())
+    of_response: Rounds = field(default_factory=lambda: Rounds())
+    sent: int = 0
+
+    def note(self, segment: Sent, acknowledged: int) -> None:
+        """A segment leaves, while so many bytes are acknowledged."""
+        if segment.again or not segment.payload:
+            return
+        begin, self.sent = self.sent, self.sent + segment.payload
+        if begin < self.handshake_bytes:
+            self.of_handshake.note(begin, acknowledged)
+        if self.sent > self.response_start:
+            self.of_response.note(begin, acknowledged)
+
+
+@dataclass
+class Rounds:
+    """Flights of a part of what is sent, counted.
+
+    A flight ends with an acknowledgement of what it began with; the first also
+    with one of what left right before it, such as tickets.
+    """
+
+    count: int = 0
+    until: int = 0  # acknowledged, up to which the flight goes on
+
+    def note(self, begin: int, acknowledged: int) -> bool:
+        """A new segment leaves; whether it begins a flight."""
+        if self.count and acknowledged <= self.until:
+            return False
+        self.until = begin if self.count else acknowledged
+        self.count += 1
+        return True
+
+
+def flights(at_server: Iterable[Segment], start: int, end: int) -> list[list[Segment]]:
+    """The server's bytes from start to end, from 0, by the flight in which they left (Rounds).
+
+    Segments that are sent again are in none.
+    """
+    found: list[list[Segment]] = []
+    rounds, highest, acknowledged = Rounds(), 1 + start, 1
+    for segment in at_server:
+        if not segment.to_client:
+            acknowledged = max(acknowledged, segment.ack or 0)
+        elif segment.payload_bytes and segment.end > highest and segment.seq <= end:
+            if rounds.note(segment.seq, acknowledged):
+                found.append([])
+            found[-1].append(segment)
+            highest = segment.end
+    return found

@@ -1,0 +1,117 @@
+"""The search for a cliff: to the byte, by what is measured; the model's own beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from lab import registry
+from lab.core.errors import FirstFlightError, UsageError
+from lab.core.kinds import Overrides
+from lab.core.records import FAIL
+from lab.fetches import cliff
+from lab.fetches.record import Record
+from lab.fetches.transfers import computed
+from lab.fetches.trial import Trial
+from lab.tcp.predict import predict
+from tests.golden import stored
+
+GOOD = stored.load("https").judge()
+ASKED = {"rtt_ms": [100], "bandwidth_kbps": [100_000]}
+
+
+def trials(what: str = cliff.CHAIN, **lists: Any) -> Sequence[Trial]:
+    return registry.cliff_question(what, Overrides({**ASKED, **lists})).trials
+
+
+def by_model(asked: Sequence[Trial], shift: int = 0,
+             sysctls: Mapping[str, str] = MappingProxyType({})) -> Mapping[Trial, Record]:
+    """Records as the model has them, of chains that are larger by `shift`."""
+    found = {}
+    for trial in asked:
+        size = max(400, trial.chain_bytes + shift) if trial.chain_bytes else 0
+        prediction = predict(computed(replace(trial, chain_bytes=size), sysctls))
+        found[trial] = replace(GOOD, trial=trial,
+                               handshake_round_trips=prediction.handshake_round_trips,
+                               response_round_trips=prediction.response_round_trips)
+    return found
+
+
+# Measured in guests, and by the search itself: the largest chain of one flight.
+@pytest.mark.parametrize(("window", "chain"), [(3, 3732), (10, 12_588), (20, 26_485),
+                                               (32, 42_869)])
+def test_the_model_has_the_chains_that_were_measured(window: int, chain: int) -> None:
+    (trial,) = trials(initcwnd=[window])
+    for size, round_trips in ((chain, 1), (chain + 1, 2)):
+        prediction = predict(computed(replace(trial, chain_bytes=size), {}))
+        assert prediction.handshake_round_trips == round_trips
+
+
+def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
+    asked: list[int] = []
+
+    def measure(some: Sequence[Trial]) -> Mapping[Trial, Record]:
+        asked.append(len(some))
+        return by_model(some)
+
+    found = cliff.search(cliff.CHAIN, trials(initcwnd=[3, 10]), {}, measure)
+    assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
+                                                                       (12_588, 12_588)]
+    assert max(asked) <= 2 * cliff.AT_ONCE and len(asked) <= 6
+    lines = list(cliff.told(cliff.CHAIN, found[1]))
+    assert lines == [
+        "IW10: the largest certificate chain that costs no further round trip is 12588 bytes,"
+        " measured; by the model 12588",
+        "  12952 bytes leave in 3 writes: 4096 bytes (3 segments), 8688 bytes (6 segments), 168"
+        " bytes (1 segment): 10 segments; 10 full ones would be 14480 bytes"]
+
+
+def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
+    (found,) = cliff.search(cliff.CHAIN, trials(initcwnd=[10]), {},
+                            lambda some: by_model(some, shift=5))
+    assert (found.fits_bytes, found.model_bytes) == (12_583, 12_588)
+
+
+def test_a_response_has_its_cliff_too() -> None:
+    """Ten segments of 1448 bytes, less the headers: of plain HTTP, and of one TLS record."""
+    (plain,) = cliff.search(cliff.RESPONSE, trials(cliff.RESPONSE, initcwnd=[10]), {}, by_model)
+    assert plain.fits_bytes == plain.model_bytes == 14_480 - 61
+    (secure,) = cliff.search(cliff.RESPONSE, trials(
+        cliff.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
+    # Two tickets go first: eight segments are left.
+    assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
+    assert "in 1 write: 11584 bytes (8 segments)" in list(cliff.told(cliff.RESPONSE, secure))[1]
+
+
+def test_the_ends_of_the_range_are_told() -> None:
+    question = registry.cliff_question(cliff.CHAIN, Overrides({**ASKED, "initcwnd": [100]}))
+    sysctls = question.head.sysctls  # buffers as large as that window needs
+    (all_fit,) = cliff.search(cliff.CHAIN, question.trials, sysctls,
+                              lambda some: by_model(some, sysctls=sysctls))
+    assert all_fit.is_open and "96000 bytes or more" in next(cliff.told(cliff.CHAIN, all_fit))
+    (none,) = cliff.search(cliff.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
+    assert none.fits_bytes is None and none.model_bytes is None
+    assert "even the smallest" in next(cliff.told(cliff.CHAIN, none))
+
+
+@pytest.mark.parametrize("broken", [
+    lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: seen 1 ms, asked 2"),
+    lambda record: replace(record, handshake_round_trips=None)])
+def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], Record]) -> None:
+    with pytest.raises(FirstFlightError, match="^--find-cliff: rtt100-bw100000"):
+        cliff.search(cliff.CHAIN, trials(initcwnd=[3]), {}, lambda some: {
+            trial: broken(record) for trial, record in by_model(some).items()})
+
+
+@pytest.mark.parametrize(("what", "lists", "words"), [
+    (cliff.CHAIN, {"chain_bytes": [4000]}, "--chain is what is searched for"),
+    (cliff.RESPONSE, {"response_bytes": [4000]}, "--size is what is searched for"),
+    (cliff.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --think")])
+def test_what_makes_no_sense_is_refused(what: str, lists: dict[str, list[Any]],
+                                        words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        cliff.search(what, trials(what, **lists), {}, by_model)

@@ -1,0 +1,149 @@
+"""Figures of steps and levels: what their lines and squares hold, and what makes no sense in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import drawing
+from lab.core import scenario_file
+from lab.core.cell_charts import LevelChart
+from lab.core.charts import LineChart
+from lab.core.errors import UsageError
+from lab.core.findings import Finding
+from lab.core.kinds import RunData
+from lab.core.records import FAIL
+from lab.fetches.record import Record
+from lab.fetches.study import Fetches, study
+from lab.fetches.transfers import computed
+from lab.tcp.predict import predict
+from tests.golden import stored
+
+GOOD = stored.load("https").judge()
+TEXT = """\
+# A claim.
+title = "t"
+source = "s"
+[[sweep]]
+name = "main"
+rtt_ms = [100]
+bandwidth_kbps = [10000]
+uplink = "same"
+queue_packets = 1000
+loss_percent = 0
+response_bytes = [10000]
+initcwnd = [3, 10]
+congestion_control = "cubic"
+chain_bytes = [2000, 16000]
+client = "curl"
+repeat = 1
+[[axis]]
+by = "chain_bytes"
+values = [2000, 16000]
+labels = ["small", "large"]
+[[figure]]
+name = "steps"
+title = "Steps"
+kind = "steps"
+sweep = "main"
+by = "chain_bytes"
+baseline_initcwnd = 10
+metric = "first_byte_ms"
+[[figure]]
+name = "rounds"
+title = "Rounds"
+kind = "levels"
+sweep = "main"
+by = "chain_bytes"
+baseline_initcwnd = 10
+metric = "handshake_round_trips"
+"""
+
+
+def made(folder: Path, *changes: tuple[str, str]) -> Fetches:
+    text = TEXT
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = folder / "small.toml"
+    path.write_text(text, encoding="utf-8")
+    return study(scenario_file.read(path))
+
+
+def records(of: Fetches) -> list[Record]:
+    """As the model has them."""
+    found = []
+    for trial in of.trials:
+        prediction = predict(computed(trial, {}))
+        found.append(replace(GOOD, trial=trial, first_byte_ms=prediction.first_byte_ms,
+                             total_ms=prediction.total_ms, model_ms=prediction.total_ms,
+                             handshake_round_trips=prediction.handshake_round_trips))
+    return found
+
+
+def findings(of: Fetches, some: list[Record], folder: Path) -> dict[str, Finding]:
+    report = of.report(RunData(folder, {"virtual_time": True}, some))
+    assert all(png.startswith(b"\x89PNG") for png in drawing.pngs(drawing.images(report)).values())
+    return {finding.name: finding for finding in report.findings}
+
+
+def test_lines_of_windows_have_the_model_drawn_through(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    chart = findings(of, records(of), tmp_path)["steps"].chart
+    assert isinstance(chart, LineChart)
+    points, curves = chart.columns[0][0].lines[:2], chart.columns[0][0].lines[2:]
+    assert [line.name for line in points] == ["IW3", "IW10"]
+    assert [len(line.x) for line in points] == [2, 2] and {each.style for each in curves} == {"curve"}
+    for measured, curve in zip(points, curves):
+        assert len(curve.x) > 100 and curve.look == measured.look
+        model = dict(zip(curve.x, curve.y))
+        assert [model[x] for x in measured.x] == list(measured.y)
+
+
+def test_where_the_model_knows_not_all_there_is_no_curve(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    some = records(of)
+    some[0] = replace(some[0], model_ms=None)
+    chart = findings(of, some, tmp_path)["steps"].chart
+    assert isinstance(chart, LineChart)
+    assert [line.style for line in chart.columns[0][0].lines] == ["line", "line"]
+
+
+def test_squares_and_the_smallest_window_of_each_chain(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    some = records(of)
+    found = findings(of, some, tmp_path)["rounds"]
+    assert isinstance(found.chart, LevelChart)
+    assert found.chart.rows == ("large", "small") and found.chart.columns == ("3", "10")
+    assert found.chart.levels == ((3.0, 2.0), (1.0, 1.0))  # the largest at the bottom
+    assert found.sentence == ("The smallest window measured that needs one round trip: small bytes:"
+                              " 3; large bytes: more than 10.")
+    some[0] = replace(some[0], verdict=FAIL)  # counts no more
+    found = findings(of, some, tmp_path)["rounds"]
+    assert isinstance(found.chart, LevelChart) and found.chart.levels[1] == (None, 1.0)
+
+
+def test_lines_of_another_quantity_are_under_one_window(tmp_path: Path) -> None:
+    of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
+                         "record_bytes = [4096, 16384]"),
+              ('by = "chain_bytes"\nbaseline', 'by = "chain_bytes"\ndown = "record_bytes"\n'
+               "baseline"))
+    chart = findings(of, records(of), tmp_path)["steps"].chart
+    assert isinstance(chart, LineChart)
+    assert [line.name for line in chart.columns[0][0].lines[:2]] == ["record 4096 bytes",
+                                                                     "record 16384 bytes"]
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (("rtt_ms = [100]", "rtt_ms = [50, 100]"), "several cells have one chain_bytes"),
+    (('kind = "steps"\nsweep = "main"\nby = "chain_bytes"',
+      'kind = "steps"\nsweep = "main"\nby = "signature"'), "is over numbers"),
+    (('kind = "steps"\nsweep = "main"\nby = "chain_bytes"',
+      'kind = "steps"\nsweep = "main"\nby = "chain_bytes"\ndown = "chain_bytes"'),
+     "another one than by")])
+def test_what_makes_no_sense_is_refused(tmp_path: Path, change: tuple[str, str],
+                                        words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        made(tmp_path, change)

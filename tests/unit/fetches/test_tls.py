@@ -1,0 +1,124 @@
+"""HTTPS as a property of a fetch: its trials, its columns, and what its verdict refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engines.commands import commands_of
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.records import PASS
+from lab.core.scenario_file import find
+from lab.fetches.cells import Setting, changes
+from lab.fetches.reasons import reasons
+from lab.fetches.study import study
+from lab.fetches.timelines import by_round_trips, timelines
+from lab.fetches.trial import Trial
+from tests.golden import stored
+from tests.unit.fetches.test_verify import fails
+
+GOOD = stored.load("https")
+
+
+def trials(client: str = "curl", **lists: list[Any]) -> list[Trial]:
+    one = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
+    return list(study(find("zhao2019"), Overrides({**one, **lists}, client=client)).trials)
+
+
+def said_tls(**values: Any) -> stored.Stored:
+    return GOOD.said("server", tls={**GOOD.observation["server"]["tls"], **values})
+
+
+def test_a_handshake_fills_its_columns() -> None:
+    record = GOOD.judge()
+    assert record.verdict == PASS
+    assert record.appconnect_ms == pytest.approx(record.model_appconnect_ms, abs=0.01)
+    assert record.first_byte_ms == pytest.approx(record.model_first_byte_ms, abs=0.01)
+    assert (record.handshake_round_trips, record.flight_bytes, record.flight_writes,
+            record.flight_segments, record.window_after_handshake) == (3, 16364, 3, 12, 15)
+
+
+def test_a_resumed_session_has_no_chain_in_its_flight() -> None:
+    record = stored.load("https_resumed").judge()
+    assert record.verdict == PASS and record.limited_by == "handshake's size"
+    assert (record.handshake_round_trips, record.flight_bytes) == (1, 241)
+
+
+@pytest.mark.parametrize(("tampered", "names"), [
+    (lambda: GOOD.asked(chain_bytes=0), {"TLS"}),
+    (lambda: GOOD.asked(chain_bytes=17000), {"TLS"}), (lambda: GOOD.asked(resumed=1), {"TLS"}),
+    (lambda: said_tls(version="TLSv1.2"), {"TLS"}), (lambda: said_tls(resumed=True), {"TLS"})])
+def test_another_session_than_asked(tampered: Any, names: set[str]) -> None:
+    record = tampered().judge()
+    assert not record.counts and not record.ok
+    assert {reason.partition(":")[0] for reason in record.error.split("; ")} == names
+
+
+def test_what_the_server_says_of_its_flight_is_seen_on_the_wire() -> None:
+    flight = list(GOOD.observation["server"]["tls"]["flight"])
+    fails(said_tls(flight=[flight[0] - 100, *flight[1:]]), "TLS flight")
+    fails(said_tls(window=14), "model handshake")
+
+
+def test_a_flight_in_one_write_is_another_one() -> None:
+    """12,588 bytes are the most that IW 10 holds in OpenSSL's writes; in one, 364 + 14,116."""
+    (trial,) = trials(chain_bytes=[16000], buffer_bytes=[0], tickets=[1], record_bytes=[4096],
+                      signature=["rsa2048"], intermediates=[2])
+    assert "-chain16000-signaturersa2048-intermediates2-tickets1-record4096-buffer0-" in trial.id
+    assert any("16000 bytes with rsa2048, 2 intermediates, 1 tickets; records of 4096" in command
+               for command in commands_of(trial.job()))
+    assert "curl https://10.0.0.2/60000" in commands_of(trial.job())
+
+
+def test_a_resumed_session_needs_one_before() -> None:
+    (trial,) = trials(chain_bytes=[4000], resumed=[1])
+    assert trial.job()["paths"] == ["/1", "/60000"]
+    assert trial.job()["tls"]["apart_s"] == 3
+
+
+@pytest.mark.parametrize(("lists", "client", "words"), [
+    ({"chain_bytes": [4000]}, "libcurl", "needs the client curl, not libcurl: say --client curl"),
+    ({"chain_bytes": [399]}, "curl", "too small for 1 certificates with ed25519: at least 400"),
+    ({"chain_bytes": [2000], "signature": ["rsa2048"], "intermediates": [2]}, "curl",
+     "at least 3000"),
+    ({"chain_bytes": [4000], "kept": [1]}, "curl", "go with plain HTTP only"),
+    ({"resumed": [1]}, "curl", "only with TLS"),
+    ({"chain_bytes": [4000], "signature": ["ed25591"]}, "curl", "did you mean 'ed25519'"),
+    ({"chain_bytes": [96001]}, "curl", "it can be 0 to 96000 bytes .OpenSSL's clients")])
+def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str,
+                                        words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        trials(client, **lists)
+
+
+def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
+    record = stored.load("https_records").judge()
+    for side in ("client", "server"):
+        (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(
+            (stored.FOLDER / "https_records" / f"{side}.pcap").read_bytes())
+    plain = stored.load("iw10").judge()
+    assert by_round_trips([plain, record]) == [record, plain]
+    (line,) = timelines([record], tmp_path)
+    kinds = [mark.kind for mark in line.marks]
+    assert kinds == ["handshake"] * 4 + ["ticket"] + ["data"] * (len(kinds) - 5)
+    assert len(kinds) > 20 and "behind a chain of 4000" in line.title
+
+
+@pytest.mark.parametrize(("small", "large", "words"), [
+    ((3, 500.0), (2, 400.0), "take 3 round trips with 3 segments and 2 with 10"),
+    ((1, 400.0), (1, 400.2), "larger windows cannot help: handshake and response fit in 3"),
+    ((1, 400.0), (1, 300.0), "")])
+def test_what_decided_on_a_handshake_is_said(small: tuple[int, float], large: tuple[int, float],
+                                             words: str) -> None:
+    record = GOOD.judge()
+    settings = [Setting(replace(record.trial, initcwnd=window), [replace(
+        record, trial=replace(record.trial, initcwnd=window), handshake_round_trips=trips,
+        total_ms=total_ms)]) for window, (trips, total_ms) in ((3, small), (10, large))]
+    (change,) = changes(settings)
+    found = reasons(change)
+    assert words in " ".join(reason.text for reason in found)
+    assert bool(found) == bool(words)

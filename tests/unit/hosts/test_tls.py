@@ -1,0 +1,211 @@
+"""TLS at the server: chains of an exact size, and the writes of OpenSSL itself."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hosts import tls
+from hosts.certificates import LEAST_BYTES, SIGNATURES, Asked, CertificateError, Files, make
+from hosts.records import flight_of, records, writes_of
+from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
+
+ADDRESS = "127.0.0.1"
+HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
+
+
+def chain_of(folder: Path, size: int, signature: str = "ed25519", intermediates: int = 0) -> Files:
+    return make(folder / "tls", Asked(size, signature, intermediates, ADDRESS))
+
+
+def der_bytes(pem: Path) -> int:
+    return sum(len(ssl.PEM_cert_to_DER_cert(f"{each}-----END CERTIFICATE-----\n"))
+               for each in pem.read_text().split("-----END CERTIFICATE-----\n")[:-1])
+
+
+def client_of(files: Files) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(files.root)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    return context.wrap_bio(incoming, outgoing, server_hostname=ADDRESS), incoming, outgoing
+
+
+class Packets(socket.socket):
+    """Keeps writes apart, and says that it is a stream, as ssl wants it."""
+
+    def getsockopt(self, *asked: Any) -> Any:
+        if asked == (socket.SOL_SOCKET, socket.SO_TYPE):
+            return socket.SOCK_STREAM
+        return super().getsockopt(*asked)
+
+
+def writes_of_the_library(files: Files, body_bytes: int) -> list[int]:
+    """What OpenSSL writes into a socket of its own: flight, tickets, and a body."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    theirs.settimeout(WAIT_S)
+    context = tls.secured({"chain": files.chain, "key": files.key, **HOW}).context
+
+    def serve() -> None:
+        with context.wrap_socket(Packets(fileno=ours.detach()), server_side=True) as secure:
+            secure.sendall(bytes(body_bytes))
+
+    threading.Thread(target=serve, daemon=True).start()
+    client, incoming, outgoing = client_of(files)
+    seen: list[int] = []
+
+    def send() -> None:
+        # OpenSSL reads a record's header first; of a packet the rest would be lost.
+        message = outgoing.read()
+        for size in records(message):
+            theirs.send(message[:5])
+            theirs.send(message[5:size])
+            message = message[size:]
+
+    def take() -> None:
+        data = theirs.recv(1 << 20)
+        seen.append(len(data))
+        incoming.write(data)
+
+    while True:
+        try:
+            client.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            send()
+            take()
+    send()
+    read = 0
+    while read < body_bytes:
+        try:
+            read += len(client.read(1 << 16))
+        except ssl.SSLWantReadError:
+            take()
+    theirs.close()
+    return seen
+
+
+@pytest.mark.parametrize("size", [400, 420, 551, 1000, 3732, 3733, 12588, 17000, 42869])
+def test_our_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
+    files = chain_of(tmp_path, size)
+    assert der_bytes(files.chain) == size
+    server = tls.Tls(tls.secured({"chain": files.chain, "key": files.key, **HOW}))
+    client, incoming, outgoing = client_of(files)
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    flight, writes = server.shake(outgoing.read())
+    incoming.write(flight)
+    client.do_handshake()
+    _, tickets = server.shake(outgoing.read())
+    _, body = server.sealed(memoryview(bytes(40_000)))
+    assert [*writes, *tickets, *body] == writes_of_the_library(files, 40_000)
+    assert tuple(records(flight)) == tuple(flight_of(size, 1, "ed25519"))
+    assert server.told()["group"] == "X25519" and server.told()["version"] == "TLSv1.3"
+
+
+@pytest.mark.parametrize("signature", SIGNATURES)
+@pytest.mark.parametrize("intermediates", [0, 2])
+def test_a_chain_has_its_size_and_is_nobody_elses(tmp_path: Path, signature: str,
+                                                  intermediates: int) -> None:
+    size = LEAST_BYTES[signature] * (1 + intermediates) + 17
+    files = chain_of(tmp_path, size, signature, intermediates)
+    assert der_bytes(files.chain) == size
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "tls").iterdir()} == {0o600}
+    assert (tmp_path / "tls").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_chain_that_is_too_small_for_its_parts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CertificateError, match="1199 bytes is too small for 3 certificates"):
+        chain_of(tmp_path, 1199, intermediates=2)
+    assert not (tmp_path / "tls").exists()
+
+
+@pytest.mark.parametrize(("sizes", "buffer_bytes", "writes"), [
+    ((10, 20), 4096, (30,)), ((4096,), 4096, (4096,)), ((4000, 97), 4096, (4096, 1)),
+    ((100, 9000, 50), 4096, (4096, 5004, 50)), ((4096, 4096), 4096, (4096, 4096)),
+    ((100, 9000, 50), 0, (9150,)), ((), 4096, ())])
+def test_writes_through_a_buffer(sizes: tuple[int, ...], buffer_bytes: int,
+                                 writes: tuple[int, ...]) -> None:
+    assert writes_of(sizes, buffer_bytes) == writes
+    assert sum(writes) == sum(sizes)
+
+
+def test_a_response_over_tls_is_told_with_its_handshake(tmp_path: Path) -> None:
+    files = chain_of(tmp_path, 5000)
+    with running("server", "--port", "0", "--secure-port", "0") as program:
+        port = program.line()["secure_port"]
+        program.ask({"chain": str(files.chain), "key": str(tmp_path / "none"), **HOW})
+        assert "FileNotFoundError" in program.line()["error"]
+        with connect(port) as refused:
+            assert received(refused, 1) == b""
+        program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
+        assert program.line() == {"event": "secured", "error": ""}
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(files.root)
+        with context.wrap_socket(connect(port), server_hostname=ADDRESS) as client:
+            client.sendall(b"GET /20000?burst=100&gap_ms=100 HTTP/1.1\r\nConnection: close\r\n\r\n")
+            size = 20_000 + len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n"
+                                "Connection: close\r\n\r\n")
+            got = b""
+            while len(got) < size and (more := client.recv(1 << 16)):
+                got += more
+            assert len(got) == size
+        told = program.line()
+        assert told["event"] == "response" and told["latency_ms"] > 5
+        assert sum(told["tls"]["flight"]) == 5000 + 364 and told["tls"]["window"] > 0
+        assert told["tls"]["response"] == [size - 20_000 + 122, 16406, 3538]
+        with connect(port) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert received(stranger, 1) == b""
+        while (told := program.line())["error"] == "":
+            pass
+        assert "SSL" in told["error"]
+
+
+def fetched(program: Program, port: int, files: Files, *paths: str, apart_s: int = 0
+            ) -> list[dict[str, Any]]:
+    """What client.py's curl says of fetches from the server, which shows these files' chain."""
+    program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
+    while (line := program.line())["event"] != "secured":
+        pass
+    assert line["error"] == ""
+    with running("client") as client:
+        client.ask({"program": "curl", "deadline_s": WAIT_S, "trusted": str(files.root),
+                    "apart_s": apart_s,
+                    "urls": [f"https://{ADDRESS}:{port}{path}" for path in paths]})
+        fetches: list[dict[str, Any]] = client.line()["fetches"]
+        return fetches
+
+
+def test_curl_trusts_the_root_that_it_is_told_and_no_other(tmp_path: Path) -> None:
+    files = chain_of(tmp_path / "one", 2000)
+    other = make(tmp_path / "other", Asked(2000, "ed25519", 0, ADDRESS))
+    elsewhere = make(tmp_path / "elsewhere", Asked(2000, "ed25519", 0, "192.0.2.1"))
+    with running("server", "--port", "0", "--secure-port", "0") as program:
+        port = program.line()["secure_port"]
+        (good,) = fetched(program, port, files, "/3000")
+        assert good["ok"] and good["size"] == 3000
+        assert good["connect_ms"] < good["appconnect_ms"] < good["first_byte_ms"]
+        for wrong in (Files(files.chain, files.key, other.root), elsewhere):
+            (bad,) = fetched(program, port, wrong, "/3000")
+            assert not bad["ok"] and bad["error"].startswith(("curl 60: SSL", "curl 35: OpenSSL"))
+            assert "\n" not in bad["error"]
+
+
+def test_a_later_connection_resumes_the_session(tmp_path: Path) -> None:
+    files = chain_of(tmp_path, 2000)
+    with running("server", "--port", "0", "--secure-port", "0") as program:
+        port = program.line()["secure_port"]
+        fetches = fetched(program, port, files, "/1", "/3000", apart_s=1)
+        assert [fetch["ok"] for fetch in fetches] == [True, True]
+        told = []
+        while len(told) < 2:
+            line = program.line()
+            told += [line["tls"]] if line["event"] == "response" else []
+    assert [each["resumed"] for each in told] == [False, True]
+    assert sum(told[1]["flight"]) < 300 and len(told[1]["tickets"]) == 1

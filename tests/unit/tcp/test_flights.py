@@ -1,0 +1,55 @@
+"""Flights: the round trips in which a sender's bytes leave, of packets and of the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab.tcp.flights import Rounds
+from lab.tcp.predict import predict
+from lab.tcp.transfer import Secure, Transfer
+
+MSS = 1448
+BASE = Transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,
+                response_bytes=10_100, request_bytes=118, writes=(10_100,))
+
+
+def secure(*flight: int, tickets: tuple[int, ...] = (255, 255)) -> Transfer:
+    return replace(BASE, secure=Secure(517, flight, 80, tickets, 10_100))
+
+
+def test_a_flight_ends_with_an_acknowledgement_of_what_it_began_with() -> None:
+    rounds = Rounds()
+    assert rounds.note(500, 500)  # all before is acknowledged
+    assert not rounds.note(1948, 500)
+    assert rounds.note(3396, 1948)  # the second flight begins at 3396
+    assert not rounds.note(4844, 3396)  # an acknowledgement of the first one
+    assert rounds.note(6292, 3397)
+    assert rounds.count == 3
+
+
+# Writes of OpenSSL's, their segments, and what they need of a window of 10.
+@pytest.mark.parametrize(("flight", "round_trips"), [
+    ((4096, 8688, 168), 1), ((4096, 8689, 168), 2), ((12_952,), 1), ((14_480,), 1),
+    ((14_481,), 2), ((1448,) * 10, 1), ((100,) * 10, 1), ((100,) * 11, 2)])
+def test_each_write_ends_in_a_segment_of_its_own(flight: tuple[int, ...],
+                                                 round_trips: int) -> None:
+    prediction = predict(secure(*flight))
+    assert prediction.handshake_round_trips == round_trips
+    assert prediction.first_flight == min(10, sum(-(-size // MSS) for size in flight))
+    # Handshakes of TCP and TLS, and what the link takes for the bytes.
+    assert prediction.appconnect_ms == pytest.approx(100 * (1 + round_trips), abs=2.0)
+
+
+def test_tickets_take_slots_of_the_window() -> None:
+    """Seven segments of response behind two tickets or five, in a window of 10."""
+    for tickets, round_trips in (((255,) * 2, 1), ((255,) * 3, 1), ((255,) * 4, 2)):
+        assert predict(secure(2400, tickets=tickets)).response_round_trips == round_trips
+
+
+def test_a_full_flight_leaves_a_larger_window() -> None:
+    """In slow start it grows up to twice what was under way (tcp_is_cwnd_limited)."""
+    windows = [predict(secure(*flight)).window_after_handshake
+               for flight in ((2400,), (4096, 4096), (4096, 8688, 168))]
+    assert windows == [10, 12, 20]
