@@ -11,11 +11,12 @@ import os
 import pickle
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engines import kernel, links
+from engines import host, kernel, links
 from engines.kernel import KernelLacks, NetworkError, NodeKernel
 from engines.netlink import attributes
 from engines.ports import Netem, Port, Queue
@@ -218,6 +219,35 @@ def test_sysctls_and_offloads_are_set_and_looked_at() -> None:
     assert told["pinned"] == {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_sack": "0"}
     assert told["lacks"] == (KernelLacks.__name__, "this kernel has no sysctl net.ipv4.tcp_nosuch")
     assert told["set"] == "1" and told["on"] == [0] * 6 and told["again"] == 1
+
+
+# All but the congestion control: which ones another network may have, the machine decides.
+PINNED = {name: value for name, value in kernel.TCP_SYSCTLS.items()
+          if name != kernel.CONGESTION_CONTROL}
+
+
+def pinned() -> dict[str, str]:
+    return kernel.pin_sysctls(Node(), PINNED)
+
+
+def test_every_pinned_sysctl_is_one_that_a_kernel_has_and_takes() -> None:
+    """A misspelt one would be left out, as one that an older kernel lacks is."""
+    assert len(PINNED) == 19 and apart(pinned) == PINNED
+
+
+@pytest.mark.parametrize("system, advice", [
+    ('NAME="Ubuntu"', "install linux-modules-extra-6.1.0, or use --engine uml"),
+    ("NAME=Debian", "install the linux-image package whose modules match 6.1.0 (it holds"),
+    (None, "install the linux-image package whose modules match 6.1.0 (it holds")])
+def test_a_kernel_without_netem_is_told_how_to_get_it(
+        monkeypatch: pytest.MonkeyPatch, system: str | None, advice: str) -> None:
+    def read(path: Path) -> str:
+        if system is None:
+            raise FileNotFoundError
+        return system
+    monkeypatch.setattr(Path, "read_text", read)
+    monkeypatch.setattr("platform.release", lambda: "6.1.0")
+    assert host.netem_advice().startswith(advice)
 
 
 def test_attributes_of_an_answer_that_is_cut_off() -> None:
