@@ -213,9 +213,10 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
         yield OneMachine(engine)
         return
     from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
+    from engines.cluster.link import Link
     from lab.core.batches import ManyMachines
-    cluster = Cluster(arguments.cluster, built_kernel(), provenance.tools(),
-                      arguments.cluster_insecure, lambda line: say(f"run.sh: {line}"))
+    cluster = Cluster(Link(arguments.cluster, built_kernel(), provenance.tools(),
+                           arguments.cluster_insecure, lambda line: say(f"run.sh: {line}")))
     try:
         yield ManyMachines(cluster)
     finally:

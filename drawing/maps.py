@@ -19,19 +19,26 @@ LEFT_INCHES, GAP_INCHES = 0.95, 0.35  # for the labels of the rows, and between 
 ABOVE_INCHES, BELOW_INCHES = 0.3, 0.62  # for a map's title, and for its columns' labels
 WIDEST_INCHES, HIGH_INCHES = 1.35, 0.52  # of a square
 NARROWEST_INCHES = 0.62  # in which both numbers can be read
+# A square that says a window holds one number, and maps of windows have many squares.
+WINDOW_INCHES, WINDOW_HIGH_INCHES = 0.24, 0.235
 LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0  # between which the first with the full colour is
 COLOURS = LinearSegmentedColormap.from_list("saved", [style.ORANGE, "#FFFFFF", style.SKY])
 NOTHING = "#EEEEEE"
+# Light for a small window, dark for a large one: the order can be seen without colour, too.
+WINDOWS = LinearSegmentedColormap.from_list("windows", ["#FFFFFF", style.SKY, "#12395B"])
+DARK = 0.6  # from which part of the scale on a number is white
 
 
 def draw(chart: MapChart) -> Figure:
     across, down = len(chart.columns), len(chart.rows)
     room = style.WIDTH_INCHES - 2 * style.SIDE_INCHES
+    narrow, each_high = ((WINDOW_INCHES, WINDOW_HIGH_INCHES) if chart.windows else
+                         (NARROWEST_INCHES, HIGH_INCHES))
     beside = max(1, min(len(chart.maps), int(
-        (room + GAP_INCHES) // (LEFT_INCHES + across * NARROWEST_INCHES + GAP_INCHES))))
+        (room + GAP_INCHES) // (LEFT_INCHES + across * narrow + GAP_INCHES))))
     wide = min(WIDEST_INCHES, ((room + GAP_INCHES) / beside - LEFT_INCHES - GAP_INCHES) / across)
     floors = -(-len(chart.maps) // beside)
-    high = ABOVE_INCHES + down * HIGH_INCHES + BELOW_INCHES
+    high = ABOVE_INCHES + down * each_high + BELOW_INCHES
     frame = style.frame(chart, floors * high)
     most = min(MOST_PERCENT, max([LEAST_PERCENT, *(
         abs(square.percent) for each in chart.maps for row in each.rows for square in row
@@ -42,7 +49,7 @@ def draw(chart: MapChart) -> Figure:
         floor, column = divmod(place, beside)
         left = first + LEFT_INCHES + column * (LEFT_INCHES + across * wide + GAP_INCHES)
         low = (floors - 1 - floor) * high + BELOW_INCHES
-        axes = frame.axes(left, low, across * wide, down * HIGH_INCHES)
+        axes = frame.axes(left, low, across * wide, down * each_high)
         _draw_map(axes, chart, each, Normalize(-most, most, clip=True), wide)
     return frame.figure
 
@@ -52,10 +59,14 @@ def _draw_map(axes: Axes, chart: MapChart, each: Map, scale: Normalize, wide: fl
     axes.set_ylim(0, len(chart.rows))
     for row, squares in enumerate(each.rows):
         for column, square in enumerate(squares):
-            colour = NOTHING if square is None else COLOURS(scale(square.percent))
+            colour = (NOTHING if square is None else WINDOWS(_rank(chart, square)) if chart.windows
+                      else COLOURS(scale(square.percent)))
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor=style.GROUND,
                                      linewidth=1.0))
-            _write(axes, column + 0.5, row + 0.5, square, chart.unit, wide)
+            if chart.windows and square is not None:
+                _write_window(axes, column + 0.5, row + 0.5, square, _rank(chart, square))
+            else:
+                _write(axes, column + 0.5, row + 0.5, square, chart.unit, wide)
     style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(chart.columns)])
     axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
                     [style.literal(label) for label in chart.rows])
@@ -66,6 +77,17 @@ def _draw_map(axes: Axes, chart: MapChart, each: Map, scale: Normalize, wide: fl
     if chart.y_label:
         style.name_y(axes, chart.y_label, 0.62)
     axes.set_title(style.literal(each.title), loc="left", fontsize=style.MEDIUM)
+
+
+def _rank(chart: MapChart, square: Square) -> float:
+    """Where a square's window stands among the chart's, from 0 to 1."""
+    return chart.windows.index(square.window) / max(1, len(chart.windows) - 1)
+
+
+def _write_window(axes: Axes, x: float, y: float, square: Square, rank: float) -> None:
+    """The window; one for which not all records count is marked."""
+    axes.text(x, y, f"{square.window}{'*' if square.left_out else ''}", ha="center", va="center",
+              fontsize=style.SMALL, color="#FFFFFF" if rank >= DARK else style.INK)
 
 
 def _write(axes: Axes, x: float, y: float, square: Square | None, unit: str, wide: float) -> None:

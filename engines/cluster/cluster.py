@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from engines.cluster.link import Link
@@ -44,23 +43,14 @@ class Sent(Generic[T]):
 class Cluster:
     """A Dask cluster (lab.core.batches.Cluster)."""
 
-    def __init__(self, address: str, kernel: Path, tools: dict[str, str], insecure: bool,
-                 tell: Callable[[str], None]) -> None:
-        """Connect, and make every worker ready. Raises EngineCannot.
-
-        address: "tls://host:8786" or "tcp://…", "local:N" for N workers of this
-        process's, or a scheduler file of Dask's, "….json". tools: the versions
-        that workers have to have. insecure: tcp:// to another machine is meant.
-        tell: is given a line to be read by the user.
-        """
-        self.build = kernel.parent.name
+    def __init__(self, link: Link) -> None:
+        """Raises EngineCannot where the scheduler has no worker."""
+        self.link, self.build = link, link.build
         self.machines: set[str] = set()  # whose results were taken, by their names
-        self.tell = tell
-        self.link = Link(address, kernel, tools, insecure, tell)
         if not self.guests:
-            self.link.close()
-            raise EngineCannot(f"{address}: the scheduler has no worker; start one with dask worker"
-                               " (docs/CLUSTER.md)")
+            link.close()
+            raise EngineCannot(f"{link.address}: the scheduler has no worker; start one with"
+                               " dask-worker (docs/CLUSTER.md)")
 
     @property
     def guests(self) -> int:
@@ -149,7 +139,7 @@ class Cluster:
 
     def _find(self) -> None:
         """Find the scheduler again. Raises EngineError where it stays away."""
-        self.tell(f"the scheduler at {self.link.address} is lost; it is looked for, for"
+        self.link.tell(f"the scheduler at {self.link.address} is lost; it is looked for, for"
                   f" {LOST_S:.0f} s at most")
         deadline = time.monotonic() + LOST_S
         why = "the scheduler has no worker any more"

@@ -46,8 +46,15 @@ class Link:
 
     def __init__(self, address: str, kernel: Path, tools: dict[str, str], insecure: bool,
                  tell: Callable[[str], None]) -> None:
-        """Connect. Raises EngineCannot. See engines.cluster.cluster.Cluster."""
+        """Connect, and make every worker ready. Raises EngineCannot.
+
+        address: "tls://host:8786" or "tcp://…", "local:N" for N workers of this
+        process's, or a scheduler file of Dask's, "….json". tools: the versions
+        that workers have to have. insecure: tcp:// to another machine is meant.
+        tell: is given a line to be read by the user.
+        """
         self.address, self.tell = checked(address, insecure), tell
+        self.build = kernel.parent.name
         archive = packed(kernel)
         digest = hashlib.sha256(archive).hexdigest()[:16]
         self.name = f"first-flight-{digest}-{uuid.uuid4().hex[:8]}"
@@ -80,7 +87,7 @@ class Link:
                 self.client = dask.Client(**at, timeout=CONNECT_S, set_as_default=False)
             except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
                 raise EngineCannot(f"no scheduler answers at {self.address} ({error}): start one"
-                                   " with dask scheduler (docs/CLUSTER.md)") from error
+                                   " with dask-scheduler (docs/CLUSTER.md)") from error
             self._prepare()
         self.guests = sum(each["nthreads"] for worker, each in self.workers().items()
                           if worker not in self.refused)

@@ -28,7 +28,7 @@ class Square:
     """One cell of a map: what was saved, in the chart's unit and in percent.
 
     unsure: whether the 95 % interval holds zero. n: fetches; left_out: those
-    that do not count.
+    that do not count. window: of a map of windows the one that it says.
     """
 
     absolute: float
@@ -36,6 +36,7 @@ class Square:
     unsure: bool = False
     n: int = 0
     left_out: int = 0
+    window: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Map:
 class MapChart(Chart):
     """Maps side by side and under each other, of one size: colour and number in every square.
 
-    columns, rows: labels of the squares, the first row at the bottom.
+    columns, rows: labels of the squares, the first row at the bottom. windows: where squares say a
+    window, those that there are, the smallest first.
     """
 
     family: ClassVar[str] = "maps"
@@ -61,6 +63,7 @@ class MapChart(Chart):
     x_label: str = ""
     y_label: str = ""
     unit: str = "ms"
+    windows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

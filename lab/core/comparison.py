@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,8 @@ def _by_cell(records: Iterable[Record], metric: str) -> dict[Key, list[float]]:
     for record in records:
         value = getattr(record, metric, None)
         if record.counts and value is not None:
-            key = tuple((name, asked) for name, asked in vars(record.trial).items()
-                        if name not in DRAWN)
+            key = tuple((each.name, getattr(record.trial, each.name))
+                        for each in fields(record.trial) if each.name not in DRAWN)
             found.setdefault(key, []).append(value)
     return found
 

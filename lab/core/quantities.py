@@ -179,6 +179,7 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("share", "a share", "", 0.0001, 1),
     # Times and counts of what is asked.
     Quantity("repeat", "a number of repeats", "", 1, 10_000, whole=True, head="repeat"),
+    Quantity("one_in", "a part of a grid", "", 1, 10_000, whole=True),
     Quantity("seed", "a seed", "", 0, 2**32 - 1, whole=True),
     Quantity("shares_percent", "a share", "%", 0, 100, head="share"),
     Quantity("time_s", "a time", "s", 0, 86_400, head="time"),

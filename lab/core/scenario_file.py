@@ -51,6 +51,12 @@ class ScenarioFile:
                              " sentence")
         return first.lstrip("# ")
 
+    def sampled(self, one_in: int) -> ScenarioFile:
+        """A scenario of its own: one in so many cells, evenly spread. Its kind reads the key."""
+        first, _, rest = self.text.partition("\n")
+        return ScenarioFile(f"{self.name}_1in{one_in}", f"{first}\n\none_in = {one_in}\n{rest}",
+                            {**self.raw, "one_in": one_in}, self.path)
+
     def head(self) -> Head:
         """What every scenario has, whatever its kind. Raises UsageError."""
         given = {name: value for name, value in self.raw.items() if name in (

@@ -12,7 +12,7 @@ from lab.core.kinds import RunData, Study
 from lab.core.measuring import CAPTURES
 from lab.core.timelines import PacketsChart, Timeline
 from lab.core.words import span
-from lab.fetches import analysis, maps, remarks, sentences, steps
+from lab.fetches import analysis, best, maps, remarks, sentences, steps
 from lab.fetches.asked import order
 from lab.fetches.buckets import NoPanel, Panel
 from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
@@ -21,7 +21,8 @@ from lab.fetches.claims import Judged, judged
 from lab.fetches.figure import chart, figure_table, heading
 from lab.fetches.reasons import by_effect, said
 from lab.fetches.record import Record
-from lab.fetches.scenario import LEVELS, PACKETS, STEPS, WITHOUT_BUCKETS, Figure, Scenario
+from lab.fetches.scenario import (LEVELS, PACKETS, STEPS, WINDOW_MAP, WITHOUT_BUCKETS, Figure,
+                                  Scenario)
 from lab.fetches.timelines import by_round_trips, timelines
 from lab.fetches.trial import Trial
 
@@ -86,6 +87,8 @@ def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
 def _drawn(scenario: Scenario, figure: Figure, run: RunData,
            lines: tuple[Timeline, ...]) -> list[Finding]:
     """A figure that has no bars; a part of its cells has none, nor a run that kept no packets."""
+    if figure.kind == WINDOW_MAP:
+        return best.findings(scenario, figure, run)
     if figure.kind in (STEPS, LEVELS):
         return steps.findings(scenario, figure, run)
     if figure.kind != PACKETS:

@@ -38,21 +38,20 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         return [_groups(figure, sweep, cells, heading(run.records))]
     if not others:
         return []
-    columns, rows = _values(sweep.cells, figure.by), _values(sweep.cells, figure.down)
-    besides = [name for name in SWEPT if name not in (figure.by, figure.down, "uplink_kbps")
-               and len(_values(sweep.cells, name)) > 1]
+    columns, rows = values(sweep.cells, figure.by), values(sweep.cells, figure.down)
+    varied = besides(figure, sweep)
     maps: list[Map] = []
     tables: list[Table] = []
-    every = list(product(others, *(_values(sweep.cells, name) for name in besides)))
-    left_out = _left_out(len(every), besides)
-    for window, *values in every[:MOST_MAPS]:
+    every = list(product(others, *(values(sweep.cells, name) for name in varied)))
+    left_out = _left_out(len(every), varied)
+    for window, *combination in every[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {figure.baseline_initcwnd} segments",
-                           *(_told(name, value) for name, value in zip(besides, values))])
+                           *(named(name, value) for name, value in zip(varied, combination))])
         squares: Squares = {
             (getattr(cell, figure.by), getattr(cell, figure.down, "")): analysis.square(
                 figure, cells, cell, (figure.baseline_initcwnd, window))
             for cell in sweep.cells
-            if [getattr(cell, name) for name in besides] == values}
+            if [getattr(cell, name) for name in varied] == combination}
         maps.append(Map(title, tuple(tuple(_square(squares.get((column, row)))
                                            for column in columns) for row in rows)))
         tables.append(_table(figure, title, columns, rows, squares))
@@ -130,12 +129,19 @@ def _row(bar: TimeBar | None, bucket: Bucket | None, is_base: bool) -> tuple[Sho
     return (*mean, bucket.absolute, bucket.percent, interval(ends) if is_wide(ends) else "")
 
 
-def _values(cells: list[Cell], name: str) -> list[Any]:
+def values(cells: list[Cell], name: str) -> list[Any]:
     """What a sweep has of a quantity, in its order; one value where there is none."""
     return list(dict.fromkeys(getattr(cell, name) for cell in cells)) if name else [""]
 
 
-def _told(name: str, value: Any) -> str:
+def besides(figure: Figure, sweep: Sweep) -> list[str]:
+    """What the sweep varies beside a map's two quantities: a map for each combination of it."""
+    return [name for name in SWEPT if name not in (figure.by, figure.down, "uplink_kbps")
+            and len(values(sweep.cells, name)) > 1]
+
+
+def named(name: str, value: Any) -> str:
+    """A value with the name and the unit of its quantity."""
     named = quantity(name)
     return f"{named.head} {plain(value)} {named.unit}".rstrip()
 

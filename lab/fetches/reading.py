@@ -14,12 +14,13 @@ from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.fetches import causes, population
 from lab.fetches.population import Population, percentile_of
 from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
-                                  STEPS, WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw, Scenario)
+                                  STEPS, WINDOW_MAP, WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw,
+                                  Scenario)
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
 _KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "users",
-         "cells", "as_published", "cause")
+         "cells", "one_in", "as_published", "cause")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def read(file: ScenarioFile) -> Scenario:
     defaults = schema.table(raw, "defaults", where)
     schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
     populations = population.read(raw, where)
-    sweeps = schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults)
+    sweeps = _sweeps(raw, defaults, where)
     scenario = Scenario(
         head=file.head(), sweeps=sweeps, as_published=causes.read(raw, sweeps, where),
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
@@ -47,6 +48,15 @@ def read(file: ScenarioFile) -> Scenario:
         if populations else None, users=_users(raw, defaults, where))
     _check(scenario, where)
     return scenario
+
+
+def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
+            where: str) -> tuple[Sweep, ...]:
+    """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
+    sweeps: tuple[Sweep, ...] = schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults)
+    one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
+    return sweeps if one_in == 1 else tuple(
+        sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}") for sweep in sweeps)
 
 
 def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
@@ -155,7 +165,7 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
     sweep = scenario.sweep(figure.sweep)
     _check_windows(figure, sweep.initcwnd, f"{where}: sweep {sweep.name!r}")
-    if figure.kind in (GROUPS, MAP):
+    if figure.kind in (GROUPS, MAP, WINDOW_MAP):
         for by in filter(None, (figure.by, figure.down)):
             schema.one_of(by, SWEPT, f"{where}: by")
         if figure.kind == GROUPS:

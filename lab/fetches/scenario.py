@@ -9,33 +9,29 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     "net.ipv4.tcp_sack" = "0"
 
     cells = true           # optional: a table of every cell first, with what decided on it
+    one_in = 16            # optional: of each grid of networks one in so many, evenly spread
 
     [defaults]             # what every sweep has unless it says otherwise
     response_bytes = [9000]
     initcwnd = [3, 10]     # segments
-    initrwnd = 27          # segments; optional: the largest of initcwnd. --iw raises it where it
-                           # is not below initcwnd on purpose
+    initrwnd = 27          # segments; optional: the largest of initcwnd; --iw raises it with them
     congestion_control = "cubic"
     client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
     repeat = 1
     repeat_with_loss = 1   # optional: where random loss decides; without it, repeat
     queue_packets = 1000
     loss_percent = 0       # or a list; 0 in it measures the same network without loss
-    uplink = "same"        # as fast as the downlink, or a number of kbit/s
-                           # and what else is a field of lab.fetches.sweep.Sweep
+    uplink = "same"        # or a number of kbit/s; and any field of lab.fetches.sweep.Sweep
 
     [[sweep]]              # every RTT with every bandwidth, or pairs of them
     name = "grid"
-    rtt_ms = [20, 50]
-    bandwidth_kbps = [56, 256]
-    # pairs = [[70, 1200], …]     (rtt_ms, bandwidth_kbps), instead of the two
-    # and any key of [defaults]
+    rtt_ms = [20, 50]      # or pairs = [[70, 1200], …]: (rtt_ms, bandwidth_kbps)
+    bandwidth_kbps = [56, 256]    # and any key of [defaults]
 
     [[axis]]               # the buckets of one quantity
     by = "rtt_ms"          # a list of a sweep, or bdp_bytes; without an axis the
     values = [20, 50]      # sweep's own values, in its order
-    labels = ["20", "50"]  # optional
-    shares_percent = [40, 60]     # optional: of all responses; sum 100
+    labels = ["20", "50"]  # optional, as shares_percent = [40, 60] of all responses; sum 100
 
     [[figure]]
     name = "fig5_rtt"
@@ -46,7 +42,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
                            # "groups": times by `by`, a bar for each window;
                            # "map": of `by` across and `down`, a square for each cell and a map
                            # for each larger window; "packets": one transfer over time;
-                           # "steps", "levels": lines, squares by `by`, for windows or `down`
+                           # "steps", "levels": lines, squares by `by`, for windows or `down`;
+                           # "window_map": the smallest windows that are about as fast as any
     sweep = "grid"
     by = "rtt_ms"
     weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
@@ -104,9 +101,9 @@ from lab.fetches.users import Users
 
 IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
                                                 "percentiles")
-GROUPS, MAP, PACKETS = "groups", "map", "packets"
+GROUPS, MAP, PACKETS, WINDOW_MAP = "groups", "map", "packets", "window_map"
 STEPS, LEVELS = "steps", "levels"
-WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS)
+WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS, WINDOW_MAP)
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
@@ -162,7 +159,7 @@ class Figure:
     name: str = key(reader=schema.file_name)
     title: str
     kind: Literal["improvement", "loss", "window_sweep", "percentiles", "groups", "map",
-                  "packets", "steps", "levels"]
+                  "packets", "steps", "levels", "window_map"]
     sweep: str
     by: str = key("", reader=_BY)
     down: str = key("", reader=_BY)
@@ -183,9 +180,12 @@ class Figure:
         """Raises UsageError where the kind does not go with what the buckets are of."""
         if not self.by and self.kind != PACKETS:
             raise UsageError(f"{where}: by is missing")
-        if self.down and (self.kind not in (MAP, STEPS, LEVELS) or self.down == self.by):
-            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}",'
-                             f' "{STEPS}" or "{LEVELS}", another one than by')
+        if self.down and (self.kind not in (MAP, STEPS, LEVELS, WINDOW_MAP)
+                          or self.down == self.by):
+            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}", "{STEPS}",'
+                             f' "{LEVELS}" or "{WINDOW_MAP}", another one than by')
+        if self.kind == WINDOW_MAP and not self.down:
+            raise UsageError(f"{where}: down is missing")
         for kind, by in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):
             if self.kind == kind and self.by != by:
                 raise UsageError(f'{where}: a figure of kind "{kind}" has by = "{by}"')

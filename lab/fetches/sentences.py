@@ -16,7 +16,7 @@ from lab.fetches.buckets import Bucket, Excluded, Panel
 from lab.fetches.cells import Change
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Judged
 from lab.fetches.record import Record
-from lab.fetches.trial import Trial, is_random
+from lab.fetches.trial import Trial
 from lab.fetches.verify import is_modelled
 
 WHAT_WORDS_MEAN = (
@@ -148,7 +148,7 @@ def _change(change: Change, others: Sequence[Trial]) -> str:
 def _against_model(run: RunData) -> list[str]:
     """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
     late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
-               if record.counts and is_modelled(record) and not is_random(vars(record.trial))
+               if record.counts and is_modelled(record) and not record.trial.is_random
                and record.total_ms is not None and record.model_ms is not None]
     if not late_ms or not run.exact:
         return []

@@ -194,9 +194,26 @@ class Sweep:
                 window_for(each, self.initcwnd, lists["initcwnd"]) for each in self.initrwnd))
         return replace(self, **changed)
 
+    def coarse(self, one_in: int, where: str) -> Sweep:
+        """About one in so many of its networks, the ends of both lists among them.
+
+        Raises UsageError where networks are no grid.
+        """
+        if self.pairs:
+            raise UsageError(f"{where} has pairs of RTT and bandwidth, no grid to leave out of")
+        return replace(self, rtt_ms=_spread(self.rtt_ms, one_in),
+                       bandwidth_kbps=_spread(self.bandwidth_kbps, one_in))
+
     def _besides_networks(self) -> Iterator[tuple[Any, ...]]:
         """Every combination of the other lists' values."""
         return product(*(getattr(self, name) for name in SWEPT[2:]))
+
+
+def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
+    """One in √one_in of the values, at least the first and the last."""
+    count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
+    return tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
+                 for place in range(count))
 
 
 _LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith("tuple["))

@@ -36,7 +36,7 @@ def switch(tag: str) -> dict[str, Any]:
 TLS = {"tls": True}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """What is asked of the network, TCP and the client for one fetch.
 
@@ -145,7 +145,7 @@ class Trial:
         shape = "-".join(
             f"{each.metadata['shape']}{value if isinstance(value, str) else exact(value)}"
             for each, value in zip(_SHAPE, self.shape) if value not in (0, each.default))
-        seed = f"-seed{self.seed}" if is_random(dict(zip(NETWORK, self.shape))) else ""
+        seed = f"-seed{self.seed}" if self.is_random else ""
         stages = f"-burst{self.burst_bytes}-gap{exact(self.gap_ms)}" if self.gap_ms else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         earlier += f"-kept{self.kept}" if self.kept else ""
@@ -196,6 +196,11 @@ class Trial:
     def cannot_connect(self) -> bool:
         """Whether the client gives up asking for the server's address before the answer comes."""
         return 0 < setups.ARP_PROBES * self.arp_ms < self.rtt_ms
+
+    @property
+    def is_random(self) -> bool:
+        """Whether chance decides on its network."""
+        return is_random(dict(zip(NETWORK, self.shape)))
 
     @property
     def queue(self) -> str:

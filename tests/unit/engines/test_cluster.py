@@ -45,7 +45,7 @@ class Future:
 class Link:
     """Two workers, taken in turn."""
 
-    address, version = "tls://somewhere:8786", "1"
+    address, version, build = "tls://somewhere:8786", "1", "7.2"
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -54,6 +54,7 @@ class Link:
         self.lost = False
         self.sent: list[Future] = []
         self.told: list[str] = []
+        self.tell = self.told.append
         self.back: Callable[[], None] = lambda: None
 
     @property
@@ -81,11 +82,9 @@ class Link:
         self.back()
 
 
-def cluster(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> tuple[Cluster, Link]:
+def cluster(answer: Answer) -> tuple[Cluster, Link]:
     link = Link(answer)
-    monkeypatch.setattr(module, "Link", lambda *_: link)
-    made = Cluster(link.address, Path("/kernel/linux"), {}, False, link.told.append)
-    return made, link
+    return Cluster(link), link  # type: ignore[arg-type]
 
 
 def results(of: Cluster, count: int = 20) -> Iterator[tuple[str, Any]]:
@@ -98,8 +97,8 @@ def results(of: Cluster, count: int = 20) -> Iterator[tuple[str, Any]]:
                       lambda task, why: f"{task} failed: {why}")
 
 
-def test_results_come_in_order_and_few_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, link = cluster(lambda worker, batch: answer(OK, worker, batch), monkeypatch)
+def test_results_come_in_order_and_few_are_under_way() -> None:
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
     assert [found for _, found in results(made)] == list(range(20))
     assert link.most == AHEAD * 2 and len(link.sent) == 20
     assert made.doing == "2 guests on 2 machines"
@@ -107,19 +106,17 @@ def test_results_come_in_order_and_few_are_under_way(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("status", [FAILED, OK])
-def test_what_fails_on_one_worker_is_measured_by_another(status: str,
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_on_one_worker_is_measured_by_another(status: str) -> None:
     """FAILED: the worker says so; OK: it sends bytes that are no result."""
     made, link = cluster(lambda worker, batch: answer(
-        *(status, worker, b"damage") if worker == "one" else (OK, worker, batch)), monkeypatch)
+        *(status, worker, b"damage") if worker == "one" else (OK, worker, batch)))
     assert list(results(made)) == [("host of two", task) for task in range(20)]
     assert max(Counter(future.batch for future in link.sent).values()) == 2
 
 
-def test_after_three_attempts_it_has_failed_and_the_rest_goes_on(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_three_attempts_it_has_failed_and_the_rest_goes_on() -> None:
     made, link = cluster(lambda worker, batch: answer(
-        *(FAILED, worker, b"no memory") if batch == b"7" else (OK, worker, batch)), monkeypatch)
+        *(FAILED, worker, b"no memory") if batch == b"7" else (OK, worker, batch)))
     found = [each for _, each in results(made)]
     assert found[7] == "7 failed: 3 workers failed: host of two: no memory" or (
         found[7] == "7 failed: 3 workers failed: host of one: no memory")
@@ -127,29 +124,28 @@ def test_after_three_attempts_it_has_failed_and_the_rest_goes_on(
     assert Counter(future.batch for future in link.sent)[b"7"] == ATTEMPTS
 
 
-def test_what_dask_raises_of_a_worker_counts_as_an_attempt(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_dask_raises_of_a_worker_counts_as_an_attempt() -> None:
     def killed(worker: str, batch: bytes) -> bytes:
         if batch == b"3":
             raise RuntimeError("all those workers died")  # distributed.KilledWorker
         return answer(OK, worker, batch)
 
-    made, _ = cluster(killed, monkeypatch)
+    made, _ = cluster(killed)
     found = [each for _, each in results(made)]
     assert found[3] == "3 failed: 3 workers failed: RuntimeError: all those workers died"
     assert found[4:] == list(range(4, 20))
 
 
-def test_a_machine_that_cannot_gets_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_gets_nothing_more() -> None:
     made, link = cluster(lambda worker, batch: answer(
-        *(REFUSED, worker, b"no curl") if worker == "one" else (OK, worker, batch)), monkeypatch)
+        *(REFUSED, worker, b"no curl") if worker == "one" else (OK, worker, batch)))
     assert {machine for machine, _ in results(made)} == {"host of two"}
     assert made.facts["refused"] == {"one": "no curl"}
     assert all(future.worker == "two" for future in link.sent[AHEAD * 2 + AHEAD:])
 
 
-def test_where_none_can_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, link = cluster(lambda worker, batch: answer(REFUSED, worker, b"no curl"), monkeypatch)
+def test_where_none_can_the_reason_is_told() -> None:
+    made, link = cluster(lambda worker, batch: answer(REFUSED, worker, b"no curl"))
     with pytest.raises(EngineCannot, match="no curl"):
         list(results(made))
     assert all(future.cancelled for future in link.sent[-AHEAD:])
@@ -157,7 +153,7 @@ def test_where_none_can_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_after_a_lost_scheduler_all_that_was_under_way_is_sent_again(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    made, link = cluster(lambda worker, batch: answer(OK, worker, batch), monkeypatch)
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
     monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
 
     def back() -> None:
@@ -177,7 +173,7 @@ def test_after_a_lost_scheduler_all_that_was_under_way_is_sent_again(
 
 
 def test_a_scheduler_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, link = cluster(lambda worker, batch: answer(OK, worker, batch), monkeypatch)
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
     clock = iter(range(0, 10000, 50))
     monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
     monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
@@ -190,13 +186,12 @@ def test_a_scheduler_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatc
         list(results(made))
 
 
-def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_workers_is_refused() -> None:
     link = Link(lambda worker, batch: b"")
     link.names, closed = [], []
     link.close = lambda: closed.append(True)  # type: ignore[attr-defined]
-    monkeypatch.setattr(module, "Link", lambda *_: link)
     with pytest.raises(EngineCannot, match="has no worker; start one"):
-        Cluster("tls://somewhere:8786", Path("/kernel/linux"), {}, False, print)
+        Cluster(link)  # type: ignore[arg-type]
     assert closed
 
 

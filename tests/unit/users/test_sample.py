@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def users_of(rows: list[str]) -> Users:
 
 def trials_of(users: Users, asked: Asked, seed: int = 1) -> list[dict[str, object]]:
     study = study_of(scenario(users, asked, PATH, seed))
-    return [vars(trial) for trial in study.trials]
+    return [{each.name: getattr(trial, each.name) for each in fields(trial)} for trial in study.trials]
 
 
 def test_as_many_trials_as_rows_measure_each_row_once() -> None:

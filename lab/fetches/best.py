@@ -1,0 +1,136 @@
+"""Maps of windows: the smallest one that is about as fast as the fastest, by two quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from lab.core.cell_charts import Map, MapChart, Square
+from lab.core.findings import Column, Finding, Table
+from lab.core.kinds import RunData
+from lab.core.quantities import quantity
+from lab.core.words import plain
+from lab.fetches import analysis
+from lab.fetches.buckets import NoPanel
+from lab.fetches.figure import heading
+from lab.fetches.maps import besides, named, values
+from lab.fetches.scenario import Figure, Scenario
+from lab.fetches.sweep import Cell
+from lab.fetches.weights import ByCell, by_cell
+
+WITHIN_PERCENT = 2.0  # of the fastest: less is not worth a larger window
+MOST_ROWS = 24  # of the long table that a terminal and a document show
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The window of one cell: the smallest within WITHIN_PERCENT of the fastest.
+
+    times_ms: the mean of each window that has one; left_out: records that do not count.
+    """
+
+    window: int
+    times_ms: Mapping[int, float]
+    left_out: int
+
+    def saved_percent(self, baseline: int) -> float | None:
+        """What it saves of the baseline's time."""
+        if baseline not in self.times_ms:
+            return None
+        base_ms = self.times_ms[baseline]
+        return 100 * (base_ms - self.times_ms[self.window]) / base_ms
+
+
+def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
+    """One finding: a map for every combination of what else the sweep varies."""
+    sweep = scenario.sweep(figure.sweep)
+    try:
+        _, cells = by_cell(scenario, figure, sweep.initcwnd, run.records)
+    except NoPanel as error:
+        return [Finding(figure.name, figure.title, missing=str(error))]
+    windows = sorted(sweep.initcwnd)
+    choices = {cell: choice(figure, cells, cell, windows) for cell in sweep.cells}
+    columns, rows = values(sweep.cells, figure.by), values(sweep.cells, figure.down)
+    varied = besides(figure, sweep)
+    maps, tables = [], []
+    for combination in product(*(values(sweep.cells, name) for name in varied)):
+        title = ", ".join(named(name, value) for name, value in zip(varied, combination))
+        of = {(getattr(cell, figure.by), getattr(cell, figure.down)): chosen
+              for cell, chosen in choices.items()
+              if tuple(getattr(cell, name) for name in varied) == combination}
+        maps.append(Map(title, tuple(tuple(_square(of.get((column, row)), figure)
+                                           for column in columns) for row in rows)))
+        tables.append(_table(figure, title, columns, rows, of))
+    foot = (f"The smallest window whose mean time is within {WITHIN_PERCENT:g} % of the fastest of"
+            f" {', '.join(map(str, windows))} segments.")
+    chart = MapChart(figure.title, (heading(run.records),), maps=tuple(maps), foot=foot,
+                     columns=tuple(map(plain, columns)), rows=tuple(map(plain, rows)),
+                     x_label=quantity(figure.by).axis, y_label=quantity(figure.down).axis,
+                     windows=tuple(windows))
+    sentence = _sentence(figure, list(choices.values()))
+    return [Finding(figure.name, figure.title, sentence=sentence, text=sentence, chart=chart,
+                    tables=(*tables, _long(figure, varied, choices).first(MOST_ROWS)))]
+
+
+def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) -> Choice | None:
+    """The window of a cell; None where nothing of it counts."""
+    times_ms, left_out = {}, 0
+    for window in windows:
+        records = cells[cell, window]
+        found = [value for _, value in analysis.counting(records, figure.metric)[0]]
+        left_out += len(records) - len(found)
+        if found:
+            times_ms[window] = sum(found) / len(found)
+    if not times_ms:
+        return None
+    bound_ms = min(times_ms.values()) * (1 + WITHIN_PERCENT / 100)
+    return Choice(min(window for window, time_ms in times_ms.items() if time_ms <= bound_ms),
+                  times_ms, left_out)
+
+
+def _square(chosen: Choice | None, figure: Figure) -> Square | None:
+    if chosen is None:
+        return None
+    saved = chosen.saved_percent(figure.baseline_initcwnd)
+    return Square(0.0, 0.0 if saved is None else saved, left_out=chosen.left_out,
+                  window=chosen.window)
+
+
+def _table(figure: Figure, title: str, columns: Sequence[Any], rows: Sequence[Any],
+           of: Mapping[tuple[Any, Any], Choice | None]) -> Table:
+    across, down = quantity(figure.by), quantity(figure.down)
+    return Table(f"Smallest sufficient window, segments: {title or figure.title};"
+                 f" {across.head} across", (
+        Column(down.head, down.unit),
+        *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
+            (plain(row), *(None if (chosen := of.get((column, row))) is None
+                           else str(chosen.window) for column in columns)) for row in rows))
+
+
+def _long(figure: Figure, varied: Sequence[str], choices: Mapping[Cell, Choice | None]) -> Table:
+    """A row for every cell, as data: what to export."""
+    names = (*varied, figure.by, figure.down)
+    base = figure.baseline_initcwnd
+    columns = (*(Column(quantity(name).head, quantity(name).unit, is_filter=True)
+                 for name in names),
+               Column("window", "segments"), Column("mean", "ms", "with it"),
+               Column("mean", "ms", f"with {base}"), Column("saved", "%", f"of {base}'s"))
+    return Table("Every network and response", columns, tuple(
+        (*(plain(getattr(cell, name)) for name in names), chosen.window,
+         chosen.times_ms[chosen.window], chosen.times_ms.get(base), chosen.saved_percent(base))
+        for cell, chosen in choices.items() if chosen is not None))
+
+
+def _sentence(figure: Figure, choices: Sequence[Choice | None]) -> str:
+    """How often the baseline is enough, how often the largest is needed."""
+    found = [chosen for chosen in choices if chosen is not None]
+    if not found:
+        return "Nothing that was measured counts."
+    base, largest = figure.baseline_initcwnd, max(max(each.times_ms) for each in found)
+    enough = sum(each.window <= base for each in found)
+    needed = sum(each.window == largest for each in found)
+    return (f"A window of {base} segments is enough in {enough} of {len(found)} cells"
+            f" ({100 * enough / len(found):.0f} %); {needed} need{'s' if needed == 1 else ''} the"
+            f" largest, {largest}.")

@@ -1,0 +1,170 @@
+"""Maps of windows: which one is the smallest that is about as fast as the fastest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drawing import maps
+from lab import registry
+from lab.core import scenario_file
+from lab.core.cell_charts import MapChart
+from lab.core.errors import UsageError
+from lab.core.kinds import RunData
+from lab.core.records import FAIL, PASS
+from lab.fetches import best
+from lab.fetches.record import Record
+from lab.fetches.study import Fetches
+from tests.unit.drawing import samples
+from tests.unit.fetches.small import SMALL, small
+
+MAP = """\
+[[figure]]
+name = "map"
+title = "Windows"
+kind = "window_map"
+sweep = "grid"
+by = "rtt_ms"
+down = "bandwidth_kbps"
+baseline_initcwnd = 10
+metric = "total_ms"
+"""
+WINDOWS = (3, 10, 20, 40)
+AXES = SMALL[SMALL.index("[[axis]]"):]
+
+
+def scenario(folder: Path, *changes: tuple[str, str]) -> Any:
+    return small(folder, (AXES, MAP), ("initcwnd = [3, 10]", f"initcwnd = {list(WINDOWS)}"),
+                 ("response_bytes = [9000]", "response_bytes = [9000, 60000]"), *changes)
+
+
+def run(study: Fetches, times_ms: Any) -> RunData:
+    """Records whose time is a function of their trial, None for one that does not count."""
+    records = []
+    for trial in study.trials:
+        time_ms = times_ms(trial)
+        verdict = FAIL if time_ms is None else PASS
+        records.append(Record(trial, True, verdict=verdict, total_ms=time_ms or 1.0))
+    return RunData(Path("run"), {"kernel": "7.2", "virtual_time": True}, records)
+
+
+def found(folder: Path, times_ms: Any) -> Any:
+    asked = scenario(folder)
+    study = Fetches(asked, tuple(trial for sweep in asked.sweeps
+                                 for trial in sweep.trials(asked.name, 1)), True)
+    (finding,) = best.findings(asked, asked.figures[0], run(study, times_ms))
+    return finding
+
+
+def windows(finding: Any) -> list[list[list[int]]]:
+    return [[[square.window for square in row] for row in each.rows]
+            for each in finding.chart.maps]
+
+
+@pytest.mark.parametrize(("times_ms", "window"), [
+    ({3: 400, 10: 300, 20: 200, 40: 200}, 20),  # the smaller of two that are as fast
+    ({3: 102, 10: 101, 20: 100, 40: 100}, 3),  # two percent are not worth a larger one
+    ({3: 102.1, 10: 102.0, 20: 100, 40: 100}, 10),
+    ({3: 400, 10: 100, 20: 150, 40: 180}, 10),  # larger ones are slower
+    ({3: None, 10: 300, 20: 200, 40: None}, 20)])
+def test_the_smallest_within_two_percent_of_the_fastest(times_ms: dict[int, float | None],
+                                                        window: int, tmp_path: Path) -> None:
+    told = found(tmp_path, lambda trial: times_ms[trial.initcwnd])
+    assert windows(told) == [[[window] * 2] * 2] * 2
+    left_out = sum(each is None for each in times_ms.values())
+    assert {square.left_out for each in told.chart.maps for row in each.rows
+            for square in row} == {left_out}
+
+
+def test_a_map_for_each_size_and_a_row_for_each_cell(tmp_path: Path) -> None:
+    """Long responses over the faster link need 40 segments, at the longer RTT."""
+    def time_ms(trial: Any) -> float:
+        needs = (40 if trial.response_bytes == 60000 and trial.bandwidth_kbps == 256
+                 and trial.rtt_ms == 50 else 3)
+        return 100.0 if trial.initcwnd >= needs else 125.0
+
+    told = found(tmp_path, time_ms)
+    chart = told.chart
+    assert isinstance(chart, MapChart) and chart.windows == WINDOWS
+    assert [each.title for each in chart.maps] == ["size 9000 bytes", "size 60000 bytes"]
+    assert (chart.columns, chart.rows) == (("20", "50"), ("56", "256"))
+    assert windows(told) == [[[3, 3], [3, 3]], [[3, 3], [3, 40]]]
+    small_map, large_map, every = told.tables
+    assert large_map.rows == (("56", "3", "3"), ("256", "3", "40"))
+    assert len(every.rows) == 8
+    assert every.rows[-1] == ("60000", "50", "256", 40, 100.0, 125.0, 20.0)
+    assert told.sentence == ("A window of 10 segments is enough in 7 of 8 cells (88 %); 1 needs the"
+                             " largest, 40.")
+
+
+def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
+    told = found(tmp_path, lambda trial: None)
+    assert told.sentence == "Nothing that was measured counts."
+    assert told.chart.maps[0].rows == ((None, None), (None, None))
+    assert told.tables[0].rows[0] == ("56", None, None)
+    samples.check_fits(maps.draw(told.chart))
+
+
+def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
+    asked = scenario(tmp_path)
+    study = Fetches(asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
+    (told,) = best.findings(asked, asked.figures[0], run(study, lambda trial: 1.0))
+    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.missing
+
+
+def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None:
+    told = found(tmp_path, lambda trial: 100.0 if trial.initcwnd >= (
+        40 if trial.rtt_ms == 50 else 3) else 200.0)
+    few = replace(told.chart, maps=told.chart.maps[:1])
+    drawn = maps.draw(few)
+    samples.check_fits(drawn)
+    (axes,) = drawn.axes
+    assert [text.get_text() for text in axes.texts] == ["3", "40", "3", "40"]
+    light, dark = (sum(patch.get_facecolor()[:3]) for patch in axes.patches[:2])
+    assert light > dark
+    assert [text.get_color() for text in axes.texts[:2]][1] == "#FFFFFF"
+    many = replace(few, maps=few.maps * 8, columns=tuple(map(str, range(14))),
+                   rows=tuple(map(str, range(14))))
+    rows = tuple((few.maps[0].rows[0] * 7) for _ in range(14))
+    many = replace(many, maps=tuple(replace(each, rows=rows) for each in many.maps))
+    samples.check_fits(maps.draw(many))
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ('down = "bandwidth_kbps"\n', "", "down is missing"),
+    ('by = "rtt_ms"\ndown', 'by = "bdp_bytes"\ndown', "by: unknown"),
+    ('down = "bandwidth_kbps"', 'down = "rtt_ms"', "another one than by"),
+    ("baseline_initcwnd = 10", "baseline_initcwnd = 12", "has no initcwnd 12")])
+def test_what_makes_no_map_of_windows(old: str, new: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        scenario(tmp_path, (old, new))
+
+
+# A part of a grid --------------------------------------------------------------------
+
+@pytest.mark.parametrize(("part", "rtts_ms", "bandwidths"), [
+    (16, 4, 4), (4, 7, 7), (1, 14, 14), (196, 2, 2)])
+def test_a_coarse_grid_has_the_ends_and_values_between(part: int, rtts_ms: int,
+                                                       bandwidths: int) -> None:
+    whole = scenario_file.find("map_of_windows")
+    study = registry.study_of(whole.sampled(part) if part > 1 else whole)
+    (sweep,) = study.scenario.sweeps  # type: ignore[attr-defined]
+    assert (len(sweep.rtt_ms), len(sweep.bandwidth_kbps)) == (rtts_ms, bandwidths)
+    assert (sweep.rtt_ms[0], sweep.rtt_ms[-1]) == (5, 2000)
+    assert (sweep.bandwidth_kbps[0], sweep.bandwidth_kbps[-1]) == (250, 1e6)
+    assert study.whole and len(study.trials) == rtts_ms * bandwidths * 8 * 8
+    assert study.head.name == ("map_of_windows" if part == 1 else f"map_of_windows_1in{part}")
+
+
+def test_a_part_is_read_again_from_the_text_that_its_run_keeps() -> None:
+    part = registry.study_of(scenario_file.find("map_of_windows").sampled(16))
+    again = registry.study_of(scenario_file.of_run(part.head.name, part.head.text))
+    assert again.trials == part.trials and again.head == part.head
+
+
+def test_pairs_of_networks_have_no_coarse_grid() -> None:
+    with pytest.raises(UsageError, match="one_in: .*has pairs"):
+        registry.study_of(scenario_file.find("marrama2012").sampled(4))
