@@ -11,30 +11,28 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 import cliffs
 from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
-from engines.engine import Engine, NoEngine, choose_engine
+from engines.engine import Engine
 from engines.job import EngineCannot, EngineError
-from engines.uml import built_kernel
 from lab import registry
 from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
 from lab.core.command_line import interrupt, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
-from lab.core.measuring import Asked, Measurer, OneMachine, measure
+from lab.core.measuring import Asked, measure
 from lab.core.quantities import FLAGS, QUANTITIES
 from lab.core.records import FAIL
 from lab.tell import text
 from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
 from lab.users.asked import Asked as AskedUsers
+from measurers import engine_for, measurer_for
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
@@ -197,36 +195,6 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     if study.whole and not arguments.no_figures:
         draw(report, run.folder, arguments.figures, arguments.format)
     return status_of(run)
-
-
-def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
-    """What runs its trials here. Raises EngineCannot."""
-    return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
-
-
-@contextmanager
-def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
-    """This machine, or the cluster that is asked for. Raises EngineCannot, EngineError."""
-    if not arguments.cluster or not study.trials:
-        engine = engine_for(study, arguments)
-        say_once(engine.warning)
-        yield OneMachine(engine)
-        return
-    from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
-    from engines.cluster.link import Link
-    from lab.core.batches import ManyMachines
-    cluster = Cluster(Link(arguments.cluster, built_kernel(), provenance.tools(),
-                           arguments.cluster_insecure, lambda line: say(f"run.sh: {line}")))
-    try:
-        yield ManyMachines(cluster)
-    finally:
-        cluster.close()
-
-
-@cache
-def say_once(warning: str) -> None:
-    if warning:
-        say(f"run.sh: {warning}")
 
 
 def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:

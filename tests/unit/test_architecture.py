@@ -16,7 +16,7 @@ MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path 
 KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()
                if path.is_dir() and (path / "study.py").is_file())
 SCALE = ("cliffs", "command_line", "hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
-         "server", "client", "batch", "benchmarks")
+         "server", "client", "batch", "measurers", "benchmarks")
 
 # What each room may import of ours, by the beginnings of module names. The first line whose
 # room begins a file's module decides.
@@ -36,7 +36,8 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("command_line", ("lab.core", "lab.users")),
     ("cliffs", ("engines", "lab.core", "lab.registry")),
-    ("experiment", ("cliffs", "command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
+    ("measurers", ("engines", "lab.core")),
+    ("experiment", ("measurers", "cliffs", "command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
     ("batch", ("engines", "lab.core", "lab.registry")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
