@@ -247,12 +247,13 @@ class Evidence:
                 self._near(self.said.get("latency_ms"), prediction.latency_ms)]
 
     def handshake_against(self, prediction: Prediction) -> list[Compared]:
-        """The end of TLS's handshake and the server's window then, against the model."""
+        """The end of TLS's handshake, the first byte, the server's window, against the model."""
         if "tls" not in self.said or not self._is_comparable(prediction):
             return []
         window, predicted = self.said["tls"]["window"], prediction.window_after_handshake
         trips, computed = len(self.flights), prediction.handshake_round_trips
         return [self._near(self.fetch.get("appconnect_ms"), prediction.appconnect_ms),
+                self._near(self.fetch.get("first_byte_ms"), prediction.first_byte_ms),
                 Compared(window == predicted, f"a window of {window} segments", f"{predicted}"),
                 Compared(trips == computed, f"{trips} round trips", f"{computed}")]
 
@@ -276,10 +277,7 @@ class Evidence:
 
     @property
     def _repeats_its_request(self) -> bool:
-        """Whether a timer of the client's sent a message of TLS's again, or the request behind it.
-
-        On an uplink that takes long for them; the model follows a request that is alone.
-        """
+        """Whether the client's timer sent again, over TLS; the model does so with HTTP alone."""
         end = asked_bytes(self.said)
         return any(segment.payload_bytes and segment.seq <= end
                    for segment in self.wire.client_retransmissions)
@@ -291,6 +289,7 @@ class Evidence:
         return (trial.congestion_control in CONGESTION_CONTROLS and trial.qdisc == "fifo"
                 and trial.mss == MSS and len(trial.before) <= 1 and not trial.idle_ms
                 and not (trial.htb_burst_bytes or trial.arp_ms or trial.head)
+                and not (trial.chain_bytes and trial.gap_ms)
                 and (trial.nagle, trial.framing) == ("off", "length")
                 and self.sysctls.keys() <= MODELLED_SYSCTLS)
 

@@ -26,6 +26,8 @@ class Lists(Protocol):
     @property
     def resumed(self) -> tuple[int, ...]: ...
     @property
+    def tickets(self) -> tuple[int, ...]: ...
+    @property
     def kept(self) -> tuple[int, ...]: ...
     @property
     def client(self) -> str: ...
@@ -44,12 +46,16 @@ def check_tls(asked: Lists, where: str) -> None:
                          f" {asked.client}: say --client curl")
     if any(asked.kept):
         raise UsageError(f"{where}: earlier responses (kept, --kept) go with plain HTTP only")
+    if any(asked.resumed) and not all(asked.tickets):
+        raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
+                         " (resumed, --resumed)")
     for signature in asked.signature:
         least = LEAST_BYTES[signature] * (1 + max(asked.intermediates))
         if min(chains) < least:
-            raise UsageError(f"{where}: a chain of {min(chains)} bytes is too small for"
-                             f" {1 + max(asked.intermediates)} certificates with {signature}: at"
-                             f" least {least}")
+            count = 1 + max(asked.intermediates)
+            raise UsageError(f"{where}: a chain of {min(chains)} bytes is too small for {count}"
+                             f" certificate{'s' if count > 1 else ''} with {signature}: at least"
+                             f" {least}")
 
 
 def secure_of(said: Mapping[str, Any]) -> Secure | None:

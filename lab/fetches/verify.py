@@ -285,7 +285,7 @@ ON_THE_WIRE = (
     Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
           exact_only=True),
-    Check("model handshake", "the end of TLS's handshake and the window then, computed",
+    Check("model handshake", "TLS's handshake, the first byte, the window then, computed",
           _model_handshake, lambda record: is_modelled(record) and bool(record.flight_bytes),
           exact_only=True, seldom=True),
 )

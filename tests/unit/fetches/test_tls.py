@@ -62,6 +62,8 @@ def test_what_the_server_says_of_its_flight_is_seen_on_the_wire() -> None:
     flight = list(GOOD.observation["server"]["tls"]["flight"])
     fails(said_tls(flight=[flight[0] - 100, *flight[1:]]), "TLS flight")
     fails(said_tls(window=14), "model handshake")
+    later_ms = GOOD.observation["fetch"]["first_byte_ms"] + 1.1
+    fails(GOOD.said("fetch", first_byte_ms=later_ms), "model handshake")
 
 
 def test_a_flight_in_one_write_is_another_one() -> None:
@@ -82,11 +84,12 @@ def test_a_resumed_session_needs_one_before() -> None:
 
 @pytest.mark.parametrize(("lists", "client", "words"), [
     ({"chain_bytes": [4000]}, "libcurl", "needs the client curl, not libcurl: say --client curl"),
-    ({"chain_bytes": [399]}, "curl", "too small for 1 certificates with ed25519: at least 400"),
+    ({"chain_bytes": [399]}, "curl", "too small for 1 certificate with ed25519: at least 400"),
     ({"chain_bytes": [2000], "signature": ["rsa2048"], "intermediates": [2]}, "curl",
      "at least 3000"),
     ({"chain_bytes": [4000], "kept": [1]}, "curl", "go with plain HTTP only"),
     ({"resumed": [1]}, "curl", "only with TLS"),
+    ({"chain_bytes": [4000], "resumed": [0, 1], "tickets": [0]}, "curl", "without a ticket"),
     ({"chain_bytes": [4000], "signature": ["ed25591"]}, "curl", "did you mean 'ed25519'"),
     ({"chain_bytes": [96001]}, "curl", "it can be 0 to 96000 bytes .OpenSSL's clients")])
 def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str,
@@ -122,3 +125,8 @@ def test_what_decided_on_a_handshake_is_said(small: tuple[int, float], large: tu
     found = reasons(change)
     assert words in " ".join(reason.text for reason in found)
     assert bool(found) == bool(words)
+
+
+def test_a_staged_response_over_tls_has_no_model() -> None:
+    assert GOOD.judge().model_ms is not None
+    assert GOOD.asked(gap_ms=80.0).judge().model_ms is None
