@@ -80,6 +80,8 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                      " TLS, and no scenario, --users, --name, --repeat or --export")
     if arguments.trials and not arguments.users:
         parser.error("--trials is of --users FILE")
+    if arguments.sample and not arguments.scenario:
+        parser.error("--sample is of a scenario that draws its responses, such as dukkipati2010")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (arguments.users or not arguments.own):
         parser.error("--name: a scenario has a name; it is for a question of your own")
@@ -116,6 +118,8 @@ def add_question(parser: Parser) -> None:
         help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
+    add("--sample", choices=("full",),
+        help="of a scenario that draws its responses: the large sample, with narrower intervals")
     add("--name", metavar="NAME",
         help="of the folder of results and of the figures (default own)")
 
@@ -189,4 +193,5 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
     lists = {name: getattr(arguments, name) for name in FLAGS
              if getattr(arguments, name) is not None}
     return Overrides(lists, arguments.repeat, arguments.client,
-                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl))
+                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
+                     sample=arguments.sample or "")

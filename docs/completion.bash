@@ -8,6 +8,7 @@ _first_flight() {
     case $before in
         --results | --figures | --users | --compare) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         --engine) mapfile -t COMPREPLY < <(compgen -W "auto uml host" -- "$word") ;;
+        --sample) mapfile -t COMPREPLY < <(compgen -W "full" -- "$word") ;;
         --client) mapfile -t COMPREPLY < <(compgen -W "curl wget libcurl" -- "$word") ;;
         *)
             if [[ $word == -* ]]; then

@@ -81,3 +81,30 @@ class LevelChart(Chart):
     x_label: str = ""
     y_label: str = ""
     whole: bool = False
+
+
+@dataclass(frozen=True)
+class ApproachRow:
+    """A step: for each group of columns its values, and which of them are near the last row's.
+
+    note: at the right, such as how many are near.
+    """
+
+    title: str
+    groups: tuple[tuple[tuple[float | None, bool], ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ApproachChart(Chart):
+    """Steps that lead to published values: a row each, the published ones last.
+
+    Every value has its number, and a colour that says how far it is from the
+    published one. groups: title and column labels of each.
+    """
+
+    family: ClassVar[str] = "approach"
+
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rows: tuple[ApproachRow, ...] = ()
+    unit: str = "ms"

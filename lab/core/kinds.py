@@ -60,6 +60,7 @@ class Overrides:
 
     lists: values by the name of the quantity; client: the fetching program.
     sysctls: as NAME=VALUE, of a question of one's own only.
+    sample: "full" for the large sample of a scenario that draws its responses.
     many: more trials than people mean to ask for are meant (scenario_file.check_count).
     """
 
@@ -68,6 +69,7 @@ class Overrides:
     client: str | None = None
     many: bool = False
     sysctls: Sequence[str] = ()
+    sample: str = ""
 
     @property
     def given(self) -> dict[str, str]:
@@ -75,7 +77,8 @@ class Overrides:
         named = {name: FLAGS[name].flag for name in self.lists}
         return {**named, **({"sysctl": "--sysctl"} if self.sysctls else {}),
                 **({"repeat": "--repeat"} if self.repeat is not None else {}),
-                **({"client": "--client"} if self.client is not None else {})}
+                **({"client": "--client"} if self.client is not None else {}),
+                **({"sample": "--sample"} if self.sample else {})}
 
     def checked(self) -> dict[str, tuple[Any, ...]]:
         """The lists, each value in its range and once. Raises UsageError that names the flag."""

@@ -47,7 +47,8 @@ def panels(scenario: Scenario, records: Sequence[Record],
     missing: dict[str, str] = {}
     if scenario.populations:
         from lab.fetches import paired  # numpy is slow to import
-        responses = paired.Responses(records)
+        from lab.fetches.responses import Responses
+        responses = Responses(records)
     for figure in scenario.figures:
         if figure.kind in WITHOUT_BUCKETS:
             continue

@@ -70,6 +70,18 @@ class Published:
 
 
 @dataclass(frozen=True)
+class SameResponses:
+    """What the window alone changes: the same responses under both, each with the same weight.
+
+    absolute, percent: the improvement, with the 95 % interval of absolute.
+    """
+
+    absolute: float
+    percent: float
+    interval: Ends | None
+
+
+@dataclass(frozen=True)
 class Bucket:
     """One bucket of an improvement figure, or one window of a window sweep.
 
@@ -79,7 +91,9 @@ class Bucket:
     base, experiment: weighted means; the medians are of all responses of the
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once. In a window sweep the experiment is the
-    bucket's window. lossless: nothing in the bucket is left to chance.
+    bucket's window. lossless: nothing in the bucket is left to chance. same: None
+    where the windows were measured side by side; else the baseline had a week with
+    other responses of its own, as the paper's, and base is a mean over those.
     """
 
     label: str
@@ -98,6 +112,7 @@ class Bucket:
     published: Published = Published()
     lossless: bool = False
     sign: int = 1
+    same: SameResponses | None = None
 
     @property
     def absolute(self) -> float:

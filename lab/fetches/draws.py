@@ -14,7 +14,11 @@ same for everybody:
   of the client's /24 network and under its *minimum* RTT. The link is faster
   than the one by a factor, the RTT longer than the other by a factor and by
   queueing, which is exponential with a mean in bytes of the key bandwidth;
-- **loss**: a share of the responses meets random loss.
+- **loss**: a share of the responses meets random loss, and the bottleneck's
+  queue drops what it cannot hold;
+- **two weeks**: the paper measured each window in a week of its own, and the
+  baseline's week has more far and slow clients by an exponent. That changes no
+  trial, only what it stands for.
 
 The same draw serves every initial window: what differs between two windows is
 the window.
@@ -22,16 +26,21 @@ the window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy
+from numpy.typing import NDArray
 
 from lab.core.curves import Numbers, size_curve
 from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
-from lab.fetches.joint import DATACENTERS, Joint, scaled_to
-from lab.fetches.population import Mechanism, Population
+from lab.fetches.joint import (DATACENTERS, MIDDLE_BANDWIDTH_KBPS, MIDDLE_RTT_MS, Joint, near,
+                               scaled_to)
+from lab.fetches.population import Cause, Mechanism, Population, steps
 from lab.fetches.trial import Trial
+
+Counts = NDArray[numpy.int64]
 
 # Of server.py's response headers, without the digits of the length: the burst
 # holds them too.
@@ -52,62 +61,138 @@ class Client:
     weight: float
 
 
-def trials(made: Population, like: Trial, seed: int) -> list[Trial]:
+@dataclass(frozen=True)
+class Drawn:
+    """The responses of a population, each as it meets the mechanism; arrays of shape (n,).
+
+    key_rtt_ms, key_bandwidth_kbps: what the paper files it under; weight: the
+    share of all responses that it stands for, baseline_weight: in the
+    baseline's week; both sum to 1. link_kbps: of the bottleneck, both ways.
+    burst_bytes, gap_ms, earlier_bytes, loss_percent, seed: as of a Trial.
+    """
+
+    key_rtt_ms: Numbers
+    key_bandwidth_kbps: Numbers
+    weight: Numbers
+    baseline_weight: Numbers
+    rtt_ms: Numbers
+    link_kbps: Numbers
+    response_bytes: Counts
+    earlier_bytes: Counts
+    burst_bytes: Counts
+    gap_ms: Numbers
+    loss_percent: Numbers
+    seed: Counts
+
+
+def trials(made: Population, like: Trial, seed: int, causes: Sequence[Cause] = ()) -> list[Trial]:
     """The trials of a population; what it does not decide comes from `like`.
 
     A seed always gives the same trials. The windows of one response follow
-    each other, on the same network with the same losses. Raises UsageError
-    where the mechanism draws what no network is.
+    each other, on the same network with the same losses. Those of the causes
+    come last. Raises UsageError where the mechanism draws what no network is.
+    """
+    drawn = responses(made, seed)
+    every = numpy.arange(len(drawn.weight))
+    found = _trials(made, made.name, drawn, every, _under(like, made.mechanism))
+    if not made.explained:
+        return found
+    chosen = every[every % made.responses < made.explained]
+    before: Drawn | None = None
+    for cause, mechanism in zip(causes, steps(made.mechanism, causes)):
+        step, under = responses(made, seed, mechanism), _under(like, mechanism)
+        if not (changed(drawn, step) | (mechanism.queue_packets
+                                        != made.mechanism.queue_packets)).any():
+            break  # what follows changes only what responses stand for
+        rows = chosen if before is None else chosen[changed(before, step)[chosen]]
+        found += _trials(made, step_part(made, cause), step, rows, under)
+        before = step
+    return found
+
+
+def step_part(made: Population, cause: Cause) -> str:
+    """The part of the trials that were measured for a step of the causes."""
+    return f"{made.name}-{cause.name}"
+
+
+def changed(one: Drawn, other: Drawn) -> NDArray[numpy.bool_]:
+    """Which responses meet anything else, shape (n,); the queue is the same for all."""
+    differ: NDArray[numpy.bool_] = numpy.any([
+        getattr(one, name) != getattr(other, name) for name in (
+            "rtt_ms", "link_kbps", "earlier_bytes", "burst_bytes", "gap_ms", "loss_percent")],
+        axis=0)
+    return differ
+
+
+def _under(like: Trial, mechanism: Mechanism) -> Trial:
+    return replace(like, queue_packets=mechanism.queue_packets or like.queue_packets)
+
+
+def _trials(made: Population, part: str, drawn: Drawn, numbers: Counts, like: Trial
+            ) -> list[Trial]:
+    """Under every window, of the responses of these numbers."""
+    found = []
+    columns = {each.name: getattr(drawn, each.name).tolist() for each in fields(Drawn)}
+    for number in numbers.tolist():
+        row = {name: values[number] for name, values in columns.items()}
+        baseline_weight, link_kbps = row.pop("baseline_weight"), row.pop("link_kbps")
+        response = replace(like, part=part, sample=number, repeat=1, bandwidth_kbps=link_kbps,
+                           uplink_kbps=link_kbps, **row)
+        for name in _DRAWN:
+            QUANTITIES[name].check(getattr(response, name),
+                                   f"population {part!r}: response {number}")
+        found += [replace(response, initcwnd=initcwnd,
+                          weight=baseline_weight if place == 0 else response.weight)
+                  for place, initcwnd in enumerate(made.initcwnd)]
+    return found
+
+
+def responses(made: Population, seed: int, mechanism: Mechanism | None = None) -> Drawn:
+    """The responses of a population. A seed always gives the same. Raises UsageError.
+
+    mechanism: another one for the same clients and responses, which then stand
+    for other shares if it has another far_and_slow.
     """
     generator = numpy.random.default_rng(seed)
-    joint = DATACENTERS[made.datacenter]()
-    clients = sample(joint, made.clients, seed, _spread(joint, made.mechanism))
+    joint, mechanism = _joint(made, made.mechanism), mechanism or made.mechanism
+    clients = sample(joint, made.clients, seed, _spread(joint, made.mechanism),
+                     _joint(made, mechanism))
     total = made.clients * made.responses
     # Stratified: each column holds one value of every 1/total of its range.
     draws = numpy.stack([generator.permutation((numpy.arange(total) + generator.random(total))
                                                / total) for _ in range(7)])
+    key_rtt_ms, key_kbps, weight = (numpy.repeat(values, made.responses) for values in zip(*(
+        (client.rtt_ms, client.bandwidth_kbps, client.weight) for client in clients)))
+    weight = weight / made.responses
     curve = size_curve(made.sizes)
     sizes, earlier = (numpy.maximum(curve.quantile(draws[column]), 1).astype(int)
                       for column in (_SIZE, _EARLIER))
-    gaps_ms = _gaps_ms(made.mechanism, draws[_GAP])
+    gaps_ms = _gaps_ms(mechanism, draws[_GAP])
     # Small seeds that are neighbours start alike in the kernel's generator.
     seeds = generator.integers(1, 2**32, total)
-    drawn = []
-    for number in range(total):
-        client = clients[number // made.responses]
-        response = replace(
-            like, part=made.name, sample=number, repeat=1,
-            response_bytes=int(sizes[number]), earlier_bytes=int(earlier[number]),
-            gap_ms=float(gaps_ms[number]), seed=int(seeds[number]),
-            key_rtt_ms=round(client.rtt_ms, 3), key_bandwidth_kbps=round(client.bandwidth_kbps, 3),
-            weight=client.weight / made.responses)
-        met = _met(response, made.mechanism, client, draws[:, number])
-        for name in _DRAWN:
-            QUANTITIES[name].check(getattr(met, name),
-                                   f"population {made.name!r}: response {number}")
-        drawn += [replace(met, initcwnd=initcwnd) for initcwnd in made.initcwnd]
-    return drawn
+    queueing_ms = (-numpy.log1p(-draws[_QUEUEING]) * mechanism.queueing_bytes * 8 / key_kbps)
+    at_once = _burst_bytes(mechanism, draws[_BURST], sizes)
+    staged = (gaps_ms > 0) & (sizes > at_once) & mechanism.two_stages
+    lossy = draws[_LOSSY] < mechanism.lossy_share
+    lean = weight * baseline_lean(mechanism, key_rtt_ms, key_kbps)
+    return Drawn(
+        key_rtt_ms=key_rtt_ms.round(3), key_bandwidth_kbps=key_kbps.round(3), weight=weight,
+        baseline_weight=weight if not mechanism.baseline_week else lean / lean.sum(),
+        rtt_ms=numpy.maximum(key_rtt_ms * mechanism.rtt_factor + queueing_ms,
+                             MIN_RTT_MS).round(3),
+        link_kbps=(key_kbps * mechanism.link_factor).round(3), response_bytes=sizes,
+        earlier_bytes=numpy.where(draws[_FIRST] < mechanism.first_share, 0, earlier),
+        burst_bytes=numpy.where(staged, at_once, 0),
+        gap_ms=numpy.where(staged, gaps_ms.round(3), 0.0),
+        loss_percent=numpy.where(lossy, mechanism.loss_percent, 0.0),
+        seed=numpy.where(lossy, seeds, 0))
 
 
-def _met(response: Trial, mechanism: Mechanism, client: Client, column: Numbers) -> Trial:
-    """A response as it meets the mechanism: what it is spared falls away.
-
-    column: its draws, 0 to 1, shape (7,).
-    """
-    queueing_ms = (-numpy.log1p(-column[_QUEUEING]) * mechanism.queueing_bytes * 8
-                   / client.bandwidth_kbps)
-    rtt_ms = max(client.rtt_ms * mechanism.rtt_factor + queueing_ms, MIN_RTT_MS)
-    link_kbps = round(client.bandwidth_kbps * mechanism.link_factor, 3)
-    at_once = _burst_bytes(mechanism, column[_BURST], response.response_bytes)
-    staged = mechanism.two_stages and response.gap_ms > 0 and response.response_bytes > at_once
-    lossy = column[_LOSSY] < mechanism.lossy_share
-    return replace(
-        response, rtt_ms=round(float(rtt_ms), 3), bandwidth_kbps=link_kbps, uplink_kbps=link_kbps,
-        burst_bytes=at_once if staged else 0,
-        gap_ms=round(response.gap_ms, 3) if staged else 0.0,
-        earlier_bytes=0 if column[_FIRST] < mechanism.first_share else response.earlier_bytes,
-        loss_percent=mechanism.loss_percent if lossy else 0.0,
-        seed=response.seed if lossy else 0)
+def baseline_lean(mechanism: Mechanism, rtt_ms: Numbers, bandwidth_kbps: Numbers) -> Numbers:
+    """How much more often far and slow clients are in the baseline's week, up to a factor."""
+    lean: Numbers = ((rtt_ms / MIDDLE_RTT_MS * MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)
+                     ** mechanism.baseline_week)
+    return lean
 
 
 def _gaps_ms(mechanism: Mechanism, uniform: Numbers) -> Numbers:
@@ -119,11 +204,17 @@ def _gaps_ms(mechanism: Mechanism, uniform: Numbers) -> Numbers:
     return numpy.where(uniform < share, 0.0, times)
 
 
-def _burst_bytes(mechanism: Mechanism, uniform: float, response_bytes: int) -> int:
-    """Body bytes of a burst that fills its segments, headers included."""
-    choices = mechanism.burst_segments
-    headers = HEADER_BYTES + len(str(response_bytes))
-    return choices[int(uniform * len(choices))] * SEGMENT_BYTES - headers
+def _burst_bytes(mechanism: Mechanism, uniform: Numbers, response_bytes: Counts) -> Counts:
+    """Body bytes of bursts that fill their segments, headers included, shape (n,)."""
+    choices = numpy.array(mechanism.burst_segments)
+    headers = HEADER_BYTES + numpy.char.str_len(response_bytes.astype(str))
+    filled: Counts = (choices[(uniform * len(choices)).astype(int)] * SEGMENT_BYTES - headers)
+    return filled
+
+
+def _joint(made: Population, mechanism: Mechanism) -> Joint:
+    joint = DATACENTERS[made.datacenter](mechanism.far_and_slow)
+    return near(joint, made.rtt_at_most_ms) if made.rtt_at_most_ms else joint
 
 
 def _spread(joint: Joint, mechanism: Mechanism) -> Numbers:
@@ -136,7 +227,8 @@ def _spread(joint: Joint, mechanism: Mechanism) -> Numbers:
 
 # Sampling clients -------------------------------------------------------------------
 
-def sample(joint: Joint, clients: int, seed: int, spread: Numbers) -> list[Client]:
+def sample(joint: Joint, clients: int, seed: int, spread: Numbers,
+           stands_for: Joint | None = None) -> list[Client]:
     """Clients that stand for the whole distribution, rare buckets over-represented.
 
     A bucket with share s is given a part proportional to √s of the clients,
@@ -147,8 +239,9 @@ def sample(joint: Joint, clients: int, seed: int, spread: Numbers) -> list[Clien
     The weights undo all that: they sum to 1 and give every bucket of every
     marginal exactly its share. Sampling is systematic along the grid (one
     random start), so that a seed always gives the same clients and neighbours
-    are not drawn twice before others are drawn once. Raises UsageError where
-    some bucket got no client.
+    are not drawn twice before others are drawn once. stands_for: what the
+    weights make of them, if not of `joint`. Raises UsageError where some bucket
+    got no client.
     """
     boost = spread * _even(joint)
     chance = joint.share * boost
@@ -159,10 +252,12 @@ def sample(joint: Joint, clients: int, seed: int, spread: Numbers) -> list[Clien
     start = numpy.random.default_rng(seed).random()
     points = (numpy.arange(clients) + start) / clients * cumulated[-1]
     picks = order[numpy.searchsorted(cumulated, points, side="right")]
-    weights = 1 / boost.ravel()[picks]
+    wanted = stands_for or joint
+    weights = wanted.share.ravel()[picks] / joint.share.ravel()[picks] / boost.ravel()[picks]
     try:
         weights = scaled_to(weights / weights.sum(),
-                            [member.ravel()[picks] for member in joint.members], joint.marginals)
+                            [member.ravel()[picks] for member in wanted.members],
+                            wanted.marginals)
     except UsageError as error:
         raise UsageError(f"{clients} clients are too few: {error}") from None
     rows, columns = numpy.unravel_index(picks, chance.shape)

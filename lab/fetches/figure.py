@@ -16,6 +16,9 @@ from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
+TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
+             " with more far and slow responses. It answers how the two printed weeks differ. The"
+             " window alone: the same responses under both. It answers what the window does.")
 
 Filled = tuple[Column, Callable[[Row], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
@@ -27,8 +30,8 @@ def figure_table(scenario: Scenario, judged: Judged) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
     measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
-    columns = [*measured, *_improved_columns(panel), *_recovery_columns(panel),
-               *_published_columns(panel)]
+    columns = [*measured, *_improved_columns(panel), *_same_columns(panel),
+               *_recovery_columns(panel), *_published_columns(panel)]
     return Table(panel.figure.title, tuple(column for column, _ in columns),
                  tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
                  tuple(_notes(scenario, judged))).without_empty()
@@ -103,6 +106,17 @@ def _improved_columns(panel: Panel) -> list[Filled]:
              lambda row: row.bucket.median_absolute if medians else "")]
 
 
+def _same_columns(panel: Panel) -> list[Filled]:
+    """What the window alone does, where the bars compare two weeks."""
+    unit, group = panel.metric.unit, "the window alone"
+    return [(Column("", unit, group),
+             lambda row: row.bucket.same.absolute if row.bucket.same else ""),
+            (Column("95 % interval", unit, group, rank=0),
+             lambda row: interval(row.bucket.same.interval) if row.bucket.same else ""),
+            (Column("", "%", group),
+             lambda row: row.bucket.same.percent if row.bucket.same else "")]
+
+
 def _recovery_columns(panel: Panel) -> list[Filled]:
     unit, group = panel.metric.unit, "recovery"
     return [(Column("beyond lossless", unit, group),
@@ -132,6 +146,8 @@ def _notes(scenario: Scenario, judged: Judged) -> list[str]:
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
                      " is compared; the others are parts of the baseline.")
+    if any(bucket.same for bucket in panel.buckets):
+        notes.append(TWO_WEEKS)
     inside = [row.bucket.label for row in judged.rows if "inside the interval" in row.test]
     if inside:
         notes.append("Inside our interval, though farther off than the limits: the published"

@@ -5,6 +5,8 @@ product (Figure 5), not the joint distribution. Of all joint distributions
 that have those shares, the one built here presumes least: it stays closest,
 in relative entropy, to RTT and bandwidth being independent with the fine
 marginals of Figure 3 (Csiszár 1975: iterative proportional fitting finds it).
+Or to RTT and bandwidth being dependent, by as much as a scenario says
+(`far_and_slow`): the shares stay exact.
 
 An RTT is a client's least, in ms; a bandwidth the running average of what its
 /24 network achieved, in kbit/s (paper, section 4.1); their product is in bytes.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy
 from numpy.typing import NDArray
@@ -28,6 +31,8 @@ from lab.core.words import plain
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred
 EXACT = 1e-9  # largest error of a fitted share
+# Figure 3's medians at AvgDC, by which a client is far or near, slow or fast.
+MIDDLE_RTT_MS, MIDDLE_BANDWIDTH_KBPS = 70.0, 1200.0
 BDP_ENDS_BYTES = (RTT_ENDS_MS[0] * BANDWIDTH_ENDS_KBPS[0] / 8,
                   RTT_ENDS_MS[1] * BANDWIDTH_ENDS_KBPS[1] / 8)
 
@@ -83,38 +88,76 @@ class Joint:
 
 # The published distributions ----------------------------------------------------
 
-def average_datacenter() -> Joint:
-    """The clients of Web search at AvgDC: Figure 5's three panels. Raises UsageError."""
+def average_datacenter(far_and_slow: float = 0.0) -> Joint:
+    """The clients of Web search at AvgDC: Figure 5's three panels. Raises UsageError.
+
+    far_and_slow: see `dependence`.
+    """
     return fit(
         [marginal("RTT", buckets("paper_figure5.csv", "RTT"), RTT_ENDS_MS),
          marginal("BW", buckets("paper_figure5.csv", "BW"), BANDWIDTH_ENDS_KBPS),
          marginal("BDP", buckets("paper_figure5.csv", "BDP"), BDP_ENDS_BYTES)],
-        rtt=network_curve("rtt_ms", "AvgDC"), bandwidth=network_curve("bandwidth_kbps", "AvgDC"))
+        rtt=network_curve("rtt_ms", "AvgDC"), bandwidth=network_curve("bandwidth_kbps", "AvgDC"),
+        odds=partial(dependence, far_and_slow))
 
 
-def slow_datacenter() -> Joint:
+def slow_datacenter(far_and_slow: float = 0.0) -> Joint:
     """The clients of Web search at SlowDC: Figure 6's shares of bandwidth, Figure 3's RTT.
 
     No shares of RTT or of the product are published for it. Two marginals
     alone make RTT and bandwidth independent; the paper's two joint numbers
     (section 4.1: 343 ms mean RTT up to 56 kbit/s, 250 ms from there to 256)
     contradict that. AvgDC's odds ratios in SlowDC's marginals come within a
-    tenth of both. Raises UsageError.
+    tenth of both. far_and_slow: of those odds. Raises UsageError.
     """
     rtt = network_curve("rtt_ms", "SlowDC")
-    average = average_datacenter()
+    average = average_datacenter(far_and_slow)
     like = _named(average.marginals, "RTT")
     cdf = rtt.at(numpy.array(like.edges))
     shares = numpy.diff(cdf) / (cdf[-1] - cdf[0])
     by_rtt = replace(like, shares=tuple(map(float, shares)))
     by_bandwidth = marginal("BW", buckets("paper_figure6.csv"), BANDWIDTH_ENDS_KBPS)
     return fit([by_rtt, by_bandwidth], rtt, network_curve("bandwidth_kbps", "SlowDC"),
-               _odds(average))
+               lambda rtt_ms, bandwidth_kbps: _odds(average))
 
 
-# By the name that a population has for them.
-DATACENTERS: dict[str, Callable[[], Joint]] = {"average": average_datacenter,
+# By the name that a population has for them; with their far_and_slow.
+DATACENTERS: dict[str, Callable[[float], Joint]] = {"average": average_datacenter,
                                                "slow": slow_datacenter}
+
+
+def dependence(far_and_slow: float, rtt_ms: Numbers, bandwidth_kbps: Numbers) -> Numbers:
+    """Odds by which far clients are slow and near ones not, shape (r, b); 0: independence.
+
+    In natural logarithms, the geometric mean of how far and how slow a client
+    is by AvgDC's medians, less that of far and fast and of near and slow.
+    """
+    far = numpy.log(rtt_ms / MIDDLE_RTT_MS)[:, None]
+    slow = numpy.log(MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)[None, :]
+    odds: Numbers = numpy.exp(far_and_slow * (
+        _both(far, slow) - _both(far, -slow) - _both(-far, slow)))
+    return odds
+
+
+def _both(first: Numbers, second: Numbers) -> Numbers:
+    """The geometric mean of two, 0 where one is not positive."""
+    mean: Numbers = numpy.sqrt(numpy.maximum(first, 0) * numpy.maximum(second, 0))
+    return mean
+
+
+def near(joint: Joint, rtt_at_most_ms: float) -> Joint:
+    """The clients of a joint distribution up to an RTT, in the proportions that they have there.
+
+    Raises UsageError where there is none.
+    """
+    share = joint.share * (joint.rtt_ms <= rtt_at_most_ms)[:, None]
+    if not share.sum() > 0:
+        raise UsageError(f"no client has an RTT up to {plain(rtt_at_most_ms)} ms")
+    share = share / share.sum()
+    marginals = tuple(replace(known, shares=tuple(map(float, numpy.bincount(
+        member.ravel(), share.ravel(), len(known.shares)))))
+        for member, known in zip(joint.members, joint.marginals))
+    return replace(joint, share=share, marginals=marginals)
 
 
 def marginal(name: str, published: Mapping[str, PublishedBucket],
@@ -151,23 +194,24 @@ def _upper(name: str, label: str) -> float:
 # Fitting ----------------------------------------------------------------------------
 
 def fit(marginals: Sequence[Marginal], rtt: Curve, bandwidth: Curve,
-        odds: Numbers | None = None) -> Joint:
+        odds: Callable[[Numbers, Numbers], Numbers] | None = None) -> Joint:
     """The maximum-entropy joint distribution with these marginals.
 
     marginals: of RTT and BW, and of BDP if published; rtt, bandwidth: the
     fine curves that shape the distribution within the buckets (where both
-    speak, the marginals win). odds: a dependence to start from, shape (r, b);
-    none is independence. Raises UsageError where no joint distribution has all
-    the marginals, and names a bucket that cannot be met.
+    speak, the marginals win). odds: a dependence to start from, shape (r, b), of
+    the cells' RTTs (r,) and bandwidths (b,); none is independence. Raises
+    UsageError where no joint distribution has all the marginals, and names a
+    bucket that cannot be met.
     """
     rtt_edges, bandwidth_edges = (_grid(_named(marginals, name).edges) for name in ("RTT", "BW"))
     prior = numpy.outer(_shares_between(rtt, rtt_edges),
                         _shares_between(bandwidth, bandwidth_edges))
+    middles = (numpy.sqrt(rtt_edges[:-1] * rtt_edges[1:]),
+               numpy.sqrt(bandwidth_edges[:-1] * bandwidth_edges[1:]))
     if odds is not None:
-        prior = odds * prior
-    joint = Joint(numpy.sqrt(rtt_edges[:-1] * rtt_edges[1:]),
-                  numpy.sqrt(bandwidth_edges[:-1] * bandwidth_edges[1:]),
-                  prior / prior.sum(), tuple(marginals))
+        prior = odds(*middles) * prior
+    joint = Joint(*middles, prior / prior.sum(), tuple(marginals))
     return replace(joint, share=scaled_to(joint.share, joint.members, marginals))
 
 

@@ -1,139 +1,38 @@
 """What a drawn population says: the paper's bars, percentiles and window means.
 
-Every response was measured under each initial window, so that results are
-paired: what differs between two windows is the window. Means carry the
-weights of the draw (lab.fetches.draws.sample); intervals come from
-resampling clients, not responses, since the responses of one client share its
-network (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
+Every response was measured under each initial window, so that results can be
+paired: what differs between two windows is the window. Where the baseline had
+a week of its own (population.Mechanism.baseline_week) its responses stand for
+other shares there: then a bar is unpaired, as the paper compared, and the paired
+one stands beside it. Means carry the weights of the draw
+(lab.fetches.draws.sample); intervals come from resampling clients, not
+responses, since the responses of one client share its network (a cluster
+bootstrap, Efron and Tibshirani 1993, section 8.5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from itertools import compress
 
 import numpy
 from numpy.typing import NDArray
 
 from lab.core.charts import Sample
+from lab.core.curves import Numbers
 from lab.core.stats import percentile_interval, portions
 from lab.fetches import remarks
-from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, published_bars,
-                                 sign_of)
+from lab.fetches.buckets import (Bucket, Excluded, NoPanel, Panel, Published, SameResponses,
+                                 published_bars)
 from lab.fetches.population import percentile_of
-from lab.fetches.record import Record
+from lab.fetches.responses import Paired, Responses, quantity_of
 from lab.fetches.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
-from lab.fetches.trial import Trial
 
-Numbers = NDArray[numpy.float64]
 Factors = NDArray[numpy.uint16]
-Windows = tuple[int, int]  # the baseline's and the experiment's
 
 RESAMPLES = 400
 ROUNDED = 1 - 1e-12  # of a share: sums of weights are off in their last digit
-PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Responses of one part measured under two windows, one row each.
-
-    weight, base, experiment (the figure's metric), all of shape (n,); trials: n
-    of them, under the baseline's window; client: a number per client, shape (n,),
-    0 … clients − 1. sign: see buckets.Bucket. unpaired: a trial of each
-    response that lacks a counting record of either window.
-    """
-
-    weight: Numbers
-    base: Numbers
-    experiment: Numbers
-    trials: tuple[Trial, ...]
-    client: NDArray[numpy.intp]
-    sign: int
-    unpaired: tuple[Trial, ...]
-
-    @property
-    def clients(self) -> int:
-        """Those that are drawn from: up to the last of them in these rows."""
-        return int(self.client.max()) + 1
-
-    def only(self, inside: NDArray[numpy.bool_]) -> Paired:
-        """The rows where `inside`, of shape (n,), is true, and nothing unpaired."""
-        return Paired(self.weight[inside], self.base[inside], self.experiment[inside],
-                      tuple(compress(self.trials, inside)), self.client[inside], self.sign, ())
-
-    def samples(self, windows: Windows) -> tuple[Sample, Sample]:
-        base, experiment = windows
-        return (Sample(f"IW {base}", self.base, self.weight),
-                Sample(f"IW {experiment}", self.experiment, self.weight))
-
-
-def _quantity(by: str, trials: Sequence[Trial]) -> Numbers:
-    """What an axis of the paper buckets trials by, in the unit of its name, shape (n,)."""
-    rtt_ms, bandwidth_kbps, size_bytes = (
-        numpy.array([float(getattr(trial, name) or 0) for trial in trials])
-        for name in ("key_rtt_ms", "key_bandwidth_kbps", "response_bytes"))
-    known: dict[str, Numbers] = {
-        "rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
-        "bdp_bytes": rtt_ms * bandwidth_kbps / 8,
-        "response_segments": numpy.ceil(size_bytes / PAPER_SEGMENT_BYTES)}
-    return known[by]
-
-
-class Responses:
-    """The records of populations by part, response and window."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        self._by_part: dict[str, dict[int, dict[int, Record]]] = {}
-        for record in records:
-            trial = record.trial
-            if trial.part:
-                self._by_part.setdefault(trial.part, {}).setdefault(
-                    trial.sample, {})[trial.initcwnd] = record
-
-    def by_sample(self, part: str) -> dict[int, dict[int, Record]]:
-        """The records of a part: by response, then by window."""
-        return self._by_part.get(part, {})
-
-    def of(self, part: str, windows: Sequence[int]) -> list[Record]:
-        """The records of a part that count under some windows."""
-        return [record for rows in self._by_part.get(part, {}).values()
-                for initcwnd, record in rows.items() if initcwnd in windows and record.counts]
-
-    def pair(self, part: str, windows: Windows, metric: str) -> Paired:
-        """The responses of a part that count under both windows.
-
-        Raises NoPanel where none was measured or none counts.
-        """
-        base, experiment = windows
-        chosen = {sample: rows for sample, rows in sorted(self._by_part.get(part, {}).items())
-                  if base in rows or experiment in rows}
-        if not chosen:
-            raise NoPanel(f"nothing of population '{part}' was measured; measure with"
-                          " ./run.sh --scenario with this scenario's name")
-        both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
-                if base in rows and experiment in rows
-                and _usable(rows[base], metric) and _usable(rows[experiment], metric)}
-        if not both:
-            raise NoPanel(f"no response of '{part}' counts under both windows, {base} and"
-                          f" {experiment}")
-        trials = [first.trial for first, _ in both.values()]
-        clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
-        numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
-        return Paired(
-            weight=numpy.array([trial.weight for trial in trials]),
-            base=numpy.array([getattr(first, metric) for first, _ in both.values()]),
-            experiment=numpy.array([getattr(second, metric) for _, second in both.values()]),
-            trials=tuple(trials), client=numpy.array([numbers[client] for client in clients]),
-            sign=sign_of(metric),
-            unpaired=tuple((rows.get(base) or rows[experiment]).trial
-                           for sample, rows in chosen.items() if sample not in both))
-
-
-def _usable(record: Record, metric: str) -> bool:
-    return record.counts and getattr(record, metric) is not None
 
 
 def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
@@ -155,7 +54,7 @@ def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                      samples=paired.samples(windows), remarks=remarked)
     if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
-        paired = paired.only(_quantity("bandwidth_kbps", paired.trials) <= 56)
+        paired = paired.only(quantity_of("bandwidth_kbps", paired.trials) <= 56)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
     return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,
@@ -166,8 +65,8 @@ def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     """One bucket per published one, named by its upper end, the last open (">5000")."""
     bars = published_bars(figure)
     ends = [float(label) for label in bars if not label.startswith(">")]
-    number = numpy.searchsorted(ends, _quantity(figure.by, paired.trials), side="left")
-    unpaired = numpy.searchsorted(ends, _quantity(figure.by, paired.unpaired), side="left")
+    number = numpy.searchsorted(ends, quantity_of(figure.by, paired.trials), side="left")
+    unpaired = numpy.searchsorted(ends, quantity_of(figure.by, paired.unpaired), side="left")
     factors = resampling_factors(paired.clients)
     made = []
     for place, (label, bar) in enumerate(bars.items()):
@@ -186,36 +85,51 @@ def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: F
             share_percent: float | None) -> Bucket:
     """Means under the weights of the sample and of its resamples, from sums of each client."""
     clients, place = numpy.unique(paired.client, return_inverse=True)
-    sums = numpy.stack([numpy.bincount(place, paired.weight * values, len(clients)) for values in
-                        (numpy.ones_like(paired.base), paired.base, paired.experiment)], axis=-1)
+    weight, base_weight = paired.weight, paired.base_weight
+    sums = numpy.stack([numpy.bincount(place, values, len(clients)) for values in
+                        (base_weight, weight, base_weight * paired.base,
+                         weight * paired.experiment, weight * paired.base)], axis=-1)
     drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
         factors[rows, clients] @ sums for rows in portions(RESAMPLES, len(clients)))])
     drawn = drawn[drawn[:, 0] > 0]
-    return _made(label, bar, value, paired, drawn[:, 1:] / drawn[:, :1], share_percent)
+    return _made(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
 
 
 def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
           share_percent: float | None) -> Bucket:
-    """A bucket from base and experiment of the sample (row 0) and its resamples, shape (r, 2)."""
+    """A bucket from the sample (row 0) and its resamples.
+
+    drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
+    """
     gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
     cells = len(set(paired.client.tolist()))
     return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
         excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
         base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
-        base_median=_median(paired.base, paired.weight),
+        base_median=_median(paired.base, paired.base_weight),
         experiment_median=_median(paired.experiment, paired.weight),
         absolute_interval=percentile_interval(gains),
         percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
-        published=bar, sign=paired.sign)
+        published=bar, sign=paired.sign,
+        same=None if paired.side_by_side else _same(drawn, paired.sign))
+
+
+def _same(drawn: Numbers, sign: int) -> SameResponses:
+    """drawn: see _made."""
+    gains = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
+    return SameResponses(float(gains[0]), float(100 * gains[0] / drawn[0, 2]),
+                         percentile_interval(gains[1:]))
 
 
 def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
     """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
     bars = published_bars(figure)
     shares = [percentile_of(label) for label in bars]
-    drawn = numpy.stack([statistics(values, _weights(paired), shares) for values in
-                         (paired.base, paired.experiment)], axis=-1)
+    drawn = numpy.stack([statistics(values, _resampled(paired, weight), shares)
+                         for values, weight in ((paired.base, paired.base_weight),
+                                                (paired.experiment, paired.weight),
+                                                (paired.base, paired.weight))], axis=-1)
     return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
             for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
 
@@ -248,13 +162,13 @@ def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
     return drawn
 
 
-def _weights(paired: Paired) -> Iterator[Numbers]:
+def _resampled(paired: Paired, weight: Numbers) -> Iterator[Numbers]:
     """The weights of the sample and of its resamples, shape (n,) each."""
-    yield paired.weight
+    yield weight
     for factors in resampling_factors(paired.clients):
-        weight = factors[paired.client] * paired.weight
-        if weight.sum() > 0:
-            yield weight
+        drawn = factors[paired.client] * weight
+        if drawn.sum() > 0:
+            yield drawn
 
 
 def statistics(values: Numbers, weights: Iterable[Numbers],

@@ -6,8 +6,8 @@ clients and responses as the paper's were (lab.fetches.draws).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from lab.core import schema
@@ -17,6 +17,8 @@ from lab.core.schema import key
 
 _SHARE = Quantity("share", "a share", lowest=0, highest=1).check
 _FACTOR = Quantity("factor", "a factor", lowest=0.001, highest=1e6).check
+_NONE_OR_MORE = Quantity("count", "a number", lowest=0, highest=1e6, whole=True).check
+_EXPONENT = Quantity("exponent", "an exponent", lowest=-10, highest=10).check
 _COUNT = Quantity("count", "a number", lowest=1, highest=1e6, whole=True).check
 
 
@@ -32,6 +34,12 @@ class Mechanism:
     link_factor: link rate over key bandwidth; rtt_factor: RTT without queueing
         over key RTT; queueing_bytes: mean queue, in bytes at the key bandwidth.
     lossy_share: responses that meet loss, of loss_percent per packet.
+    queue_packets: what the bottleneck's drop-tail queue holds; 0: as in [defaults].
+    far_and_slow: how much RTT and bandwidth go together beyond the published
+        shares, which stay exact (joint.dependence).
+    baseline_week: the first window was measured in a week of its own, whose
+        responses lean to the far and slow: to the power of this
+        (draws.baseline_lean). 0: all windows measured side by side.
     """
 
     two_stages: bool = False
@@ -47,6 +55,32 @@ class Mechanism:
                                                      0, 1e9).check)
     lossy_share: float = key(0.0, reader=_SHARE)
     loss_percent: float = 0.0
+    queue_packets: int = key(0, reader=_NONE_OR_MORE)
+    far_and_slow: float = key(0.0, reader=_EXPONENT)
+    baseline_week: float = key(0.0, reader=_EXPONENT)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A step from the clean mechanism to a population's own. adds: parameters that come into force.
+
+    The clean one sends in one write, on a connection of its own, over a link as
+    fast as the key, and loses nothing.
+    """
+
+    name: str = key(reader=schema.file_name)
+    title: str = key()
+    adds: tuple[str, ...] = key(reader=schema.values(
+        schema.word([each.name for each in fields(Mechanism)]), "names", empty=True))
+
+
+def steps(full: Mechanism, causes: Sequence[Cause]) -> list[Mechanism]:
+    """The mechanism after each cause: the parameters added so far, the others without effect."""
+    made, values = [], {}
+    for cause in causes:
+        values.update({name: getattr(full, name) for name in cause.adds})
+        made.append(Mechanism(**values))
+    return made
 
 
 @dataclass(frozen=True)
@@ -54,8 +88,13 @@ class Population:
     """Whom to measure, and how many of them.
 
     datacenter: the paper's AvgDC or SlowDC.
-    clients, responses: how many clients, and responses of each.
+    clients, responses: how many clients, and responses of each; full_clients:
+        how many in the large sample (--sample full), 0: as many.
+    explained: so many responses of each client are also measured with the
+        causes added one at a time.
     sizes: a population of response sizes in the paper's Figure 1.
+    rtt_at_most_ms: none of the clients is farther away; 0: no limit.
+    initcwnd: the first is the baseline (see Mechanism.baseline_week).
     """
 
     name: str = key(reader=schema.file_name)
@@ -65,12 +104,25 @@ class Population:
     clients: int = key(reader=_COUNT)
     responses: int = key(reader=_COUNT)
     initcwnd: tuple[int, ...] = key()
+    full_clients: int = key(0, reader=_NONE_OR_MORE)
+    explained: int = key(0, reader=_NONE_OR_MORE)
+    rtt_at_most_ms: float = key(0.0, quantity="rtt_ms")
     mechanism: Mechanism = Mechanism()
 
     @property
     def count(self) -> int:
-        """How many trials there are."""
+        """How many trials there are, without those of causes."""
         return self.clients * self.responses * len(self.initcwnd)
+
+    @property
+    def in_full(self) -> Population:
+        """The same, with the clients of the large sample."""
+        return replace(self, clients=self.full_clients or self.clients)
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where more responses are to be explained than there are."""
+        if self.explained > self.responses:
+            raise UsageError(f"{where}: explained: {self.explained} of {self.responses} responses")
 
 
 def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
@@ -95,6 +147,19 @@ def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
         made.append(schema.read(Population, values, place))
         read_so_far[made[-1].name] = values
     return tuple(made)
+
+
+def check_causes(causes: Sequence[Cause], populations: Sequence[Population], where: str) -> None:
+    """Raises UsageError unless the last step is the mechanism of each population explained."""
+    for each in populations:
+        if not each.explained:
+            continue
+        if not causes or steps(each.mechanism, causes)[-1] != each.mechanism:
+            lacking = [name for name in (field.name for field in fields(Mechanism))
+                       if getattr(each.mechanism, name) != getattr(Mechanism(), name)
+                       and not any(name in cause.adds for cause in causes)]
+            raise UsageError(f"{where}: population {each.name!r} is to be explained, and no"
+                             f" [[step]] adds {', '.join(lacking)}")
 
 
 def percentile_of(label: str) -> float | None:

@@ -7,44 +7,25 @@ distributions of RTT and bandwidth that clients are drawn from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy
 
-from lab.core.charts import BarChart, BarPage, GridChart, Line, LineChart, Plot
+from lab.core import published
+from lab.core.cell_charts import ApproachRow, ApproachChart
+from lab.core.charts import BarChart, BarPage, GridChart
 from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS
-from lab.core.findings import Column, Finding, Table
+from lab.core.findings import Cell, Column, Finding, Table
 from lab.core.quantities import quantity
 from lab.core.words import number
-from lab.fetches.buckets import Bucket, NoPanel
+from lab.fetches.buckets import NoPanel
+from lab.fetches.explained import AXES, FIGURE5, Step, close, explained
+from lab.fetches.fit import fit_findings
 from lab.fetches.joint import DATACENTERS, Joint
-from lab.fetches.paired import Responses, buckets
 from lab.fetches.record import Record
-from lab.fetches.scenario import Figure, Scenario
+from lab.fetches.scenario import Scenario
 
-FIGURE5, METRIC = "paper_figure5.csv", "latency_ms"
-AXES = {"RTT": "rtt_ms", "BW": "bandwidth_kbps", "BDP": "bdp_bytes"}  # its panels
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
 LEAST_SHARE = 1e-9  # of a cell that is shown
-
-
-@dataclass(frozen=True)
-class Cause:
-    """What the paper's Figure 5 looks like with the causes up to this one.
-
-    base_ms, absolute_ms: means; panels: "RTT", "BW", "BDP" → its buckets.
-    """
-
-    title: str
-    base_ms: float
-    absolute_ms: float
-    panels: dict[str, list[Bucket]]
-
-    @property
-    def near(self) -> str:
-        """How many of all buckets are within the bounds of `close`."""
-        buckets = [bucket for rows in self.panels.values() for bucket in rows]
-        return f"{sum(map(close, buckets))} of {len(buckets)}"
 
 
 def population_findings(scenario: Scenario, records: Sequence[Record],
@@ -55,12 +36,13 @@ def population_findings(scenario: Scenario, records: Sequence[Record],
                    if finding.name in published and isinstance(finding.chart, BarChart))
     made = [_page(scenario.head.title, charts)] if charts else []
     try:
-        found = causes(scenario, records)
-        made += [_causes(found)] if found else []
+        found = explained(scenario, records)
+        made += [_causes(found), _two_weeks(found[-1])] if found else []
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
-    return made + [_joint(name) for name in
-                   dict.fromkeys(each.datacenter for each in scenario.populations)]
+    return made + [_joint(*each) for each in dict.fromkeys(
+        (each.datacenter, each.mechanism.far_and_slow) for each in scenario.populations)
+    ] + fit_findings(scenario)
 
 
 def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
@@ -72,77 +54,113 @@ def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
 
 # Causes ------------------------------------------------------------------------------
 
-def causes(scenario: Scenario, records: Sequence[Record]) -> list[Cause]:
-    """One per population that no figure shows, in the order of the file.
-
-    Those populations differ from each other by one mechanism at a time. Raises NoPanel.
-    """
-    shown = {figure.sweep for figure in scenario.figures}
-    responses = Responses(records)
-    made = []
-    for drawn in scenario.populations:
-        if drawn.name in shown:
-            continue
-        figures = {axis: Figure(
-            name=f"causes {drawn.name}", title=drawn.title, kind="improvement", sweep=drawn.name,
-            by=by, baseline_initcwnd=drawn.initcwnd[0], experiment_initcwnd=drawn.initcwnd[-1],
-            metric=METRIC, published=FIGURE5, panel=axis) for axis, by in AXES.items()}
-        paired = responses.pair(drawn.name, (drawn.initcwnd[0], drawn.initcwnd[-1]), METRIC)
-        share = paired.weight / paired.weight.sum()
-        made.append(Cause(drawn.title, float(share @ paired.base),
-                          float(share @ (paired.base - paired.experiment)),
-                          {axis: buckets(paired, figure) for axis, figure in figures.items()}))
-    return made
-
-
-def close(bucket: Bucket) -> bool:
-    """Within ±30 % of the published ms and ±3 points of the published percentage."""
-    published = bucket.published
-    if not published.absolute or published.percent is None:
-        return False
-    return (abs(100 * bucket.absolute / published.absolute - 100) <= WITHIN_PERCENT
-            and abs(bucket.percent - published.percent) <= WITHIN_POINTS)
-
-
-def _causes(found: Sequence[Cause]) -> Finding:
-    columns = (Column("causes, one more in each line", is_text=True),
-               Column("baseline", "ms", "mean"), Column("improved", "ms", "mean"),
-               Column("bars near the published ones"))
-    rows = tuple((cause.title, cause.base_ms, cause.absolute_ms, cause.near) for cause in found)
+def _causes(found: Sequence[Step]) -> Finding:
+    """A row for each step, the panel itself last, and the paper below."""
+    tables = [_overview(found), *(_by_bucket(found, axis) for axis in AXES)]
+    groups = tuple((f"by {quantity(AXES[axis]).axis}",
+                    tuple(bucket.label for bucket in found[0].panels[axis])) for axis in AXES)
+    rows = [ApproachRow(f"{place + 1}  {step.title}", tuple(
+        tuple((bucket.absolute, close(bucket)) for bucket in step.panels[axis]) for axis in AXES),
+        f"{step.near} of {step.count}") for place, step in enumerate(found)]
+    paper = ApproachRow("the paper", tuple(
+        tuple((bucket.published.absolute, False) for bucket in found[0].panels[axis])
+        for axis in AXES))
+    slower = " ".join(filter(None, map(_slower, found)))
     return Finding(
-        "causes", "What each cause adds", tables=(Table("What each cause adds", columns, rows),),
+        "causes", "What each cause adds", tables=tuple(tables),
+        sentence=f"From {found[0].title} to everything, the bars near the paper's are "
+                 + ", ".join(str(step.near) for step in found) + f" of {found[0].count}. {slower}",
         text="What each cause adds. " + " ".join(
-            f"{cause.title}: {number(cause.absolute_ms)} ms saved of {number(cause.base_ms)} ms."
-            for cause in found),
-        chart=LineChart("What each cause adds to Figure 5", (), height_inches=8.4, legend=True,
-                        palette="ordered", columns=(tuple(_plot(found, axis) for axis in AXES),)))
+            f"{step.title}: {number(step.base_ms - step.experiment_ms)} ms saved of"
+            f" {number(step.base_ms)} ms, {step.near} of {step.count} bars near."
+            for step in found),
+        chart=ApproachChart("What each cause adds to Figure 5",
+                         ("Milliseconds saved by ten segments, of the panel's own responses. Each"
+                          " row adds a cause; the last is the panel.",),
+                         foot="At the right: how many of all bars are near the paper's.",
+                         groups=groups, rows=(*rows, paper)))
 
 
-def _plot(found: Sequence[Cause], axis: str) -> Plot:
-    """The absolute improvement by bucket, a line for each set of causes, the paper's as markers."""
-    of_first = found[0].panels[axis]
-    x = tuple(map(float, range(len(of_first))))
-    lines = [Line(f"{cause.title} ({cause.near} close)", x,
-                  tuple(bucket.absolute for bucket in cause.panels[axis]), look=look)
-             for look, cause in enumerate(found)]
-    paper = [(place, bucket.published.absolute) for place, bucket in zip(x, of_first)
-             if bucket.published.absolute]
-    lines.append(Line("the paper", tuple(place for place, _ in paper),
-                      tuple(value for _, value in paper), style="published"))
-    return Plot(quantity(AXES[axis]).axis, "improvement (ms)", tuple(lines),
-                ticks=tuple((place, bucket.label) for place, bucket in zip(x, of_first)),
-                y_scale="symlog", zero=True)
+def _overview(found: Sequence[Step]) -> Table:
+    columns = (Column("causes, one more in each line", is_text=True), Column("n"),
+               Column("IW3", "ms", "mean"), Column("IW10", "ms", "mean"),
+               Column("", "ms", "saved"), Column("", "%", "saved"),
+               *(Column(axis, "", "bars near") for axis in AXES), Column("all", "", "bars near"),
+               Column("slower with IW10", rank=1))
+    rows: tuple[tuple[Cell, ...], ...] = tuple((
+        step.title, step.n, step.base_ms, step.experiment_ms,
+        step.base_ms - step.experiment_ms, 100 * (1 - step.experiment_ms / step.base_ms),
+        *(sum(map(close, step.panels[axis])) for axis in AXES), step.near,
+        sum(step.slower.values())) for step in found)
+    return Table("What each cause adds", columns, rows, (
+        "n: responses, each under both windows. Slower: by more than 1 ms.",
+        *filter(None, map(_slower, found))))
+
+
+def _by_bucket(found: Sequence[Step], axis: str) -> Table:
+    of_last = found[-1].panels[axis]
+    head = quantity(AXES[axis])
+    columns = (Column("ms saved", is_text=True),
+               *(Column(bucket.label, head.unit) for bucket in of_last))
+    rows: list[tuple[Cell, ...]] = [
+        (step.title, *(bucket.absolute for bucket in step.panels[axis])) for step in found]
+    rows.append(("the paper", *(bucket.published.absolute for bucket in of_last)))
+    return Table(f"Step by step, by {head.head}", columns, tuple(rows))
+
+
+def _slower(step: Step) -> str:
+    """Why ten segments make some responses of a step slower."""
+    if not step.slower:
+        return ""
+    why = "; ".join(f"{count}: {reason}" for reason, count in
+                    sorted(step.slower.items(), key=lambda each: -each[1]))
+    return (f"{step.title[0].upper()}{step.title[1:]}: {sum(step.slower.values())} of {step.n}"
+            f" responses are slower with ten segments ({why}).")
+
+
+def _two_weeks(panel: Step) -> Finding:
+    """The sums of the panels beside the paper's, and what the window does alone."""
+    rows: list[tuple[Cell, ...]] = []
+    for axis, bars in panel.panels.items():
+        share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
+        ours = [float(share @ [getattr(bar, name) for bar in bars])
+                for name in ("base", "experiment")]
+        printed = [(bar.responses_percent or 0.0, bar.absolute_ms or 0.0, bar.percent or numpy.nan)
+                   for bar in published.buckets(FIGURE5, axis).values()]
+        base = sum(each * ms / percent for each, ms, percent in printed)
+        saved = sum(each * ms for each, ms, _ in printed) / 100
+        alone = float(share @ [bar.same.absolute if bar.same else bar.absolute for bar in bars])
+        rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
+                     100 * (ours[0] / base - 1), ours[1], base - saved,
+                     100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))
+    near = f"{panel.near} of {panel.count}"
+    said = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
+            f" milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as the paper"
+            " compared: each window in a week of its own. The window alone, with the same responses"
+            f" under both, saves {number(float(rows[0][-1]))} of the"  # type: ignore[arg-type]
+            f" {number(panel.base_ms - panel.experiment_ms)} ms by which the two weeks differ.")
+    return Finding("two_weeks", "What the window does, and what the two weeks do", (
+        Table("Share × mean, added up over the buckets of a panel", (
+            Column("panel", is_text=True), Column("near"), Column("of"),
+            Column("ours", "ms", "IW 3"), Column("paper", "ms", "IW 3"),
+            Column("off", "%", "IW 3", signed=True),
+            Column("ours", "ms", "IW 10"), Column("paper", "ms", "IW 10"),
+            Column("off", "%", "IW 10", signed=True),
+            Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
+            Column("window alone", "ms", "saved")), tuple(rows)),), sentence=said, text=said)
 
 
 # The joint distribution --------------------------------------------------------------
 
-def _joint(datacenter: str) -> Finding:
+def _joint(datacenter: str, far_and_slow: float) -> Finding:
     """The share of responses by RTT and bandwidth, and products of both as lines."""
-    joint: Joint = DATACENTERS[datacenter]()
+    joint: Joint = DATACENTERS[datacenter](far_and_slow)
     names = [known.name for known in joint.marginals]
     how = ("maximum entropy among all that meet the paper's shares of RTT, bandwidth and BDP"
            if "BDP" in names else "the paper's shares of RTT and bandwidth, and AvgDC's odds"
            " ratios between them")
+    if far_and_slow:
+        how += f"; far and slow together by {far_and_slow:g}"
     title = f"RTT and bandwidth together, {datacenter} data centre"
     chart = GridChart(
         f"RTT and bandwidth, {datacenter} data centre", (how,), x=joint.rtt_ms,

@@ -12,15 +12,15 @@ from lab.core import published, schema
 from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
 from lab.fetches import causes, population
-from lab.fetches.population import Population, percentile_of
+from lab.fetches.population import Cause, Population, percentile_of
 from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
                                   STEPS, WINDOW_MAP, WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw,
                                   Scenario)
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
-_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "users",
-         "cells", "one_in", "as_published", "cause")
+_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "step",
+         "users", "cells", "one_in", "as_published", "cause")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -43,6 +43,7 @@ def read(file: ScenarioFile) -> Scenario:
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
         raw=_raw(raw, where), populations=populations,
+        steps=schema.read_tables(Cause, raw, "step", where),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         like=next(_common(defaults, _largest(populations), where).trials(file.name, seed=1))
         if populations else None, users=_users(raw, defaults, where))
@@ -94,6 +95,7 @@ def _check(scenario: Scenario, where: str) -> None:
     if not (scenario.sweeps or scenario.populations or scenario.users):
         raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
                          " to measure")
+    population.check_causes(scenario.steps, scenario.populations, where)
     for figure in scenario.figures:
         _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
     figures = {figure.name: figure for figure in scenario.figures}

@@ -77,7 +77,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     mark = "f"
     why = "…"
 
-A file may have [[population]] tables in place of sweeps (lab.fetches.population).
+A file may have [[population]] tables in place of sweeps, with [[step]]s (lab.fetches.population).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ from lab.core.scenario_file import Head
 from lab.core.schema import key
 from lab.core.words import plain
 from lab.fetches.causes import AsPublished, Level, levels
-from lab.fetches.population import Population
+from lab.fetches.population import Cause, Population
 from lab.fetches.record import METRICS
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.trial import Trial
@@ -253,9 +253,8 @@ class Raw:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    like: what a population's trials have that it does not draw. cells: every
-    cell is told first, with what decided on it. as_published: whose published
-    numbers are explained (lab.fetches.causes).
+    like: what a population's trials have that it does not draw. cells: every cell is told
+    first, with what decided on it. as_published: whose numbers are explained (causes).
     """
 
     head: Head
@@ -265,6 +264,7 @@ class Scenario:
     claims: tuple[Claim, ...] = ()
     raw: Raw | None = None
     populations: tuple[Population, ...] = ()
+    steps: tuple[Cause, ...] = ()
     like: Trial | None = None
     users: Users | None = None
     cells: bool = False

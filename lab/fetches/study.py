@@ -69,8 +69,18 @@ class Fetches:
 def study(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Fetches:
     """A scenario with what the command line says in place of it. Raises UsageError."""
     scenario = reading.read(file)
+    if overrides.sample:
+        scenario = in_full(scenario)
+        overrides = replace(overrides, sample="")
     trials = tuple(expand(scenario, overrides, seed))
     return Fetches(scenario, trials, not overrides.given or covers(scenario, trials, seed))
+
+
+def in_full(scenario: Scenario) -> Scenario:
+    """The scenario with the large sample of its populations. Raises UsageError without one."""
+    if not any(each.full_clients for each in scenario.populations):
+        raise UsageError(f"{scenario.name}: --sample: it has no large sample")
+    return replace(scenario, populations=tuple(each.in_full for each in scenario.populations))
 
 
 # Trials ------------------------------------------------------------------------------
@@ -96,7 +106,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     if asked.like is not None:
         from lab.fetches import draws  # imports numpy: only for those that draw
         for population in asked.populations:
-            made += draws.trials(population, asked.like, seed)
+            made += draws.trials(population, asked.like, seed, asked.steps)
     if asked.users is not None:
         made += asked.users.trials(scenario.name, seed)
     return made

@@ -15,8 +15,9 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.stats import Estimate, percentile_interval
-from lab.fetches.paired import Responses, resampling_factors, statistics
+from lab.fetches.paired import resampling_factors, statistics
 from lab.fetches.record import Record
+from lab.fetches.responses import Responses
 from lab.fetches.users import PART, Users
 from lab.tcp.packets import MSS
 

@@ -78,9 +78,9 @@ def test_a_small_population_passes_its_verdicts(kernel: Path, tmp_path: Path) ->
     assert SCENARIO.like is not None
     population = SCENARIO.population("avgdc")
     assert population is not None
-    small = replace(population, clients=120, responses=1)
+    small = replace(population, clients=240, responses=1, explained=0)
     trials = draws.trials(small, SCENARIO.like, seed=3)
     records = measured(kernel, tmp_path, trials, jobs=2)
-    assert len(records) == len(trials) == 240
+    assert len(records) == len(trials) == 480
     failed = [record.verdict_reason for record in records.values() if record.verdict != PASS]
     assert not failed, failed

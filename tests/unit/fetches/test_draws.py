@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy
 import pytest
 
 from lab.core.errors import UsageError
@@ -89,3 +90,57 @@ def test_like_takes_over_what_is_not_said_again() -> None:
     assert second.clients == 7 and second.sizes == first.sizes
     assert second.mechanism == Mechanism(two_stages=True, burst_segments=(3, 3, 4),
                                          first_share=0.3)
+
+
+def test_new_mechanisms_are_neutral_where_they_are_not_asked_for() -> None:
+    asked = drawn(far_and_slow=0.0, baseline_week=0.0, queue_packets=0)
+    assert asked == drawn() and {trial.queue_packets for trial in asked} == {1000}
+
+
+def test_the_queue_holds_what_the_mechanism_says() -> None:
+    assert {trial.queue_packets for trial in drawn(queue_packets=25)} == {25}
+
+
+def test_the_baselines_week_leans_to_the_far_and_slow_and_changes_no_trial() -> None:
+    leaning = drawn(baseline_week=0.1)
+    assert [replace(trial, weight=1) for trial in leaning] == [
+        replace(trial, weight=1) for trial in drawn()]
+    base, experiment = leaning[::2], leaning[1::2]
+    assert sum(trial.weight for trial in base) == pytest.approx(1)
+    assert [trial.weight for trial in experiment] == [trial.weight for trial in drawn()[1::2]]
+    odds = [one.weight / other.weight for one, other in zip(base, experiment)]
+    scale = odds[0] / _lean(base[0], 0.1)
+    assert odds == pytest.approx([scale * _lean(trial, 0.1) for trial in base], rel=1e-3)
+    assert max(odds) > 1.3 and min(odds) < 0.9
+
+
+def _lean(trial: Trial, exponent: float) -> float:
+    assert trial.key_rtt_ms and trial.key_bandwidth_kbps
+    return (trial.key_rtt_ms / trial.key_bandwidth_kbps) ** exponent
+
+
+def test_far_and_slow_go_together_and_the_shares_stay() -> None:
+    def correlation(trials: list[Trial]) -> float:
+        logs = numpy.log([[trial.key_rtt_ms or 0, 1 / (trial.key_bandwidth_kbps or 0)]
+                          for trial in trials[1::2]]).T
+        spread = numpy.cov(logs, aweights=[trial.weight for trial in trials[1::2]])
+        return float(spread[0, 1] / numpy.sqrt(spread[0, 0] * spread[1, 1]))
+
+    apart, together = (draws.trials(read({
+        **TABLE, "clients": 1200, "responses": 1, "mechanism": {"far_and_slow": theta}})[0],
+        LIKE, 1) for theta in (0.0, 0.5))
+    assert correlation(together) > correlation(apart) + 0.05
+    slow = sum(trial.weight for trial in together[1::2] if trial.key_bandwidth_kbps is not None
+               and trial.key_bandwidth_kbps <= 256)
+    assert slow == pytest.approx(0.0377, abs=1e-5)  # Figure 5: 0.64 and 3.13 %
+
+
+def test_clients_up_to_an_rtt_keep_their_proportions() -> None:
+    (made,) = read({**TABLE, "rtt_at_most_ms": 300})
+    trials = draws.trials(made, LIKE, 1)[::2]
+    assert max(trial.key_rtt_ms or 0 for trial in trials) <= 300
+    near = sum(trial.weight for trial in trials if trial.key_rtt_ms and trial.key_rtt_ms <= 20)
+    assert near == pytest.approx(0.0429 / 0.955, rel=0.03)  # Figures 5 and 3
+    (nobody,) = read({**TABLE, "rtt_at_most_ms": 0.5})
+    with pytest.raises(UsageError, match="no client has an RTT up to 0.5 ms"):
+        draws.trials(nobody, LIKE, 1)

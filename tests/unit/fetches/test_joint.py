@@ -51,6 +51,20 @@ def test_slow_datacenter_is_near_the_only_joint_numbers_published() -> None:
     assert mean_rtt_ms(slow, 56, 256) == pytest.approx(250, rel=0.15)
 
 
+def test_dependence_moves_the_corners_only_as_far_as_the_shares_allow(average: Joint) -> None:
+    odds = joint.dependence(0.5, numpy.array([7.0, 70, 700]), numpy.array([120.0, 1200, 12000]))
+    assert odds[1] == pytest.approx([1, 1, 1]) and odds[:, 1] == pytest.approx([1, 1, 1])
+    assert odds[2, 0] > 1 > odds[2, 2] == pytest.approx(odds[0, 0])
+    assert odds[0, 2] == 1  # near and fast: nothing is said
+    together = joint.average_datacenter(0.5)
+    for member, known in zip(together.members, together.marginals):
+        assert numpy.bincount(member.ravel(), together.share.ravel()) == pytest.approx(
+            known.shares, abs=1e-8)
+    far, slow = average.rtt_ms > 200, average.bandwidth_kbps <= 512
+    assert together.share[far][:, slow].sum() > 1.05 * average.share[far][:, slow].sum()
+    assert joint.average_datacenter(0.0).share == pytest.approx(average.share)
+
+
 def test_shares_that_do_not_sum_to_one_are_refused() -> None:
     with pytest.raises(UsageError, match=r"RTT: the shares of the buckets sum to 99\.5 %"):
         joint.marginal("RTT", bars(("20", 50), (">20", 49.5)), (1, 100))

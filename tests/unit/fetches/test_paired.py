@@ -7,17 +7,25 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core.charts import BarPage, GridChart, LineChart
+from lab.core import scenario_file
+from lab.core.cell_charts import ApproachChart
+from lab.core.charts import BarPage, GridChart
 from lab.core.errors import UsageError
-from lab.fetches import analysis, paired
-from lab.fetches.buckets import NoPanel, Panel
-from lab.fetches.paired import Responses
-from lab.fetches.population_findings import close, population_findings
+from lab.fetches import analysis, draws, explained, paired, reading
+from lab.fetches.buckets import Excluded, NoPanel, Panel
+from lab.fetches.explained import close
+from lab.fetches.claims import judged
+from lab.fetches.figure import figure_table
+from lab.fetches.responses import Responses
+from lab.fetches.population_findings import population_findings
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
+from lab.fetches.trial import Trial
 from tests.golden import stored_fetches
 
 NAME = "dukkipati2010"
+# Milliseconds that each segment of a window saves, where it is not 1.
+SAVED = {"avgdc-clean": 2.0, "avgdc-network": 4.0, "avgdc-lossy": -1.0}
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +39,23 @@ def records(scenario: Scenario) -> list[Record]:
     saves a millisecond for each segment."""
     assert scenario.like is not None
     made = []
-    for part in scenario.populations:
+    parts = [(part.name, part.initcwnd) for part in scenario.populations]
+    # What the steps change: of the last two that trials are measured for, all but a third.
+    parts += [(f"avgdc-{cause.name}", (3, 10)) for cause in scenario.steps[:5]]
+    for part, windows in parts:
         clients = [(rtt, bandwidth) for rtt in (15.0, 40, 90, 150, 400, 900, 2500, 4000)
                    for bandwidth in (40.0, 200, 400, 900, 1500, 2500, 4500, 9000)]
         for number, (rtt_ms, bandwidth_kbps) in enumerate(clients * 2):
-            for initcwnd in part.initcwnd:
+            if part in ("avgdc-network", "avgdc-lossy") and number % 3 == 0:
+                continue
+            for initcwnd in windows:
                 trial = replace(
                     scenario.like, rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps,
-                    key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps, part=part.name,
+                    key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps, part=part,
                     sample=number, weight=1.0 + number, initcwnd=initcwnd,
                     response_bytes=1430 * (1, 4, 7, 10, 15, 30, 50, 90)[number % 8])
                 made.append(Record(trial=trial, ok=True, verdict="pass",
-                                   latency_ms=1000 + rtt_ms - initcwnd))
+                                   latency_ms=1000 + rtt_ms - SAVED.get(part, 1) * initcwnd))
     return made
 
 
@@ -94,6 +107,31 @@ def test_percentiles_are_values_that_were_measured(panels: dict[str, Panel],
     assert slow.buckets[0].n == 2 * 16  # of the clients up to 56 kbit/s
 
 
+def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
+                                                    records: list[Record]) -> None:
+    """The baseline's week has the far ones thrice as often: what is saved has two parts."""
+    figure = next(each for each in scenario.figures if each.name == "table3_avgdc")
+    far = {record.trial.sample for record in records if (record.trial.key_rtt_ms or 0) > 300}
+    leaning = [replace(record, trial=replace(record.trial, weight=3 * record.trial.weight))
+               if record.trial.initcwnd == 3 and record.trial.sample in far else record
+               for record in records]
+    side_by_side, two_weeks = (paired.panel(scenario, figure, Responses(each)).buckets[0]
+                               for each in (records, leaning))
+    assert side_by_side.same is None and two_weeks.same is not None
+    assert two_weeks.same.absolute == pytest.approx(side_by_side.absolute) == pytest.approx(7)
+    assert two_weeks.same.interval == pytest.approx((7, 7))
+    assert two_weeks.experiment == pytest.approx(side_by_side.experiment)
+    assert two_weeks.absolute > 2 * two_weeks.same.absolute
+    own = [record for record in leaning if record.trial.part == figure.sweep
+           and record.trial.initcwnd == 3]
+    assert two_weeks.base == pytest.approx(numpy.average(
+        [record.latency_ms or 0 for record in own],
+        weights=[record.trial.weight for record in own]))
+    table = figure_table(scenario, judged(paired.panel(scenario, figure, Responses(leaning)), ()))
+    assert "the window alone" in {column.group for column in table.columns}
+    assert any("what the window does" in note for note in table.notes)
+
+
 def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
                                                        records: list[Record]) -> None:
     figure = next(each for each in scenario.figures if each.name == "fig5_rtt")
@@ -120,20 +158,102 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
         scenario: Scenario, records: list[Record]) -> None:
     report = stored_fetches.report(NAME, records)
     others = {each.name: each for each in report.findings[len(scenario.figures):]}
-    assert list(others) == ["fig5", "causes", "joint_average", "joint_slow"]
+    assert list(others)[:5] == ["fig5", "causes", "two_weeks", "joint_average", "joint_slow"]
+    near, of = others["two_weeks"].tables[0].rows[0][1:3]
+    assert (near, of) == (sum(map(close, explained.explained(scenario, records)[-1].panels["RTT"])), 8)
+    paper = [row[4] for row in others["two_weeks"].tables[0].rows]
+    assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # paper_arithmetic
     page = others["fig5"].chart
     assert isinstance(page, BarPage) and [chart.axis for chart in page.charts] == [
         "RTT (ms)", "Bandwidth (kbit/s)", "Bandwidth-delay product (bytes)"]
-    lines = others["causes"].chart
-    assert isinstance(lines, LineChart) and lines.palette == "ordered"
-    (plots,) = lines.columns
-    assert [len(plot.lines) for plot in plots] == [len(others["causes"].tables[0].rows) + 1] * 3
-    assert plots[0].lines[-1].style == "published" and plots[0].y_scale == "symlog"
-    assert others["causes"].tables[0].rows[0][2] == pytest.approx(7)
     grid = others["joint_slow"].chart
     assert isinstance(grid, GridChart) and grid.shares.shape == (len(grid.x), len(grid.y))
     assert numpy.nansum(grid.shares) == pytest.approx(100)
     assert grid.diagonals[0] == (8000.0, "BDP 1000 B")
+
+
+def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
+        scenario: Scenario, records: list[Record], panels: dict[str, Panel]) -> None:
+    found = explained.explained(scenario, records)
+    assert [step.title for step in found] == [cause.title for cause in scenario.steps]
+    saved = [step.base_ms - step.experiment_ms for step in found]
+    # What the network does not change keeps the step before: a third of the responses.
+    assert saved[:2] == pytest.approx([14, 7])
+    assert 7 < saved[3] < 28 and saved[4] < 0 and saved[5:] == pytest.approx([7, 7, 7])
+    for axis, name in (("RTT", "fig5_rtt"), ("BW", "fig5_bw"), ("BDP", "fig5_bdp")):
+        assert found[-1].panels[axis] == [replace(bucket, excluded=Excluded()) for bucket
+                                          in panels[name].buckets]
+    assert found[4].slower == {"its last acknowledgement waited for the client's timer": 85}
+    assert not found[-1].slower
+
+
+def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
+                                                        records: list[Record]) -> None:
+    """The panel's weights hold from the step that brings them, the baseline's at the last."""
+    far = {record.trial.sample for record in records if (record.trial.key_rtt_ms or 0) > 300}
+
+    def leaning(record: Record) -> Record:
+        if record.trial.part != "avgdc" or record.trial.sample not in far:
+            return record
+        times = 6 if record.trial.initcwnd == 3 else 2
+        return replace(record, trial=replace(record.trial, weight=times * record.trial.weight))
+
+    plain, changed = (explained.explained(scenario, each) for each in
+                      (records, list(map(leaning, records))))
+    assert [step.base_ms for step in changed[:6]] == [step.base_ms for step in plain[:6]]
+    assert plain[6].base_ms < changed[6].base_ms < changed[7].base_ms
+    assert changed[6].experiment_ms == changed[7].experiment_ms
+
+
+def test_why_ten_segments_are_slower_is_read_off_the_record(records: list[Record]) -> None:
+    record = records[0]
+    for change, words in (({"queue_drops": 2, "lost_segments": 2}, "overflowed the queue"),
+                          ({"random_drops": 1, "lost_segments": 1}, "random loss"),
+                          ({"retransmissions": 1}, "longer than the retransmission timer"),
+                          ({}, "client's timer")):
+        assert words in explained.why(replace(record, **change))
+
+
+def test_the_steps_are_told_and_drawn(scenario: Scenario, records: list[Record]) -> None:
+    report = stored_fetches.report(NAME, records)
+    finding = next(each for each in report.findings if each.name == "causes")
+    chart = finding.chart
+    assert isinstance(chart, ApproachChart) and [title for title, _ in chart.groups] == [
+        "by RTT (ms)", "by Bandwidth (kbit/s)", "by Bandwidth-delay product (bytes)"]
+    assert len(chart.rows) == 9 and chart.rows[-1].title == "the paper"
+    assert [len(table.rows) for table in finding.tables] == [8, 9, 9, 9]
+    assert "slower with ten segments" in finding.sentence
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ('adds = ["baseline_week"]', "adds = []", "no .*step.* adds baseline_week"),
+    ('adds = ["baseline_week"]', 'adds = ["weeks"]', "unknown 'weeks'"),
+    ("explained = 1 ", "explained = 4 ", "explained: 4 of 3 responses")])
+def test_causes_have_to_lead_to_the_population(old: str, new: str, words: str) -> None:
+    text = scenario_file.find(NAME).text
+    assert old in text
+    with pytest.raises(UsageError, match=words):
+        reading.read(scenario_file.parsed("own", text.replace(old, new)))
+
+
+def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
+    made = replace(scenario.populations[0], clients=600)
+    assert scenario.like is not None
+    by_part: dict[str, dict[tuple[int, int], Trial]] = {}
+    for trial in draws.trials(made, scenario.like, 1, scenario.steps):
+        by_part.setdefault(trial.part, {})[trial.sample, trial.initcwnd] = trial
+    assert list(by_part) == ["avgdc", *(f"avgdc-{cause.name}" for cause in scenario.steps[:5])]
+    assert len(by_part["avgdc-clean"]) == 600 * 2
+    so_far = dict(by_part["avgdc-clean"])
+    for part in ("avgdc-staged", "avgdc-kept", "avgdc-network", "avgdc-lossy"):
+        for place, trial in by_part[part].items():
+            before = replace(so_far[place], part=part, weight=trial.weight)
+            assert before != trial  # else it need not be measured
+        so_far.update(by_part[part])
+    panel = by_part["avgdc"]
+    for place, trial in so_far.items():  # all but the queue is the panel's
+        assert replace(trial, part="avgdc", queue_packets=25, weight=1) == replace(
+            panel[place], weight=1)
 
 
 def test_causes_that_were_not_measured_are_missing(scenario: Scenario,

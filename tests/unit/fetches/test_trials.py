@@ -131,7 +131,7 @@ def test_what_a_population_draws_is_not_overridden() -> None:
 
 def test_a_population_draws_no_network_that_cannot_be() -> None:
     asked = scenario_of("dukkipati2010")
-    drawn = replace(asked.populations[0], clients=200, responses=1)
+    drawn = replace(asked.populations[0], clients=500, responses=1)
     for change, words in (({"gap_mean_ms": 60_000.0, "two_stages": True}, "a pause of .* out of range"),
                           ({"link_factor": 1e-3}, "a bandwidth of .* out of range")):
         other = replace(drawn, mechanism=replace(drawn.mechanism, **change))

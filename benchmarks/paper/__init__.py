@@ -1,0 +1,1 @@
+"""The paper's figures from a fast simulation of the populations: for fits, not for results."""

@@ -1,0 +1,118 @@
+"""What stands behind a fit: hold-outs, how far each parameter is fixed, each mechanism off in turn.
+
+All of it is simulated, and stored beside the scenario for its page (lab.fetches.fit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy
+
+from benchmarks.paper.bars import panel, percentiles, sample, windows
+from benchmarks.paper.fit import search
+from benchmarks.paper.objective import FIGURE5, Judged, Objective
+from benchmarks.paper.proposal import WEIGHED, Proposal, propose
+from benchmarks.paper.tried import tried
+from lab.fetches.population import Population
+
+CLIENTS, RESPONSES, SEED = 2500, 2, 101
+HELD_OUT = {"RTT": 1.0, "Table 3": 0.35}  # what the first hold-out is fitted to
+NEUTRAL = {"far_and_slow": 0.0, "baseline_week": 0.03}  # where it starts
+MOVES = (0.5, 0.75, 1.0, 1.3, 2.0)  # times a parameter's fitted value
+QUEUES = (10, 20, 25, 30, 100)
+OFF: dict[str, dict[str, Any]] = {
+    "the body after the back-end's time": {"two_stages": False},
+    "kept connections": {"first_share": 1.0}, "faster links": {"link_factor": 1.0},
+    "longer RTTs": {"rtt_factor": 1.0}, "queueing": {"queueing_bytes": 0.0},
+    "random loss": {"lossy_share": 0.0}, "the queue of 25 packets": {"queue_packets": 1000},
+    "far and slow together": {"far_and_slow": 0.0}, "the baseline's week": {"baseline_week": 0.0}}
+
+Say = Callable[[str], None]
+
+
+def evidence(made: Population, slow: Population, six: Population, say: Say) -> dict[str, Any]:
+    """Everything, as it is stored. made: AvgDC; slow: SlowDC; six: of Figure 2."""
+    made, slow = (replace(each, clients=CLIENTS, responses=RESPONSES, explained=0)
+                  for each in (made, slow))
+    six = replace(six, clients=500, responses=RESPONSES)
+    own = propose(made, SEED)
+    judged = Objective(own).judge(own.under(made.mechanism))
+    say(f"as fitted: {judged.near}")
+    return {
+        "mechanism": asdict(made.mechanism),
+        "sample": {"responses": CLIENTS * RESPONSES, "seed": SEED},
+        "as_fitted": _told(judged),
+        "holdouts": [_without_bars(made, say), _slow(slow, say)],
+        "profiles": {name: profile for name, profile in _profiles(made, own, say)},
+        "queue": [[queue, _figure2(replace(six, mechanism=replace(
+            six.mechanism, queue_packets=queue)))] for queue in QUEUES],
+        "ablation": list(_ablation(made, six, say)),
+        "tried": [{"what": name, **_told(found)} for name, found in tried(made, own, SEED)]}
+
+
+def _told(judged: Judged) -> dict[str, Any]:
+    return {"near": judged.near, "figure5": judged.figure5, "loss": round(judged.loss, 2),
+            "base_ms": round(judged.base_ms, 1), "experiment_ms": round(judged.experiment_ms, 1)}
+
+
+def _without_bars(made: Population, say: Say) -> dict[str, Any]:
+    """Fitted on the RTT panel and the tables, predicted for BW and BDP."""
+    start = replace(made, mechanism=replace(made.mechanism, **NEUTRAL), clients=CLIENTS // 2)
+    found = search(start, HELD_OUT, (SEED + 1,), rounds=1, evaluations=200)
+    proposal = propose(replace(made, mechanism=found.mechanism), SEED)
+    predicted = Objective(proposal).judge(proposal.under(found.mechanism))
+    say(f"hold-out: {predicted.near}")
+    return {"fitted_on": "the RTT panel of Figure 5, Tables 3 and 7 at AvgDC",
+            "predicts": [["Figure 5, BW", predicted.near["BW"], 8],
+                         ["Figure 5, BDP", predicted.near["BDP"], 6]],
+            "mechanism": asdict(found.mechanism)}
+
+
+def _slow(slow: Population, say: Say) -> dict[str, Any]:
+    """Fitted on AvgDC, predicted for SlowDC."""
+    found = sample(slow, SEED)
+    groups = [("Table 3, SlowDC", percentiles("table3_slowdc", found)),
+              ("Figure 6", panel("Fig. 6", found)),
+              ("Table 4", percentiles("table4_slowdc_56", found))]
+    told = [[name, sum(bar.close for bar in bars), len(bars)] for name, bars in groups]
+    say(f"SlowDC: {told}")
+    return {"fitted_on": "AvgDC alone", "predicts": told, "mechanism": asdict(slow.mechanism)}
+
+
+def _profiles(made: Population, own: Proposal, say: Say
+              ) -> Iterator[tuple[str, list[list[float]]]]:
+    """Along each parameter: value, how many of Figure 5's bars are near, and the loss."""
+    mechanism = made.mechanism
+    for name in (*WEIGHED, "link_factor", "rtt_factor", "loss_percent"):
+        rows = []
+        for factor in MOVES:
+            value = getattr(mechanism, name) * (factor if name != "rtt_factor"
+                                                else 1 + (factor - 1) / 3)
+            moved = replace(mechanism, **{name: value})
+            proposal = own if name in WEIGHED else propose(replace(made, mechanism=moved), SEED)
+            judged = Objective(proposal).judge(proposal.under(moved))
+            rows.append([round(value, 5), judged.figure5, round(judged.loss, 2)])
+        say(f"{name}: {rows}")
+        yield name, rows
+
+
+def _ablation(made: Population, six: Population, say: Say) -> Iterator[dict[str, Any]]:
+    """Each mechanism off in turn, and nothing fitted again."""
+    for title, change in OFF.items():
+        found = sample(replace(made, mechanism=replace(made.mechanism, **change)), SEED)
+        near = {group: sum(bar.close for bar in panel(group, found)) for group in FIGURE5}
+        means = [float(numpy.average(found.latency_ms[row], weights=weight)) for row, weight in (
+            (0, found.drawn.baseline_weight), (-1, found.drawn.weight))]
+        told = {"without": title, "near": near, "figure5": sum(near.values()),
+                "base_ms": round(means[0], 1), "experiment_ms": round(means[1], 1),
+                "figure2": _figure2(replace(six, mechanism=replace(six.mechanism, **change)))}
+        say(f"{told}")
+        yield told
+
+
+def _figure2(six: Population) -> int:
+    """How many of the five larger windows' gains are near."""
+    return sum(bar.close for bar in windows(sample(six, SEED)))

@@ -1,0 +1,194 @@
+"""What stands behind a fitted population, as benchmarks.paper stored it beside the scenario.
+
+scenarios/fits/<scenario>.json holds the mechanism that it is of, hold-outs, how the bars
+change along each parameter, each mechanism off in turn, and what else was tried. All of it is
+simulated; what a run measured stands in its figures.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from lab.core.charts import Line, LineChart, Plot
+from lab.core.errors import UsageError
+from lab.core.findings import Cell, Column, Finding, Table
+from lab.core.scenario_file import SCENARIOS
+from lab.core.words import plain
+from lab.fetches.population import Population
+from lab.fetches.scenario import Scenario
+
+FITS = SCENARIOS / "fits"
+FIGURE5 = ("RTT", "BW", "BDP")
+FREE_WITHIN, FREE_LOSS = 1, 0.5  # so many bars fewer, so much farther: the paper cannot say
+# What each parameter of dukkipati2010 rests on: said by the paper, fitted, or set by hand.
+RESTS_ON = {
+    "two_stages": ("paper, section 4.1", ""), "burst_segments": ("paper, section 4.1", ""),
+    "no_gap_share": ("fitted", "Table 3: the tenth percentile"),
+    "gap_mean_ms": ("fitted", "Table 3; the paper says about 200 ms"),
+    "gap_shape": ("fitted", "Table 3: how far p10, p50 and p90 are apart"),
+    "first_share": ("fitted", "Figure 5, RTT: what is saved of a round trip"),
+    "link_factor": ("fitted", "Figure 5, BW"),
+    "rtt_factor": ("fitted", "Figure 5, RTT"),
+    "queueing_bytes": ("fitted", "Figure 5, BW and BDP"),
+    "lossy_share": ("fitted", "Table 7: responses with retransmissions"),
+    "loss_percent": ("fitted", "Table 3: the tail"),
+    "queue_packets": ("by hand", "Figure 2: the rise from 26 to 42 segments"),
+    "far_and_slow": ("fitted", "Figure 5: BW against BDP"),
+    "baseline_week": ("fitted", "sums of Figure 5's panels (paper_arithmetic)")}
+
+
+def stored(name: str) -> dict[str, Any] | None:
+    """The stored evidence of a scenario, None without any. Raises UsageError."""
+    path = FITS / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"scenarios/fits/{path.name}: {error}") from None
+    return dict(found)
+
+
+def belongs(fit: dict[str, Any], made: Population) -> bool:
+    """Whether the evidence is of these parameters."""
+    of_today = json.loads(json.dumps(asdict(made.mechanism)))
+    return bool(fit["mechanism"] == of_today)
+
+
+def fit_findings(scenario: Scenario) -> list[Finding]:
+    """Three: what was fitted to what, how far each parameter is fixed, what each mechanism does."""
+    made = next((each for each in scenario.populations if each.explained), None)
+    fit = stored(scenario.name) if made else None
+    if made is None or fit is None:
+        return []
+    if not belongs(fit, made):
+        why = ("the parameters have changed since: write it anew with"
+               " /usr/bin/python3 -m benchmarks.paper evidence")
+        return [Finding("fit", "What was fitted to what", missing=why)]
+    return [_fitted(made, fit), _profiles(made, fit), _without(fit)]
+
+
+# What was fitted to what -------------------------------------------------------------
+
+def _fitted(made: Population, fit: dict[str, Any]) -> Finding:
+    mechanism = made.mechanism
+    rows: list[tuple[Cell, ...]] = [
+        (name, _told(getattr(mechanism, name)), *RESTS_ON[name], free(fit, name))
+        for name in RESTS_ON]
+    parameters = Table("Parameters", (
+        Column("parameter", is_text=True), Column("value", is_text=True),
+        Column("from", is_text=True), Column("which numbers", is_text=True, rank=1),
+        Column("does the paper fix it?", is_text=True)), tuple(rows), (
+            f"Free: between these values the count of Figure 5 changes by {FREE_WITHIN} at most and"
+            f" the distance by less than {FREE_LOSS:g}, the other parameters as they are.",))
+    fitted = sum(where == "fitted" for where, _ in RESTS_ON.values())
+    numbers = Table("Numbers that they meet", (
+        Column("numbers", is_text=True), Column("how many"), Column("used", is_text=True)), (
+            ("Figure 5: ms and percent of 22 buckets", 44, "fitted"),
+            ("Figure 7: ms and percent of 8 buckets", 16, "fitted, at a third of the weight"),
+            ("Table 3, AvgDC: two means, ms and percent of six percentiles", 14,
+             "fitted, at a third of the weight"),
+            ("Sums of Figure 5's panels for three segments", 3, "fitted"),
+            ("Table 7: responses with retransmissions", 1, "fitted"),
+            ("Figure 2: five gains, ms and percent", 10, "one parameter set by hand"),
+            ("SlowDC: Table 3, Table 4, Figure 6", 40, "held out")),
+        (f"{fitted} parameters are fitted to 78 numbers, so that they are compatible with"
+         " the paper; they do not predict it.",))
+    held: list[tuple[Cell, ...]] = [
+        (each["fitted_on"], what, near, of) for each in fit["holdouts"]
+        for what, near, of in each["predicts"]]
+    holdouts = Table("Held out: predicted by what was fitted to the rest (simulated)", (
+        Column("fitted on", is_text=True), Column("predicted", is_text=True),
+        Column("near"), Column("of")), tuple(held))
+    said = "; ".join(f"{what} {near} of {of}" for _, what, near, of in held)
+    return Finding("fit", "What was fitted to what", (parameters, numbers, holdouts),
+                   sentence=f"{fitted} parameters are fitted to 78 numbers: compatible with the"
+                            f" paper, not predicted. Held out and predicted: {said}.")
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(plain, value))
+    return plain(value)
+
+
+def free(fit: dict[str, Any], name: str) -> str:
+    """The span of a parameter in which the bars hardly change, "" where none was followed."""
+    rows = fit["profiles"].get(name)
+    if not rows:
+        return ""
+    near, least = fit["as_fitted"]["figure5"], fit["as_fitted"]["loss"]
+    inside = [value for value, count, loss in rows
+              if count >= near - FREE_WITHIN and loss <= least + FREE_LOSS]
+    low, high = min(inside, default=rows[len(rows) // 2][0]), max(
+        inside, default=rows[len(rows) // 2][0])
+    if low == high:
+        return "yes"
+    at_ends = [low == rows[0][0], high == rows[-1][0]]
+    word = "no, free" if all(at_ends) else "roughly, free"
+    return f"{word} from {low:.3g} to {high:.3g}{' or more' if at_ends[1] else ''}"
+
+
+# Along each parameter ----------------------------------------------------------------
+
+def _profiles(made: Population, fit: dict[str, Any]) -> Finding:
+    """Small multiples: the count of Figure 5 along each parameter."""
+    plots = [_profile(name, rows, getattr(made.mechanism, name))
+             for name, rows in fit["profiles"].items()]
+    queue = [[float(packets), float(near)] for packets, near in fit["queue"]]
+    plots.append(replace(_profile("queue_packets", queue, made.mechanism.queue_packets),
+                         y_label="of Figure 2", y_ends=(0.0, 5.5)))
+    columns = tuple(tuple(plots[start::3]) for start in range(3))
+    text = " ".join(f"{name}: {', '.join(f'{count} at {value:.3g}' for value, count, _ in rows)}."
+                    for name, rows in fit["profiles"].items())
+    return Finding(
+        "identifiable", "How far the paper fixes each parameter", text=text,
+        sentence="How many of Figure 5's 22 bars are near along each parameter, the others as"
+                 " they are; simulated. A flat line is a parameter that the paper does not fix.",
+        chart=LineChart("How far the paper fixes each parameter", (
+            "How many of Figure 5's 22 bars are near, along one parameter, the others as fitted.",
+            f"Simulated, {fit['sample']['responses']} responses; a flat line is free."),
+            "The coloured dot is the value that is used; of queue_packets, bars of Figure 2.",
+            columns=columns, height_inches=8.4))
+
+
+def _profile(name: str, rows: list[list[float]], value: float) -> Plot:
+    x = tuple(float(row[0]) for row in rows)
+    used = min(rows, key=lambda row: abs(row[0] - value))
+    return Plot(name, "bars near", (
+        Line("near", x, tuple(float(row[1]) for row in rows)),
+        Line("used", (float(used[0]),), (float(used[1]),), look=2, style="points")),
+        y_ends=(0.0, 22.0))
+
+
+# Off, and tried ----------------------------------------------------------------------
+
+def _without(fit: dict[str, Any]) -> Finding:
+    counts = [Column(group, "", "Figure 5, near") for group in FIGURE5]
+    head = (*counts, Column("all", "", "Figure 5, near"), Column("IW3", "ms", "mean"),
+            Column("IW10", "ms", "mean"))
+
+    def row(each: dict[str, Any]) -> tuple[Cell, ...]:
+        return (*(each["near"][group] for group in FIGURE5), each["figure5"], each["base_ms"],
+                each["experiment_ms"])
+
+    off: list[tuple[Cell, ...]] = [("as fitted", *row(fit["as_fitted"]), "")]
+    off += [(each["without"], *row(each), each["figure2"]) for each in fit["ablation"]]
+    tried: list[tuple[Cell, ...]] = [(each["what"], *row(each)) for each in fit["tried"]]
+    queue = ", ".join(f"{near} with {packets}" for packets, near in fit["queue"])
+    return Finding("without", "Each mechanism off in turn, and what else was tried", (
+        Table("Without it", (Column("without", is_text=True), *head,
+                             Column("Figure 2", "", "near, of 5")), tuple(off),
+              ("Simulated; nothing is fitted again.",
+               f"Figure 2's gains that are near, by the packets that the queue holds: {queue}.")),
+        Table("What else was tried, at the best of the strengths tried",
+              (Column("tried", is_text=True), *head), tuple(tried), (
+                  "Simulated; nothing is fitted again. A connection that begins anew after idle"
+                  " time is the same as no kept connections, above. Not tried: several connections"
+                  " at once.",))),
+        sentence="Without it, bars near of 22: " + "; ".join(
+            f"{each['without']} {each['figure5']}" for each in fit["ablation"]) + ".")

@@ -1,0 +1,89 @@
+"""What stands behind a fit: it belongs to today's parameters, and is told as simulated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.core import scenario_file
+from lab.core.charts import LineChart
+from lab.core.errors import UsageError
+from lab.fetches import fit, reading
+from lab.fetches.population import Population
+from lab.fetches.scenario import Scenario
+
+NAME = "dukkipati2010"
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return reading.read(scenario_file.find(NAME))
+
+
+@pytest.fixture
+def found() -> dict[str, Any]:
+    made = fit.stored(NAME)
+    assert made is not None
+    return made
+
+
+def explained(scenario: Scenario) -> Population:
+    return next(each for each in scenario.populations if each.explained)
+
+
+def test_the_stored_evidence_is_of_todays_parameters(scenario: Scenario,
+                                                     found: dict[str, Any]) -> None:
+    """Else: /usr/bin/python3 -m benchmarks.paper evidence."""
+    assert fit.belongs(found, explained(scenario))
+    slow = next(each for each in scenario.populations if each.name == "slowdc")
+    told = next(each for each in found["holdouts"] if each["fitted_on"] == "AvgDC alone")
+    assert told["mechanism"]["baseline_week"] == slow.mechanism.baseline_week
+    assert {name for name in found["profiles"]} <= set(fit.RESTS_ON)
+
+
+def test_evidence_of_other_parameters_is_not_told(scenario: Scenario) -> None:
+    made = explained(scenario)
+    other = replace(made, mechanism=replace(made.mechanism, far_and_slow=0.9))
+    (told,) = fit.fit_findings(replace(scenario, populations=(other,)))
+    assert "benchmarks.paper evidence" in told.missing
+
+
+def test_every_parameter_says_what_it_rests_on(scenario: Scenario, found: dict[str, Any]) -> None:
+    fitted, profiles, without = fit.fit_findings(scenario)
+    parameters, numbers, held = fitted.tables
+    assert [row[0] for row in parameters.rows] == list(vars(explained(scenario).mechanism))
+    assert "not predicted" in fitted.sentence
+    assert len(held.rows) == sum(len(each["predicts"]) for each in found["holdouts"]) == 5
+    chart = profiles.chart
+    assert isinstance(chart, LineChart)
+    assert sum(map(len, chart.columns)) == len(found["profiles"]) + 1 == 12
+    off, tried = without.tables
+    assert len(off.rows) == 10 and len(tried.rows) == len(found["tried"])
+    assert off.rows[0][1:5] == tuple([*found["as_fitted"]["near"].values()][:3]
+                                     + [found["as_fitted"]["figure5"]])
+
+
+def test_a_parameter_along_which_nothing_changes_is_free(found: dict[str, Any]) -> None:
+    near, loss = found["as_fitted"]["figure5"], found["as_fitted"]["loss"]
+
+    def told(*counts: int) -> str:
+        rows = [[value, count, loss] for value, count in zip(range(1, 8), counts)]
+        return fit.free({**found, "profiles": {"some": rows}}, "some")
+
+    assert told(*[near] * 7) == "no, free from 1 to 7 or more"
+    assert told(0, 0, 0, near, 0, 0, 0) == "yes"
+    assert told(0, near, near - 1, near, 0, 0, 0) == "roughly, free from 2 to 4"
+
+
+def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(fit, "FITS", tmp_path)
+    assert fit.stored(NAME) is None
+    (tmp_path / f"{NAME}.json").write_text("{", encoding="utf-8")
+    with pytest.raises(UsageError, match="scenarios/fits/dukkipati2010.json"):
+        fit.stored(NAME)
+    (tmp_path / f"{NAME}.json").write_text(json.dumps({"mechanism": {}}), encoding="utf-8")
+    assert fit.stored(NAME) == {"mechanism": {}}
