@@ -193,7 +193,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(prog="benchmarks/cluster.py", description=__doc__.splitlines()[0],
+    parser = Parser(prog="cluster", description=__doc__.splitlines()[0],
                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     add = parser.add_argument
     add("--records", type=positive, default=1_000_000, help="to let through")
@@ -206,4 +206,4 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 if __name__ == "__main__":
     sys.modules["benchmarks.cluster"] = sys.modules["__main__"]  # workers import it by this name
-    run("benchmarks/cluster.py", main)
+    run("cluster", main)

@@ -14,12 +14,12 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-
+from benchmarks.command import run
+from lab.core.command_line import Parser
 
 PROJECT = Path(__file__).resolve().parent.parent
 EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
@@ -56,7 +56,8 @@ def missing(said: str, lines: Sequence[str]) -> list[str]:
     return [line for line in lines if line.rstrip() not in there]
 
 
-def main() -> int:
+def main(argv: Sequence[str]) -> int:
+    Parser(prog="examples", description=__doc__).parse_args(argv)
     found, program = examples(EXAMPLES.read_text(encoding="utf-8"))
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -80,4 +81,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run("examples", main)
