@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import run
+from benchmarks import command
 from engines.cluster.cluster import Cluster
 from engines.cluster.link import quiet_dask
 from engines.cluster.node import OK
@@ -206,4 +206,4 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 if __name__ == "__main__":
     sys.modules["benchmarks.cluster"] = sys.modules["__main__"]  # workers import it by this name
-    run("cluster", main)
+    command.run("cluster", main)

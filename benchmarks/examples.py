@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.command import run
+from benchmarks import command
 from lab.core.command_line import Parser
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -64,15 +64,15 @@ def main(argv: Sequence[str]) -> int:
         with contextlib.redirect_stdout(io.StringIO()) as users:
             exec(program, {})  # noqa: S102  our own document
         Path(folder, "mobile.csv").write_text(users.getvalue())
-        for command, lines in found:
-            _, *words = shlex.split(command)
+        for told, expected in found:
+            _, *words = shlex.split(told)
             done = subprocess.run(
                 [PROJECT / "run.sh", *words, "--results", folder, "--figures", folder, "--quiet"],
                 cwd=folder, stdout=subprocess.PIPE, text=True, check=False,
                 env={**os.environ, "COLUMNS": "116"})
-            lost = missing(done.stdout, lines)
+            lost = missing(done.stdout, expected)
             wrong += bool(lost) or done.returncode != 0
-            print(f"{'ok' if not lost else 'OTHERWISE'}  status {done.returncode}  {command}",
+            print(f"{'ok' if not lost else 'OTHERWISE'}  status {done.returncode}  {told}",
                   flush=True)
             for line in lost:
                 print(f"    not there: {line}")
@@ -81,4 +81,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    run("examples", main)
+    command.run("examples", main)

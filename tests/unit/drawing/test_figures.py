@@ -130,7 +130,7 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
 def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: Path) -> None:
     good = Finding("good", "", chart=samples.time_chart())
     with pytest.raises(FirstFlightError, match=r"a chart of fig9: there is no drawing/timez\.py"
-                       r" \(did you mean 'times'\?\); there are bar_page, bars, "):
+                       r" \(did you mean 'times'\?\); there are approach, bar_page, "):
         drawing.draw(report_of(good, Finding("fig9", "", chart=Other("Other", ()))),
                      tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
