@@ -11,10 +11,13 @@ that was sent there.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from engines.job import EngineCannot, EngineError
@@ -41,14 +44,32 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def measured(content: bytes, kernel: Path) -> bytes:
     """The result of a batch. Raises FirstFlightError."""
-    with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
+    with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
+            free_processor(kernel.parent) as processor:
         try:
-            return batches.measured(content, UmlEngine(kernel, 1), registry.kind,
+            return batches.measured(content, UmlEngine(kernel, 1, processor), registry.kind,
                                     provenance.machine(), Path(folder))
         except EngineCannot as error:
             raise CannotError(str(error)) from error
         except (EngineError, ValueError) as error:
             raise FirstFlightError(str(error)) from error
+
+
+@contextmanager
+def free_processor(folder: Path) -> Iterator[int | None]:
+    """A processor that no other batch of this machine's has, None where all are taken.
+
+    Each batch is a process of its own: two guests on one processor would take twice as long.
+    """
+    for processor in sorted(os.sched_getaffinity(0)):
+        with (folder / f"processor{processor}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield processor
+            return
+    yield None
 
 
 def main(argv: Sequence[str]) -> int:

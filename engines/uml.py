@@ -77,8 +77,9 @@ class UmlEngine:
     name = "uml"
     exact = True
 
-    def __init__(self, kernel: Path, jobs: int) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Path, jobs: int, first: int | None = None) -> None:
+        """first: the processor of the first guest, None for any."""
+        self.kernel, self.first = kernel, first
         self.build = kernel.parent.name  # a digest of its source and configuration (build.sh)
         self.jobs = jobs
         lacking = confine.lacking()
@@ -143,7 +144,7 @@ class UmlEngine:
     def _free(self, guests: list[WorkerProcess]) -> int:
         """The processor with the fewest of the guests."""
         taken = Counter(self.bound[guest] for guest in guests)
-        return min(processors(), key=taken.__getitem__)
+        return min(processors(self.first), key=taken.__getitem__)
 
     def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
@@ -169,8 +170,10 @@ def why_not(printed: str) -> str:
     return next((why for words, why in CANNOT.items() if words in printed), "")
 
 
-def processors() -> list[int]:
+def processors(first: int | None = None) -> list[int]:
     """Those that guests are bound to, beginning with another one for each process of ours.
+
+    first: the one to begin with, where it is known.
 
     A guest is one kernel and one running process that wake each other at
     every system call. Left to the scheduler they end up on two processors,
@@ -178,8 +181,8 @@ def processors() -> list[int]:
     speed.
     """
     allowed = sorted(os.sched_getaffinity(0))
-    first = os.getpid() % len(allowed)
-    return allowed[first:] + allowed[:first]
+    place = allowed.index(first) if first in allowed else os.getpid() % len(allowed)
+    return allowed[place:] + allowed[:place]
 
 
 def guest_command(kernel: Path) -> list[str]:

@@ -23,7 +23,7 @@ from lab.core.records import RowReader, columns_of, trial_class
 
 # Wall seconds of one batch, roughly: beside them booting a guest is little, and no more than
 # these are lost when a machine dies.
-BATCH_S = 15.0
+BATCH_S = 25.0
 SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest, at least, so that all end at about the same time
 MOST_BYTES = 1 << 30  # of a result, unpacked: a machine that sends more is at fault

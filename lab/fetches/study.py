@@ -22,7 +22,7 @@ from lab.fetches.trial import Trial
 from lab.fetches.verify import CHECKS, judge
 
 # For the expected time, from runs on two cores: what a fetch costs in a guest.
-GUEST_FETCH_S = {"curl": 0.05, "wget": 0.04, "libcurl": 0.017}
+GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
 @dataclass(frozen=True)

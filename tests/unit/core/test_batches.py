@@ -173,7 +173,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
 # How trials are dealt ----------------------------------------------------------------
 
 @pytest.mark.parametrize(("count", "guests", "sizes"), [
-    (40, 2, [5] * 8), (1, 4, [1]), (600, 2, [15] * 40), (7, 2, [2, 2, 2, 1])])
+    (40, 2, [5] * 8), (1, 4, [1]), (600, 2, [25] * 24), (7, 2, [2, 2, 2, 1])])
 def test_batches_are_of_one_length_and_each_guest_gets_as_many(
         count: int, guests: int, sizes: list[int]) -> None:
     asked = study(count)
