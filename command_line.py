@@ -61,6 +61,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def sample(word: str) -> str | int:
+    """Reads "full", or N of "1/N"."""
+    part = word.removeprefix("1/")
+    if word != "full" and (part == word or not part.isdecimal() or not 2 <= int(part) <= 10_000):
+        raise argparse.ArgumentTypeError(f"'{word}' is not full, nor 1/N like 1/16")
+    return word if word == "full" else int(part)
+
+
 def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     """Exits with a line where flags do not go together; whether it is a question of one's own."""
     given = overrides_of(arguments).given
@@ -81,7 +89,7 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.trials and not arguments.users:
         parser.error("--trials is of --users FILE")
     if arguments.sample and not arguments.scenario:
-        parser.error("--sample is of a scenario that draws its responses, such as dukkipati2010")
+        parser.error("--sample is of a scenario: full of dukkipati2010, 1/16 of map_of_windows")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
     if arguments.name and (arguments.users or not arguments.own):
         parser.error("--name: a scenario has a name; it is for a question of your own")
@@ -118,8 +126,9 @@ def add_question(parser: Parser) -> None:
         help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
-    add("--sample", choices=("full",),
-        help="of a scenario that draws its responses: the large sample, with narrower intervals")
+    add("--sample", type=sample, metavar="1/N|full",
+        help="1/N: of a scenario's networks only one in N, evenly spread, as a scenario of its own;"
+             " full: of one that draws its responses the large sample, with narrower intervals")
     add("--name", metavar="NAME",
         help="of the folder of results and of the figures (default own)")
 
@@ -194,4 +203,4 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
              if getattr(arguments, name) is not None}
     return Overrides(lists, arguments.repeat, arguments.client,
                      many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
-                     sample=arguments.sample or "")
+                     sample="full" if arguments.sample == "full" else "")

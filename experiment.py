@@ -29,6 +29,7 @@ from lab.core.kinds import Overrides, RunData, Study
 from lab.core.measuring import Asked, measure
 from lab.core.quantities import FLAGS, QUANTITIES
 from lab.core.records import FAIL
+from lab.core.scenario_file import ScenarioFile
 from lab.tell import text
 from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
 from lab.users.asked import Asked as AskedUsers
@@ -158,10 +159,16 @@ def asked_of_users(arguments: argparse.Namespace) -> AskedUsers:
         link_kbps, load)
 
 
+def part_of(name: str, arguments: argparse.Namespace) -> ScenarioFile:
+    """A scenario, or of its networks one in so many. Raises UsageError."""
+    file = scenario_file.find(name)
+    return file.sampled(arguments.sample) if isinstance(arguments.sample, int) else file
+
+
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
     """A scenario and all that can be known before measuring; "" for flags. Raises UsageError."""
     asked = overrides_of(arguments)
-    study = (registry.study_of(scenario_file.find(name), asked, arguments.seed) if name else
+    study = (registry.study_of(part_of(name, arguments), asked, arguments.seed) if name else
              registry.own_question(arguments.name or "own", asked, arguments.seed))
     if study.drawings:
         import drawing  # and with it matplotlib: only where it is asked

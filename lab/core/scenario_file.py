@@ -55,7 +55,7 @@ class ScenarioFile:
         """A scenario of its own: one in so many cells, evenly spread. Its kind reads the key."""
         first, _, rest = self.text.partition("\n")
         return ScenarioFile(f"{self.name}_1in{one_in}", f"{first}\n\none_in = {one_in}\n{rest}",
-                            {**self.raw, "one_in": one_in}, self.path)
+                            {**self.raw, "one_in": one_in}, f"{self.where}, one in {one_in}")
 
     def head(self) -> Head:
         """What every scenario has, whatever its kind. Raises UsageError."""

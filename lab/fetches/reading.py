@@ -56,6 +56,8 @@ def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
     """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
     sweeps: tuple[Sweep, ...] = schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults)
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
+    if one_in > 1 and not sweeps:
+        raise UsageError(f"{where}: one_in: it has no grid of networks to leave out of")
     return sweeps if one_in == 1 else tuple(
         sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}") for sweep in sweeps)
 

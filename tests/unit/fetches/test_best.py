@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import command_line
 from drawing import maps
 from lab import registry
 from lab.core import scenario_file
@@ -165,6 +167,20 @@ def test_a_part_is_read_again_from_the_text_that_its_run_keeps() -> None:
     assert again.trials == part.trials and again.head == part.head
 
 
-def test_pairs_of_networks_have_no_coarse_grid() -> None:
-    with pytest.raises(UsageError, match="one_in: .*has pairs"):
-        registry.study_of(scenario_file.find("marrama2012").sampled(4))
+@pytest.mark.parametrize(("name", "why"), [
+    ("marrama2012", "one_in: .*has pairs"), ("dukkipati2010", "one_in: it has no grid"),
+    ("ietf78_load", "unknown key 'one_in'")])
+def test_what_is_no_grid_has_no_coarse_one(name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"scenarios/{name}.toml, one in 4: {why}"):
+        registry.study_of(scenario_file.find(name).sampled(4))
+
+
+@pytest.mark.parametrize(("word", "read"), [("full", "full"), ("1/16", 16), ("1/2", 2)])
+def test_a_part_is_said_as_one_in_so_many(word: str, read: str | int) -> None:
+    assert command_line.sample(word) == read
+
+
+@pytest.mark.parametrize("word", ["", "1/1", "1/0", "1/x", "16", "2/16", "1/10001", "Full"])
+def test_what_says_no_part(word: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not full, nor 1/N"):
+        command_line.sample(word)
