@@ -71,6 +71,8 @@ def _draw_map(axes: Axes, chart: MapChart, each: Map, scale: Normalize, wide: fl
     axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
                     [style.literal(label) for label in chart.rows])
     axes.tick_params(length=0, labelsize=style.MEDIUM)
+    if chart.windows:  # narrow squares, whose labels would touch each other
+        axes.tick_params(axis="x", labelsize=style.SMALL, rotation=45)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)

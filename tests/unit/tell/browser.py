@@ -31,7 +31,8 @@ class Browser:
 
     def __init__(self) -> None:
         assert PROGRAM is not None
-        self.profile = tempfile.TemporaryDirectory(prefix="first-flight-browser-")
+        self.profile = tempfile.TemporaryDirectory(
+            prefix="first-flight-browser-", ignore_cleanup_errors=True)  # it may still write
         (own, theirs), (theirs_out, own_out) = os.pipe(), os.pipe()
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, FREE) for end in (theirs_out, theirs)]
         self.process = subprocess.Popen(
