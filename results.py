@@ -113,16 +113,23 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     return found
 
 
-def draw_gallery(names: Iterable[str], results: Path) -> None:
-    """docs/GALLERY.md and its pictures; of a scenario without a whole run the picture stands."""
+def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
+    """docs/GALLERY.md and its pictures.
+
+    known: what is kept of each scenario. Of one without a whole run its picture stands.
+    """
     import drawing  # and with it matplotlib: only where it draws
-    reports = [report for name in names for report in [first_figure(name, results)] if report]
-    for report in reports:
-        drawn = drawing.small(drawing.pngs(drawing.images(report)))
-        for content in drawn.values():
-            print(files.write(GALLERY / f"{report.name}.png", content))
-    kept_pictures = {report.name: f"gallery/{report.name}.png" for report in reports}
-    print(files.write(DOCS / "GALLERY.md", gallery.gallery(reports, kept_pictures)))
+    told = []
+    for name, report in known.items():
+        measured = first_figure(name, results)
+        if measured:
+            drawn = drawing.small(drawing.pngs(drawing.images(measured)))
+            for content in drawn.values():
+                print(files.write(GALLERY / f"{name}.png", content))
+        if (GALLERY / f"{name}.png").exists():
+            told.append(measured or report)
+    print(files.write(DOCS / "GALLERY.md", gallery.gallery(
+        told, {report.name: f"gallery/{report.name}.png" for report in told})))
 
 
 def first_figure(name: str, results: Path) -> Report | None:
@@ -184,7 +191,7 @@ def main(argv: Sequence[str]) -> int:
     except FirstFlightError as error:  # it quotes a scenario of which nothing is kept
         say(f"{arguments.readme}: is left as it is: {error}")
     if arguments.gallery:
-        draw_gallery(scenario_file.names(), arguments.results)
+        draw_gallery(reports, arguments.results)
     return errors.OK
 
 

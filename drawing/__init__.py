@@ -24,7 +24,8 @@ from lab.core.words import nearest
 
 __all__ = ["check", "draw", "figures", "images", "pngs", "save", "small"]
 
-SMALL_PIXELS, COLOURS = 960, 64  # of a picture in a document: some 50 kB
+# Of a picture in a document, some 50 kB: how wide, of how many colours, fewer where it is large.
+SMALL_PIXELS, COLOURS, MOST_BYTES = 960, (64, 24, 12), 140_000
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
@@ -72,15 +73,18 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def small(images_of: Mapping[str, bytes]) -> dict[str, bytes]:
-    """PNGs for a document: SMALL_PIXELS wide, of COLOURS colours."""
+    """PNGs for a document: SMALL_PIXELS wide, of a few colours."""
     from PIL import Image
     made = {}
     for name, png in images_of.items():
         with Image.open(io.BytesIO(png)) as image:
             height = round(image.height * SMALL_PIXELS / image.width)
             reduced = image.convert("RGB").resize((SMALL_PIXELS, height), Image.Resampling.LANCZOS)
-        content = io.BytesIO()
-        reduced.quantize(COLOURS).save(content, "PNG", optimize=True)
+        for colours in COLOURS:
+            content = io.BytesIO()
+            reduced.quantize(colours).save(content, "png", optimize=True)
+            if content.tell() <= MOST_BYTES:
+                break
         made[name] = content.getvalue()
     return made
 

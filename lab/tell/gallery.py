@@ -29,6 +29,6 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, str]) -> str:
 def _entry(report: Report, picture: str) -> str:
     finding = next(each for each in report.findings if each.chart is not None)
     parts = [f"## {escaped(report.name)}", escaped(report.claim),
-             f"![{escaped(finding.text or finding.title)}]({picture})",
+             f"![{escaped(finding.text or finding.sentence or finding.title)}]({picture})",
              code(f"./run.sh --scenario {report.name}")]
     return "\n\n".join(parts) + "\n"

@@ -18,7 +18,7 @@ from lab.tell import kept, markdown
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 results.py writes it anew"
-MOST_BYTES = 600_000  # of all findings that the project keeps
+MOST_BYTES = 800_000  # of all together; the map of windows has a sixth
 
 
 def document(reports: dict[str, Report]) -> str:
