@@ -14,6 +14,7 @@ import uuid
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -133,12 +134,10 @@ class Link:
 
     def close(self) -> None:
         """End what is still measured for this run, and leave."""
-        try:
+        with suppress(Exception):  # the cluster may be gone: then nothing is left to end
             self.client.unregister_worker_plugin(self.name)
-        except Exception:  # noqa: BLE001  the cluster may be gone: then nothing is left to end
-            pass
         for each in (self.client, self.local):
-            if each is not None:
+            with suppress(Exception):  # also where it is None, or was stopped while it began
                 each.close()
 
 

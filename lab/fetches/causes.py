@@ -177,13 +177,24 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise UsageError(f"{where}: [as_published]: of: {of} has no [[sweep]] of single fetches,"
                          " whose set-up causes could be of")
     taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
-    taken["defaults"] = {**other.get("defaults", {}), **raw.get("defaults", {})}
-    said = {claim["figure"] for claim in taken.get("claim", ())}
-    figures = [figure for figure in taken.get("figure", ())
-               if figure.get("published") or figure["name"] in said]
-    used = {figure["sweep"] for figure in figures} | {taken.get("raw", {}).get("sweep")}
+    taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
+    claims, figures, sweeps = (_as_tables(taken, name, where)
+                               for name in ("claim", "figure", "sweep"))
+    said = [claim.get("figure") for claim in claims]
+    figures = [figure for figure in figures
+               if figure.get("published") or figure.get("name") in said]
+    used = [*(figure.get("sweep") for figure in figures),
+            schema.table(taken, "raw", where).get("sweep")]
     return {**taken, "figure": figures,
-            "sweep": [sweep for sweep in taken["sweep"] if sweep["name"] in used]}
+            "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
+
+
+def _as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+    """[[name]] as it stands. Raises UsageError."""
+    found = raw.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
+    return found
 
 
 def read(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:

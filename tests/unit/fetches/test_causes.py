@@ -275,3 +275,13 @@ def test_causes_need_whose_numbers_they_explain() -> None:
         reading.read(scenario_file.parsed("mine", text))
     with pytest.raises(UsageError, match="has no .*cause.* to switch on"):
         reading.read(scenario_file.parsed("mine", RAW.partition("[[cause]]")[0]))
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ('defaults = "x"', "defaults has to be a table"), ('claim = "x"', "claim has to be tables"),
+    ("figure = [1]", "figure has to be tables"), ("sweep = 3", "sweep has to be tables"),
+    ("raw = []", "raw has to be a table")])
+def test_what_is_no_table_is_refused_before_it_is_joined(line: str, words: str) -> None:
+    text = (f'# A claim.\ntitle = "t"\nsource = "s"\n{line}\n[as_published]\nof = "zhao2019"\n')
+    with pytest.raises(UsageError, match=words):
+        reading.read(scenario_file.parsed("x", text))
