@@ -20,12 +20,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from engines.job import EngineCannot, EngineError
 from engines.uml import UmlEngine
 from lab import registry
 from lab.core import batches, errors, provenance
 from lab.core.command_line import Parser, run_main
-from lab.core.errors import CannotError, FirstFlightError
+from lab.core.errors import FirstFlightError
+from measurers import engine_errors
 
 EPILOG = "exit status: 0 measured · 1 the guest failed · 2 usage · 4 this machine cannot"
 
@@ -45,13 +45,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def measured(content: bytes, kernel: Path) -> bytes:
     """The result of a batch. Raises FirstFlightError."""
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
-            free_processor(kernel.parent) as processor:
+            free_processor(kernel.parent) as processor, engine_errors():
         try:
             return batches.measured(content, UmlEngine(kernel, 1, processor), registry.kind,
                                     provenance.machine(), Path(folder))
-        except EngineCannot as error:
-            raise CannotError(str(error)) from error
-        except (EngineError, ValueError) as error:
+        except ValueError as error:
             raise FirstFlightError(str(error)) from error
 
 

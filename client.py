@@ -14,52 +14,58 @@ curl's: connect_ms to the end of TCP's handshake, appconnect_ms to that of TLS,
 first_byte_ms to the first byte of the response, total_ms to its last. With
 "trusted", the file of a root certificate, curl trusts that and no other; with
 "apart_s" each URL has a connection of its own that many seconds after the one
-before, and the later ones resume the first's session. The program "libcurl" is curl's library
-inside this process (pycurl): the same transfer without the process, for many
-thousands of them. With "think_s", a number for each URL, it waits that long
-before each, and with "window_bytes" its receive window is no larger. wget tells
-no times: its total_ms is how long the process ran, for all the URLs together.
+before, and the later ones resume the first's session; "http" is "1.1", "2" or "3"; "curves"
+are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; "named",
+NAME:PORT:ADDRESS, is where a host's name is.
+The program "libcurl" is curl's library inside this process (pycurl): the same
+transfer without the process, for many thousands of them. With "think_s", a number
+for each URL, it waits that long before each, and with "window_bytes" its receive
+window is no larger. wget tells no times: its total_ms is how long the process ran,
+for all the URLs together.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import importlib
-import io
 import json
 import os
 import select
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hosts.answers import digest, failure, judged, milliseconds, taken
+from hosts.libcurl import fetch_with_libcurl
 from hosts.reports import report, requests
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
                "HOME": "/nonexistent"}
-# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN,
-# default 118 s).
-KEPT_S = 24 * 3600
+# Of curl, by the version of HTTP.
+HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2", "3": "--http3-only"}
+# What curl 8 writes where certificates are too long for it, and is no JSON.
+NO_CERTIFICATES = b'{"certs":,'
 CURL_LIBRARY = "libcurl.so.4"  # with all that it needs
 
 
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
-                    apart_s: int = 0) -> list[dict[str, Any]]:
+                    apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = ""
+                    ) -> list[dict[str, Any]]:
     """Fetch with one curl process; one answer per URL, in order."""
-    command = ["curl", "-q", "--silent", "--http1.1", "--write-out", "%{json}\n",
+    command = ["curl", "-q", "--silent", HTTP_FLAGS[http], "--write-out", "%{json}\n",
                "--max-time", f"{deadline_s:.3f}"]
-    if len(urls) == 1 or apart_s:
+    if http == "1.1" and (len(urls) == 1 or apart_s):
         command += ["--header", "Connection: close"]
+    if named:
+        command += ["--resolve", named]
     if trusted:
-        command += ["--cacert", trusted, "--tlsv1.3"]
+        command += ["--cacert", trusted, "--tlsv1.3", *(["--curves", curves] if curves else [])]
     if apart_s:  # what the connection before still sends shall not meet the next one's
         command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
     bodies = [folder / f"body{number}" for number in range(len(urls))]
@@ -67,7 +73,8 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: s
         command += ["--output", str(body), url]
     done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
                           capture_output=True, check=False)
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+    rows = [json.loads(line.replace(NO_CERTIFICATES, b"{", 1))
+            for line in done.stdout.splitlines() if line.startswith(b"{")]
     return [curl_answer(row, body) for row, body in zip(rows, bodies)] + [
         failure(f"curl ended with status {done.returncode} before this fetch"
                 f"{_first_line(done.stderr)}")
@@ -87,108 +94,8 @@ def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
         "first_byte_ms": milliseconds(row["time_starttransfer"]),
         "total_ms": milliseconds(row["time_total"]),
         "port": int(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
-        "http_status": int(row["http_code"]), **digest(taken(body))}, row.get("errormsg") or "")
-
-
-def judged(answer: dict[str, Any], reason: str) -> dict[str, Any]:
-    """The answer with ok and error, from curl's exit status and the HTTP status."""
-    if answer["exit_status"] != 0:
-        return {**answer, "ok": False,
-                "error": f"curl {answer['exit_status']}: {reason or 'failed'}"}
-    if answer["http_status"] != 200:
-        return {**answer, "ok": False, "error": f"HTTP status {answer['http_status']}"}
-    return {**answer, "ok": True, "error": ""}
-
-
-def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
-                       think_s: Sequence[float] = (), window_bytes: int = 0
-                       ) -> list[dict[str, Any]]:
-    """Fetch with libcurl in this process; one answer per URL, in order.
-
-    think_s: how long to wait before each of them; deadline_s is for each.
-    window_bytes: the most that the connection advertises, 0 for no limit.
-    """
-    import pycurl
-    handle = pycurl.Curl()
-    handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
-    handle.setopt(pycurl.TIMEOUT_MS, int(deadline_s * 1000))
-    handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
-    handle.setopt(pycurl.PROXY, "")
-    handle.setopt(pycurl.MAXAGE_CONN, KEPT_S)
-    body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
-    if len(urls) == 1:
-        handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
-    try:
-        answers = []
-        for number, url in enumerate(urls):
-            if number < len(think_s):
-                time.sleep(think_s[number])
-            answers.append(libcurl_answer(handle, url, body))
-        return answers
-    finally:
-        handle.close()
-
-
-class Body:
-    """What a transfer brings."""
-
-    def __init__(self, handle: Any) -> None:
-        import pycurl
-        self.file = io.BytesIO()
-        handle.setopt(pycurl.WRITEFUNCTION, self.write)
-
-    def write(self, data: bytes) -> int:
-        return self.file.write(data)
-
-    def take(self) -> bytes:
-        data, self.file = self.file.getvalue(), io.BytesIO()
-        return data
-
-
-class NarrowBody(Body):
-    """The same on a connection that never advertises more than so many bytes.
-
-    The window is clamped (TCP_WINDOW_CLAMP) before it connects and again with
-    all that arrives: the kernel sets the clamp anew when it learns how large
-    segments are (tcp_measure_rcv_mss).
-    """
-
-    def __init__(self, handle: Any, window_bytes: int) -> None:
-        import pycurl
-        super().__init__(handle)
-        self.window_bytes = window_bytes
-        self.socket: socket.socket | None = None
-        handle.setopt(pycurl.OPENSOCKETFUNCTION, self.open)
-
-    def open(self, _purpose: int, address: Any) -> socket.socket:
-        self.socket = socket.socket(address.family, address.socktype, address.protocol)
-        self._clamp()
-        return self.socket
-
-    def write(self, data: bytes) -> int:
-        self._clamp()
-        return super().write(data)
-
-    def _clamp(self) -> None:
-        if self.socket is not None:
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
-
-
-def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:
-    """Perform one transfer; what curl's --write-out '%{json}' would say of it."""
-    import pycurl
-    handle.setopt(pycurl.URL, url)
-    status, reason = 0, ""
-    try:
-        handle.perform()
-    except pycurl.error as error:
-        status, reason = error.args
-    return judged({
-        "connect_ms": milliseconds(handle.getinfo(pycurl.CONNECT_TIME)),
-        "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
-        "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
-        "port": handle.getinfo(pycurl.LOCAL_PORT), "exit_status": status,
-        "http_status": handle.getinfo(pycurl.RESPONSE_CODE), **digest(body.take())}, reason)
+        "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", "")),
+        **digest(taken(body))}, row.get("errormsg") or "")
 
 
 def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
@@ -224,31 +131,6 @@ PROGRAMS: dict[str, Callable[[list[str], float, Path], list[dict[str, Any]]]] = 
     "curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
 
 
-def failure(reason: str) -> dict[str, Any]:
-    return {"connect_ms": None, "first_byte_ms": None, "total_ms": None, "port": 0,
-            "exit_status": None, "http_status": None, "size": 0, "sha256": "",
-            "ok": False, "error": reason}
-
-
-def taken(body: Path) -> bytes:
-    """What a program wrote into a file, which is then deleted."""
-    try:
-        data = body.read_bytes()
-        body.unlink()
-    except FileNotFoundError:
-        return b""
-    return data
-
-
-def digest(body: bytes) -> dict[str, Any]:
-    return {"size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
-
-
-def milliseconds(seconds: float) -> float:
-    """curl counts in whole microseconds: three decimals keep them all."""
-    return round(float(seconds) * 1000, 3)
-
-
 def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
@@ -258,7 +140,8 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
                                          request.get("window_bytes", 0))
         elif "trusted" in request:
             fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
-                                      request["apart_s"])
+                                      request["apart_s"], request.get("http", "1.1"),
+                                      request.get("curves", ""), request.get("named", ""))
         else:
             fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.engine import choose_engine
-from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import errors, files
 from lab.core.command_line import say
-from lab.core.errors import CannotError, FirstFlightError
 from lab.core.kinds import Overrides
+from measurers import engine_errors, measurer_for
 
 
 def find(arguments: argparse.Namespace, asked: Overrides) -> int:
@@ -23,34 +21,21 @@ def find(arguments: argparse.Namespace, asked: Overrides) -> int:
 
     Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
     """
-    what, results = arguments.find_cliff, arguments.results
+    what, agreed = arguments.find_cliff, []
     study = registry.cliff_question(what, asked)
-    try:
-        engine = choose_engine(arguments.engine, arguments.jobs)
-    except EngineCannot as error:
-        raise CannotError(str(error)) from error
-    if engine.warning:
-        say(f"run.sh: {engine.warning}")
-    rounds = itertools.count(1)
+    with tempfile.TemporaryDirectory(prefix="cliff-", dir=files.make_folder(arguments.results)
+                                     ) as folder, \
+            engine_errors(), measurer_for(study, arguments) as measurer:
+        rounds = itertools.count(1)
 
-    def measured(trials: Sequence[Any]) -> dict[Any, Any]:
-        """The records of some trials, judged as those of any run."""
-        say(f"--find-cliff: {len(trials)} trials")
-        by_id = {trial.id: trial for trial in trials}
-        seen_by = engine.run([trial.job() for trial in trials], study.head.sysctls,
-                             Path(folder) / f"round{next(rounds)}")
-        return {by_id[seen.trial_id]: study.judge(by_id[seen.trial_id], seen, engine.exact,
-                                                  study.head.sysctls)[0] for seen in seen_by}
+        def measured(trials: Sequence[Any]) -> dict[Any, Any]:
+            """The records of some trials, judged as those of any run."""
+            say(f"--find-cliff: {len(trials)} trials")
+            work = Path(folder) / f"round{next(rounds)}"
+            return {each.record.trial: each.record
+                    for each in measurer.judged(study, trials, set(), work)}
 
-    agreed = []
-    try:
-        with tempfile.TemporaryDirectory(prefix="cliff-", dir=files.make_folder(results)
-                                         ) as folder:
-            for agrees, lines in registry.cliffs(what, study, measured):
-                print("\n".join(lines), flush=True)
-                agreed.append(agrees)
-    except EngineCannot as error:
-        raise CannotError(str(error)) from error
-    except EngineError as error:
-        raise FirstFlightError(str(error)) from error
+        for agrees, lines in registry.cliffs(what, study, measured):
+            print("\n".join(lines), flush=True)
+            agreed.append(agrees)
     return errors.OK if all(agreed) else errors.VERDICT

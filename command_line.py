@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.core import formats, scenario_file
 from lab.core.command_line import Parser, listed, positive
@@ -49,6 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="of a published reproduction: why its numbers are what they are; the scenarios'"
              " NAME_as_published, which switch its set-up's defects on (default: the clean run)")
     add_question(parser)
+    add_own_server(parser)
     add_users(parser)
     add_how(parser)
     arguments = parser.parse_args(argv)
@@ -86,6 +88,7 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                                  or arguments.repeat or arguments.export):
         parser.error("--find-cliff is a question of its own: it takes flags of a network, TCP and"
                      " TLS, and no scenario, --users, --name, --repeat or --export")
+    check_own_server(parser, arguments)
     if arguments.trials and not arguments.users:
         parser.error("--trials is of --users FILE")
     if arguments.sample and not arguments.scenario:
@@ -97,6 +100,31 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                              or len(arguments.scenario) != 1 and not arguments.own):
         parser.error(f"--export: {', '.join(formats.EXPORTS)} of one scenario, not"
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
+
+
+def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Exits with a line where the flags of a server of one's own do not go together."""
+    asked = own_server(arguments)
+    if not asked:
+        return
+    if "command" not in asked:
+        parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name are of"
+                     " --server-command COMMAND")
+    if arguments.users or arguments.cluster:
+        parser.error("--server-command: a server of your own is measured on this machine, without"
+                     " --users and --cluster")
+    for folder in arguments.server_folder:
+        if not folder.is_dir():
+            parser.error(f"--server-folder: {folder} is no folder")
+    if arguments.ca and not is_certificate(arguments.ca):
+        parser.error(f"--ca: {arguments.ca} is no file with a certificate in PEM")
+
+
+def is_certificate(path: Path) -> bool:
+    try:
+        return b"-----BEGIN CERTIFICATE-----" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def as_published(names: Sequence[str], parser: Parser) -> list[str]:
@@ -131,6 +159,32 @@ def add_question(parser: Parser) -> None:
              " full: of one that draws its responses the large sample, with narrower intervals")
     add("--name", metavar="NAME",
         help="of the folder of results and of the figures (default own)")
+
+
+def add_own_server(parser: Parser) -> None:
+    """The flags of a server of one's own."""
+    add = parser.add_argument_group(
+        "a server of your own", "Started in the guest, which reads the machine's programs, writes"
+        " to /tmp and /var in its memory and\nreaches no network; docs/TLS.md.").add_argument
+    add("--server-command", metavar="COMMAND",
+        help="measure this server: its words as in a shell, which does not run it; {p} is the port"
+             " that it has to listen on, 8080 or with TLS 8443, {address} the address, {chain} and"
+             " {key} the files of --chain."
+             " The scenario's files name none unless --allow-commands is said (default: --server)")
+    add("--server-folder", action="append", type=Path, default=[], metavar="DIR",
+        help="what it may read beside programs; it starts in the first; may be said several times"
+             " (default none)")
+    add("--server-ready", metavar="PATH",
+        help="it is ready when it answers this path with status 200 (default: when it takes"
+             " connections)")
+    add("--url-path", metavar="PATH",
+        help="what is fetched; {size} in it is --size (default /{size})")
+    add("--ca", type=Path, metavar="FILE",
+        help="its certificate has this root, PEM: HTTPS (default: HTTP, or HTTPS with --chain)")
+    add("--server-name", metavar="NAME",
+        help="the host's name in its certificate (default: its address, 10.0.0.2)")
+    add("--allow-commands", action="store_true",
+        help="also a scenario's file may name such a command: read it first (default: refused)")
 
 
 def add_users(parser: Parser) -> None:
@@ -203,4 +257,14 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
              if getattr(arguments, name) is not None}
     return Overrides(lists, arguments.repeat, arguments.client,
                      many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
-                     sample="full" if arguments.sample == "full" else "")
+                     sample="full" if arguments.sample == "full" else "",
+                     own_server=own_server(arguments))
+
+
+def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of a server of one's own say; {} without its command."""
+    given = {"command": arguments.server_command, "ready": arguments.server_ready,
+             "url_path": arguments.url_path, "name": arguments.server_name,
+             "ca": arguments.ca and str(arguments.ca.absolute()),
+             "folders": [str(folder.absolute()) for folder in arguments.server_folder]}
+    return {name: value for name, value in given.items() if value not in (None, [])}

@@ -7,6 +7,7 @@ import signal
 
 if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # run.sh keeps it back so far
 
 import argparse
 import os
@@ -19,11 +20,10 @@ import cliffs
 from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
 from engines.engine import Engine
-from engines.job import EngineCannot, EngineError
 from lab import registry
 from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
 from lab.core.command_line import interrupt, run_main, say
-from lab.core.errors import CannotError, FirstFlightError, UsageError
+from lab.core.errors import FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
 from lab.core.measuring import Asked, measure
@@ -33,10 +33,11 @@ from lab.core.scenario_file import ScenarioFile
 from lab.tell import text
 from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
 from lab.users.asked import Asked as AskedUsers
-from measurers import engine_for, measurer_for
+from measurers import engine_errors, engine_for, measurer_for
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
+KEPT = "; what is measured is kept, the same command resumes"
 
 
 def list_scenarios() -> int:
@@ -165,10 +166,19 @@ def part_of(name: str, arguments: argparse.Namespace) -> ScenarioFile:
     return file.sampled(arguments.sample) if isinstance(arguments.sample, int) else file
 
 
+def allowed(file: ScenarioFile, arguments: argparse.Namespace) -> ScenarioFile:
+    """The file, unless it names a command that nobody has allowed. Raises UsageError."""
+    if file.names_command and not (arguments.allow_commands or arguments.check):
+        raise UsageError(f"{file.where}: names a command, [own_server], which would be run here:"
+                         " read it, and say --allow-commands if it is meant")
+    return file
+
+
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
     """A scenario and all that can be known before measuring; "" for flags. Raises UsageError."""
     asked = overrides_of(arguments)
-    study = (registry.study_of(part_of(name, arguments), asked, arguments.seed) if name else
+    study = (registry.study_of(allowed(part_of(name, arguments), arguments), asked, arguments.seed)
+             if name else
              registry.own_question(arguments.name or "own", asked, arguments.seed))
     if study.drawings:
         import drawing  # and with it matplotlib: only where it is asked
@@ -178,17 +188,12 @@ def study_of(name: str, arguments: argparse.Namespace) -> Study:
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """Measure one scenario, print what it found, draw it; return the exit status."""
-    try:
+    with engine_errors(KEPT):
         if arguments.dry_run:
             dry_run(study, engine_for(study, arguments))
             return errors.OK
         with measurer_for(study, arguments) as measurer:
             run = measure(study, measurer, asked_of(arguments, len(study.trials)))
-    except EngineCannot as error:
-        raise CannotError(str(error)) from error
-    except EngineError as error:
-        raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
-                               ) from error
     report = study.report(run)
     print(text.text(report))
     if study.trials:
@@ -241,6 +246,9 @@ def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) ->
 
 
 def status_of(run: RunData) -> int:
+    """CANNOT where this machine lacks what every trial needs; the report says what."""
+    if run.records and all(record.was_skipped for record in run.records):
+        return errors.CANNOT
     if not all(record.ok or record.failed_as_expected for record in run.records):
         return errors.FAILED
     if any(record.verdict == FAIL for record in run.records):
@@ -267,10 +275,11 @@ def main(argv: Sequence[str]) -> int:
     # All are read before the first is measured, which may take hours.
     studies = (studies_of_users(arguments) if arguments.users else
                [study_of(name, arguments) for name in arguments.scenario or [""]])
-    # The worst status of several scenarios: a failure before a verdict.
+    # The worst status of several scenarios: a failure before a verdict, and that before nothing.
     statuses = [run_study(study, arguments) for study in studies]
-    return next((each for each in (errors.FAILED, errors.VERDICT) if each in statuses), errors.OK)
+    return next((each for each in (errors.FAILED, errors.VERDICT, errors.CANNOT)
+                 if each in statuses), errors.OK)
 
 
 if __name__ == "__main__":
-    run_main("run.sh", main, kept="; what is measured is kept, the same command resumes")
+    run_main("run.sh", main, kept=KEPT)

@@ -12,16 +12,19 @@ readonly TO_RUN=(
     curl wget ca-certificates                                     # the clients
     python3 python3-cryptography python3-dpkt python3-jinja2 python3-matplotlib python3-numpy python3-pil python3-pycurl python3-scipy python3-tqdm
 )
-readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3)     # the guest kernel
+readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3  # the guest kernel
+    curl ca-certificates)                                      # and its source, where apt has none
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
-readonly TO_TEST=("${TO_CLUSTER[@]}" python3-pytest python3-hypothesis python3-coverage python3-pandas mypy pyflakes3 shellcheck)
+readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
+readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
+readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-hypothesis python3-coverage python3-pandas mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
 usage() {
     cat <<EOF
-usage: install.sh [--check] [--test] [--with-cluster] [--no-kernel | --import-kernel FILE]
-       install.sh --export-kernel FILE
+usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-pq] [--no-kernel | --import-kernel FILE]
+       install.sh --export-kernel FILE | --remove-pq
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
 built from source once (two minutes on two cores) while the other packages are installed.
@@ -29,12 +32,19 @@ built from source once (two minutes on two cores) while the other packages are i
   --check       install nothing; say what is missing and exit 1 if anything is
   --test        also what ./test.sh needs
   --with-cluster    also Dask, for run.sh --cluster (docs/CLUSTER.md)
+  --with-nginx  also nginx, for run.sh --server nginx (docs/TLS.md); it is not started as a service
+  --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM, and
+                HTTP/3 (docs/TLS.md). apt fetches 50 MB and checks their signatures; unpacked in the
+                cache they take 120 MB, and the machine's own packages stay as they are. Checked where
+                they are there already, and made anew where they were changed
+  --remove-pq   remove those again
   --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
   --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
   --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build
   -h, --help    this text
 
 FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from: see engines/guest/build.sh --help.
+FIRST_FLIGHT_DEBIAN_MIRROR names a mirror of Debian for --with-pq, where this machine's apt has none.
 Exit status: 0 all is there, 1 failed, 2 usage, 4 this machine cannot.
 EOF
 }
@@ -72,6 +82,15 @@ check_distribution() {
 is_kernel_there() {
     # A source that the user names may be of another version than the cached kernel: build.sh compares.
     [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" --path >/dev/null
+}
+
+# Debian 13's programs: make, check or remove them, as the user who will run guests.
+newer_debian() {
+    local -a as=()
+    if (( EUID == 0 )) && [[ -n ${SUDO_USER-} && $SUDO_USER != root ]]; then
+        as=(runuser -u "$SUDO_USER" -- env "HOME=$(getent passwd "$SUDO_USER" | cut -d : -f 6)")
+    fi
+    "${as[@]}" /usr/bin/python3 "$here/engines/guest/debian.py" "$1"
 }
 
 # The wanted packages that are not installed, one a line.
@@ -167,6 +186,13 @@ clean_up() {
     [[ -z $build ]] || kill "$build" 2>/dev/null || true
 }
 
+# Debian's package starts a Web server on port 80, now and with every boot. Who has nginx already keeps it so.
+keep_nginx_from_starting() {
+    local unit=/etc/systemd/system/nginx.service
+    [[ " ${missing[*]} " == *" ${TO_SERVE[0]} "* && -d ${unit%/*} && ! -e $unit && ! -x /usr/sbin/nginx ]] || return 0
+    as_root ln -s /dev/null "$unit" && say "nginx.service is masked: systemctl unmask nginx makes a service of it"
+}
+
 install_packages() {    # the wanted ones that are missing
     local began
     readarray -t missing < <(missing_packages)
@@ -182,6 +208,7 @@ install_packages() {    # the wanted ones that are missing
     fi
     began=$SECONDS
     say "installing ${missing[*]}"
+    keep_nginx_from_starting
     if ! apt install --no-install-recommends "${missing[@]}"; then
         # Most often the lists are old and name files that the mirror no longer has.
         read_lists
@@ -218,18 +245,23 @@ install_all() {
 report_missing() {
     (( ${#missing[@]} == 0 )) || say "missing packages: ${missing[*]}"
     [[ -z $kernel_missing ]] || say "missing: the guest kernel"
-    [[ ${#missing[@]} == 0 && -z $kernel_missing ]] || exit 1
+    local pq_missing=''
+    [[ -z $with_pq ]] || newer_debian check || pq_missing=yes
+    [[ ${#missing[@]} == 0 && -z $kernel_missing && -z $pq_missing ]] || exit 1
     say "nothing is missing"
 }
 
 main() {
-    local only_check='' kernel=yes kernel_missing='' imported=''
+    local only_check='' kernel=yes kernel_missing='' imported='' with_pq=''
     wanted=("${TO_RUN[@]}")
     while (( $# )); do
         case $1 in
         --check) only_check=yes ;;
         --test) wanted+=("${TO_TEST[@]}") ;;
         --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
+        --with-nginx) wanted+=("${TO_SERVE[@]}") ;;
+        --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;
+        --remove-pq) newer_debian remove; exit ;;
         --no-kernel) kernel='' ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
@@ -252,6 +284,7 @@ main() {
     [[ -z $only_check ]] || { report_missing; exit 0; }
     trap clean_up EXIT
     install_all
+    [[ -z $with_pq ]] || newer_debian make
 }
 
 main "$@"

@@ -8,11 +8,24 @@ from contextlib import contextmanager
 from functools import cache
 
 from engines.engine import Engine, NoEngine, choose_engine
+from engines.job import EngineCannot, EngineError
 from engines.uml import built_kernel
 from lab.core import provenance
 from lab.core.command_line import say
+from lab.core.errors import CannotError, FirstFlightError
 from lab.core.kinds import Study
 from lab.core.measuring import Measurer, OneMachine
+
+
+@contextmanager
+def engine_errors(kept: str = "") -> Iterator[None]:
+    """What an engine raises, as the user is told of it. kept: what is said of what is measured."""
+    try:
+        yield
+    except EngineCannot as error:
+        raise CannotError(str(error)) from error
+    except EngineError as error:
+        raise FirstFlightError(f"{error}{kept}") from error
 
 
 def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
@@ -31,12 +44,19 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
     from engines.cluster.link import Link
     from lab.core.batches import ManyMachines
-    cluster = Cluster(Link(arguments.cluster, built_kernel(), provenance.tools(),
+    cluster = Cluster(Link(arguments.cluster, built_kernel(), tools_of(study),
                            arguments.cluster_insecure, lambda line: say(f"run.sh: {line}")))
     try:
         yield ManyMachines(cluster)
     finally:
         cluster.close()
+
+
+def tools_of(study: Study) -> dict[str, str]:
+    """The tools whose versions decide on its trials: a server only where one asks for it."""
+    servers = {getattr(trial, "server", "") for trial in study.trials}
+    return {name: version for name, version in provenance.tools().items()
+            if name != "nginx" or name in servers}
 
 
 @cache

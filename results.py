@@ -128,8 +128,10 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
                 print(files.write(GALLERY / f"{name}.png", content))
         if (GALLERY / f"{name}.png").exists():
             told.append(measured or report)
-    print(files.write(DOCS / "GALLERY.md", gallery.gallery(
-        told, {report.name: f"gallery/{report.name}.png" for report in told})))
+    page = DOCS / "GALLERY.md"
+    print(files.write(page, gallery.gallery(
+        told, {report.name: f"gallery/{report.name}.png" for report in told},
+        page.read_text(encoding="utf-8") if page.exists() else "")))
 
 
 def first_figure(name: str, results: Path) -> Report | None:

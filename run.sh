@@ -4,15 +4,18 @@ set -euo pipefail
 # Whoever calls it stays in their folder: paths among the flags begin there.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
+# Mininet lives with the system's Python; another one may come first on the PATH. Ctrl-C waits
+# until experiment.py is read: an interpreter that it interrupts while it starts says so at length.
+start=(env --block-signal=INT /usr/bin/python3 "$here/experiment.py")
+
 # These need nothing that would have to be installed first.
 for flag in "$@"; do
     case $flag in
-        -h | --help | --list | --probe | --probe=*) exec /usr/bin/python3 "$here/experiment.py" "$@" ;;
+        -h | --help | --list | --probe | --probe=*) exec "${start[@]}" "$@" ;;
     esac
 done
 
 "$here/install.sh"
 # After sudo, Python's cache would stay behind in the user's folder as root's.
 [[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
-# Mininet lives with the system's Python; another one may come first on the PATH.
-exec /usr/bin/python3 "$here/experiment.py" "$@"
+exec "${start[@]}" "$@"

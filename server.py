@@ -129,6 +129,8 @@ class Server(Accepting):
             self._read_acknowledgements(connection)
             self.close(connection)
             return
+        if connection.ended:  # OpenSSL 3.5's clients call an end without close_notify an error
+            return
         if connection.tls is not None:
             data = self._through(connection, connection.tls, data)
         began = not connection.received
@@ -217,6 +219,7 @@ class Server(Accepting):
         connection.sending = None
         if response.close:
             connection.socket.shutdown(socket.SHUT_WR)
+            connection.ended = True
         elif connection.behind:
             self._start(connection, connection.behind.popleft())
         else:

@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +25,9 @@ FAULTS = (LOST, DOUBLED, CHANGED, STATUS, WORDS, PROCESSES, NETWORKS, MOUNTS, FI
 # What a strike met.
 STARTING, BOOTING, MEASURING, TELLING = "starting", "booting", "measuring", "drawing"
 STAGES = (STARTING, BOOTING, MEASURING, TELLING)
+MACHINE, NANNY, WORKER, BATCH, GUEST = "machine", "nanny", "worker", "batch", "guest"
 STAMP = "measured_at"
-GONE_S = 10.0  # the longest that processes of a killed run are waited for
+GONE_S = 60.0  # the longest that processes of a killed run are waited for, on a busy machine
 SHARED_MEMORY = Path("/dev/shm")
 OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /dev/shm is nobody else's
 _PR_SET_CHILD_SUBREAPER = 36
@@ -109,6 +111,21 @@ def children(parent: int) -> list[int]:
 def guests(parent: int) -> list[int]:
     """The kernels of the guests that a process has started."""
     return [child for child in children(parent) if b"uml_dir" in command_of(child)]
+
+
+def descendants(process: int) -> Iterator[int]:
+    for child in children(process):
+        yield child
+        yield from descendants(child)
+
+
+def parts_of(nanny: int) -> dict[str, list[int]]:
+    """The processes of a cluster's machine by what they are, from its Dask nanny's."""
+    words = {WORKER: b"spawn_main", BATCH: b"batch.py\0--kernel", GUEST: b"uml_dir"}
+    below = list(descendants(nanny))
+    return {MACHINE: [nanny], NANNY: [nanny]} | {
+        name: [each for each in below if word in command_of(each)]
+        for name, word in words.items()}
 
 
 def command_of(process: int) -> bytes:

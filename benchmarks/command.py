@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from engines.job import EngineCannot, EngineError
 from lab.core.command_line import run_main
-from lab.core.errors import CannotError, FirstFlightError
+from measurers import engine_errors
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a benchmark's main and exit with its status; what an engine lacks is told in one line."""
     def told(words: Sequence[str]) -> int:
-        try:
+        with engine_errors():
             return main(words)
-        except EngineCannot as error:
-            raise CannotError(str(error)) from error
-        except EngineError as error:
-            raise FirstFlightError(str(error)) from error
     run_main(program, told)

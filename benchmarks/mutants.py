@@ -39,6 +39,7 @@ from typing import Any
 from benchmarks import command
 from benchmarks.mutant_changes import Change, changed, changes
 from benchmarks.mutant_reach import Reach, reach
+from benchmarks.mutant_tests import TESTS, files_of_tests, near_to
 from benchmarks.mutant_users import Users
 from benchmarks.mutant_worker import CANNOT, SURVIVED
 from lab.core.command_line import Parser, positive
@@ -50,9 +51,6 @@ SOURCES = ("lab", "server.py", "client.py", "hosts", "engines", "topo.py", "draw
 # What runs in a network of Mininet or as a guest's first process only: tests/live.
 LIVE = ("topo.py", *(f"engines/{name}.py" for name in (
     "guest/init", "bench", "fetch_bench", "load_bench", "trace_bench", "network", "nodes")))
-NEAR, GOLDEN = "tests/unit/", "tests/golden/"
-TESTS = (NEAR.rstrip("/"), GOLDEN.rstrip("/"))
-ROOMS = {"server.py": "hosts", "client.py": "hosts"}  # whose tests are in another's folder
 NOT_RUN = "not run"  # by any test
 SERVE = "import sys; from benchmarks.mutant_worker import serve; serve(*sys.argv[1:])"
 # As root: what a changed program may do to other files, processes and mounts ends here.
@@ -77,10 +75,8 @@ class Mutant:
     @property
     def near(self) -> dict[str, float]:
         """The tests of its room and the golden ones, which notice most."""
-        first, *others = self.path.split("/")
-        room = others[0] if first == "lab" else ROOMS.get(first, first)
-        return {test: seconds for test, seconds in self.tests.items()
-                if test.startswith((f"{NEAR}{room}/", GOLDEN))}
+        folders = near_to(self.path)
+        return {test: seconds for test, seconds in self.tests.items() if test.startswith(folders)}
 
     @property
     def stages(self) -> list[dict[str, float]]:
@@ -274,17 +270,17 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1,
                         help="copies of the tree (default: one for each processor)")
     arguments = parser.parse_args(words)
-    with tempfile.TemporaryDirectory(prefix="first-flight-mutants-") as folder:
-        tree = Path(folder) / "tree"
-        copy(tree)
-        found = reach(tree, [path.relative_to(tree) for name in TESTS
-                             for path in sorted((tree / name).rglob("test_*.py"))])
-    for test in found.failed:
-        print(f"fails unchanged, not used: {test}")
     chosen = places(arguments.only or [""])
     if arguments.sample is not None and arguments.sample < len(chosen):
         chosen = Random(arguments.seed).sample(chosen, arguments.sample)
     chosen.sort(key=lambda place: place[:2])
+    with tempfile.TemporaryDirectory(prefix="first-flight-mutants-") as folder:
+        tree = Path(folder) / "tree"
+        copy(tree)
+        found = reach(tree, files_of_tests(
+            tree, {path for path, _, _ in chosen} if arguments.near else None))
+    for test in found.failed:
+        print(f"fails unchanged, not used: {test}")
     seen = []
     made = [replace(mutant, tests=mutant.near) if arguments.near else mutant
             for mutant in mutants(chosen, found)]

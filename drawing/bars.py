@@ -66,6 +66,9 @@ def draw_pair(frame: style.Frame, chart: BarChart, low: float, height: float) ->
     _draw_published(left, -BAR_WIDTH / 2, "o", [bar.published for bar in chart.bars])
     _draw_published(right, BAR_WIDTH / 2, "D", [bar.published_percent for bar in chart.bars])
     set_buckets(left, [bar.label for bar in chart.bars])
+    if not any(bar.absolute.value or bar.percent.value for bar in chart.bars):
+        left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
+                  color=style.FAINT, fontsize=style.MEDIUM)
     for place, bar in enumerate(chart.bars):
         if bar.share_percent is not None:
             style.write(left, place, 0.085, f"{bar.share_percent:.2f} %")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from drawing import style
+from drawing import squares, style
 from lab.core.cell_charts import Map, MapChart, Square
 from lab.core.words import number, short
 
 LEFT_INCHES, GAP_INCHES = 0.95, 0.35  # for the labels of the rows, and between maps
+NAME_INCHES = 0.62  # from the squares to the name of the rows
 ABOVE_INCHES, BELOW_INCHES = 0.3, 0.62  # for a map's title, and for its columns' labels
 WIDEST_INCHES, HIGH_INCHES = 1.35, 0.52  # of a square
 NARROWEST_INCHES = 0.62  # in which both numbers can be read
@@ -23,7 +23,6 @@ NARROWEST_INCHES = 0.62  # in which both numbers can be read
 WINDOW_INCHES, WINDOW_HIGH_INCHES = 0.24, 0.235
 LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0  # between which the first with the full colour is
 COLOURS = LinearSegmentedColormap.from_list("saved", [style.ORANGE, "#FFFFFF", style.SKY])
-NOTHING = "#EEEEEE"
 # Light for a small window, dark for a large one: the order can be seen without colour, too.
 WINDOWS = LinearSegmentedColormap.from_list("windows", ["#FFFFFF", style.SKY, "#12395B"])
 DARK = 0.6  # from which part of the scale on a number is white
@@ -55,29 +54,17 @@ def draw(chart: MapChart) -> Figure:
 
 
 def _draw_map(axes: Axes, chart: MapChart, each: Map, scale: Normalize, wide: float) -> None:
-    axes.set_xlim(0, len(chart.columns))
-    axes.set_ylim(0, len(chart.rows))
-    for row, squares in enumerate(each.rows):
-        for column, square in enumerate(squares):
-            colour = (NOTHING if square is None else WINDOWS(_rank(chart, square)) if chart.windows
-                      else COLOURS(scale(square.percent)))
-            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor=style.GROUND,
-                                     linewidth=1.0))
+    squares.draw(axes, chart, [
+        [squares.NOTHING if square is None else WINDOWS(_rank(chart, square)) if chart.windows
+         else COLOURS(scale(square.percent)) for square in row] for row in each.rows], NAME_INCHES)
+    for row, across in enumerate(each.rows):
+        for column, square in enumerate(across):
             if chart.windows and square is not None:
                 _write_window(axes, column + 0.5, row + 0.5, square, _rank(chart, square))
             else:
                 _write(axes, column + 0.5, row + 0.5, square, chart.unit, wide)
-    style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(chart.columns)])
-    axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
-                    [style.literal(label) for label in chart.rows])
-    axes.tick_params(length=0, labelsize=style.MEDIUM)
     if chart.windows:  # narrow squares, whose labels would touch each other
         axes.tick_params(axis="x", labelsize=style.SMALL, rotation=45)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
-    if chart.y_label:
-        style.name_y(axes, chart.y_label, 0.62)
     axes.set_title(style.literal(each.title), loc="left", fontsize=style.MEDIUM)
 
 

@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from PIL import Image
 
 from lab.core.charts import Chart, Ends, is_wide
-from lab.core.words import MINUS
+from lab.core.words import MINUS, clean
 
 DPI = 150
 WIDTH_INCHES = 9.6  # of every figure, so that their words are of one size on a page
@@ -151,8 +151,12 @@ def legend_columns(lengths: Sequence[int]) -> int:
 
 
 def literal(text: str) -> str:
-    """The text as matplotlib prints it as it stands: a dollar begins no formula."""
-    return text.replace("$", r"\$")
+    """The text as matplotlib prints it as it stands: a dollar begins no formula.
+
+    Of what is not to be seen only the ends of lines are left: an SVG with a control character
+    is none.
+    """
+    return "\n".join(map(clean, text.split("\n"))).replace("$", r"\$")
 
 
 # Axes --------------------------------------------------------------------------------

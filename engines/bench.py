@@ -27,6 +27,10 @@ class WorkerError(Exception):
     """A tool of the worker's did not do its part."""
 
 
+class Lacking(Exception):
+    """This machine lacks what a trial needs; its text names what would bring it."""
+
+
 class Bench(Protocol):
     """One network with its programs. Built from (folder, project, sysctls, alive).
 
@@ -38,7 +42,7 @@ class Bench(Protocol):
     sysctls: dict[str, dict[str, str]]
 
     def prepare(self, trial: dict[str, Any]) -> None:
-        """Shape the network for a trial. Raises NetworkError, WorkerError."""
+        """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         """Run the trial; what is seen goes into `observation`, also when it raises."""
@@ -79,13 +83,22 @@ class LineProcess:
         except OSError as error:
             raise WorkerError(f"{self.name} has ended: {error}") from error
 
-    def receive(self, deadline_s: float, awaited: str) -> dict[str, Any]:
-        """The next line. Raises WorkerError naming what was awaited."""
+    def receive(self, deadline_s: float, awaited: str,
+                look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
+        """The next line. Raises WorkerError naming what was awaited.
+
+        look: done meanwhile; in how many seconds again, None for not any more.
+        """
         assert self.process.stdout is not None
         deadline = time.monotonic() + deadline_s
+        again_s: float | None = 0.0
         while b"\n" not in self.buffer:
+            again_s = look() if again_s is not None else None
             wait_s = max(0.0, deadline - time.monotonic())
-            if not select.select([self.process.stdout], [], [], wait_s)[0]:
+            if not select.select([self.process.stdout], [], [],
+                                 wait_s if again_s is None else min(wait_s, again_s))[0]:
+                if time.monotonic() < deadline:
+                    continue
                 raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")
             chunk = os.read(self.process.stdout.fileno(), 1 << 16)
             if not chunk:

@@ -25,17 +25,23 @@ def _star_commands(job: dict[str, Any]) -> list[str]:
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",
                f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
-            *_tls(job), *(f"{job['client']} {url}" for url in urls_of(job))]
+            *_tls(job), *(f"{_client(job)} {url}" for url in urls_of(job))]
+
+
+def _client(job: dict[str, Any]) -> str:
+    return f"{job['client']} --http{job['http']}" if "http" in job else str(job["client"])
 
 
 def _tls(job: dict[str, Any]) -> list[str]:
     """How the server speaks TLS, where it does."""
     if "tls" not in job:
-        return []
+        return [f"{job['server']}: HTTP"] if "server" in job else []
     tls = job["tls"]
-    return [f"server.py: TLS 1.3, a chain of {tls['chain_bytes']} bytes with {tls['signature']},"
+    return [f"{job.get('server', 'server.py')}: TLS 1.3, a chain of {tls['chain_bytes']} bytes"
+            f" with {tls['signature']},"
             f" {tls['intermediates']} intermediates, {tls['tickets']} tickets; records of"
-            f" {tls['record_bytes']} bytes, a buffer of {tls['buffer_bytes']}"
+            f" {tls['record_bytes']} bytes"
+            + ("" if "server" in job else f", a buffer of {tls['buffer_bytes']}")
             + (", resumed" if tls["apart_s"] else "")]
 
 

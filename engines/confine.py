@@ -10,7 +10,9 @@ root, and it holds whatever the guest becomes:
     seccomp        nothing of a file but its content is changed, which Landlock
                    leaves open; no socket but pairs; no io_uring
 
-Started as `confine.py KERNEL WORD…` in the guest's folder; becomes the kernel.
+Started as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; becomes
+the kernel. Each PATH is read too: the guest's root, where it is not the machine's, and
+what the user lets a server of the user's own read.
 See Documentation/userspace-api/landlock.rst and seccomp_filter.rst.
 """
 
@@ -25,7 +27,8 @@ PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What of /etc programs in a guest read; nothing of it is secret.
 ETC = ("alternatives", "bash.bashrc", "ethertypes", "gai.conf", "group", "host.conf", "hosts",
        "inputrc", "iproute2", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
-       "localtime", "nsswitch.conf", "passwd", "protocols", "services", "ssl/openssl.cnf",
+       "localtime", "mime.types", "nginx/mime.types", "nsswitch.conf", "passwd", "protocols",
+       "services", "ssl/certs", "ssl/openssl.cnf",
        "wgetrc")
 READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/proc/cpuinfo",
             *(f"/etc/{name}" for name in ETC))
@@ -81,15 +84,15 @@ def lacking() -> str:
     return ""
 
 
-def confine(kernel: str, folder: str) -> str:
+def confine(kernel: str, folder: str, *readable: str) -> str:
     """Restrict this process, and what it becomes, for good. Return where its memory goes.
 
-    Raises OSError; then it must not go on.
+    readable: what else it may read. Raises OSError; then it must not go on.
     """
     version = abi()
     handled = sum(rights for since, rights in _FILE_RIGHTS.items() if since <= version)
     rules = _ruleset(version, handled)
-    for path in (*READABLE, sys.prefix, kernel, *_project()):
+    for path in (*READABLE, sys.prefix, kernel, *readable, *_project()):
         _allow(rules, path, handled & _READ)
     _allow(rules, PROJECT, _READ_DIR)  # Python lists it to find what it imports
     for path in (folder, *WRITABLE):
@@ -193,7 +196,11 @@ def _error(what: str) -> OSError:
 
 def main(command: list[str]) -> None:
     """Become the command. A guest is told nothing of this machine by its environment."""
-    memory = confine(command[0], os.getcwd())
+    readable = []
+    while command[0] == "--read":
+        _, path, *command = command
+        readable.append(path)
+    memory = confine(command[0], os.getcwd(), *readable)
     os.execve(command[0], command, {"PATH": os.defpath, "TMPDIR": memory})
 
 

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engines.bench import TOOL_DEADLINE_S, LineProcess
-from engines.routes import SERVER_IP, RouteOptions, urls_of
+from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from engines.others import Others
+from engines.routes import SERVER_IP, RouteOptions, curves_of, named_of, urls_of
 from engines.securing import Chains
 from engines.shaping import Shape, dropped_between
+from engines.sockets import Watch
 from engines.tap import Tap, open_capture, save_all
 from topo import Star
 
@@ -37,6 +39,10 @@ class FetchBench:
         self.trusted: Path | None = None  # the root of the chain that is shown, without TLS None
         self.client = LineProcess.python(self.star.client, project, "client")
         self.loaded: set[str] = set()  # by the client
+        self.folder = folder
+        self.others: Others | None = None  # servers that are not ours, once a trial wants one
+        self.watch: Watch | None = None
+        self.log: dict[str, str] = {}  # of such a server, to be kept with a trial
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
         # Open all the time: each is of the network namespace whose process named it.
@@ -47,12 +53,28 @@ class FetchBench:
 
     def prepare(self, trial: dict[str, Any]) -> None:
         self._load(trial["client"])
-        self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
+        self.watch, self.log = None, {}
+        if "server" in trial:
+            self.trusted = self._other(trial)
+        else:
+            self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
         self.star.set_server_sysctls(trial.get("sysctls", {}))
         self.star.set_neighbours(trial.get("arp_ms", 0))
+
+    def _other(self, trial: dict[str, Any]) -> Path | None:
+        """Have a server run that is not ours; the root to trust. Raises Lacking, WorkerError."""
+        if self.others is None:
+            self.others = Others(self.star.server, self.folder, self.chains)
+        try:
+            trusted = self.others.prepare(trial)
+        except WorkerError:
+            self.log = self.others.log()
+            raise
+        self.watch = self.others.watch(trial)
+        return trusted
 
     def _load(self, program: str) -> None:
         """Let the client load a program, once."""
@@ -66,20 +88,23 @@ class FetchBench:
             tap.discard()
         before = dict(self.star.dropped)
         observation["fetch"] = self._fetch(trial)
-        observation["server"] = self._server_lines(trial, observation["fetch"])
+        observation["server"] = self._server_said(trial, observation["fetch"])
         self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
         observation["drops"] = dropped_between(before, self.star.dropped)
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {"captures": {side: save_all([tap], self.captures[side])
-                             for side, tap in self.taps.items()}}
+                             for side, tap in self.taps.items()},
+                **({"files": self.log} if self.log else {})}
 
     def close(self) -> None:
         for capture in self.captures.values():
             capture.close()
         for table in self.tables:
             os.close(table)
+        if self.others is not None:
+            self.others.close()
         for program in (self.server, self.client):
             program.process.kill()
         self.star.stop()
@@ -91,10 +116,13 @@ class FetchBench:
         if "think_s" in trial:
             request["think_s"] = trial["think_s"]
         if self.trusted is not None:
-            request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"])
+            request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
+                           http=trial.get("http", "1.1"), curves=curves_of(trial),
+                           named=named_of(trial))
         self.client.send(request)
         answer = self.client.receive(len(trial["paths"]) * deadline_s + TOOL_DEADLINE_S,
-                                     "end of the fetch")
+                                     "end of the fetch",
+                                     *([] if self.watch is None else [self.watch.look]))
         fetch: dict[str, Any] = answer["fetches"][-1]
         return fetch
 
@@ -108,6 +136,14 @@ class FetchBench:
         pause_s = max(self.star.pause_s, SETTLE_S)
         while time.monotonic() < deadline and any(map(open_connections, self.tables)):
             time.sleep(pause_s)
+
+    def _server_said(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
+        """What the server reports, or what is known of one that is not ours."""
+        if self.watch is None or self.others is None:
+            return self._server_lines(trial, fetch)
+        if not fetch["ok"]:
+            self.log = self.others.log()
+        return self.others.said(trial, fetch, self.watch)
 
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """The server's report on the response, once it saw the connections' end."""

@@ -10,13 +10,13 @@ import shutil
 import signal
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from engines import storage
+from engines.silence import Silence
 
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
@@ -197,8 +197,8 @@ class WorkerProcess:
                  cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
         """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
 
-        The deadlines are wall time without a word, before the network is up
-        and after it.
+        The deadlines are time without a word, before the network is up and
+        after it; waiting for a processor does not count (engines/silence.py).
         """
         self.job = job
         self.waiting = {trial["id"]: trial for trial in trials}  # in their order
@@ -206,7 +206,6 @@ class WorkerProcess:
         self.trial_deadline_s = trial_deadline_s
         self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
-        self.heard = time.monotonic()
         with (job.path / CONSOLE).open("wb") as console:
             try:
                 self.process = subprocess.Popen(
@@ -216,6 +215,7 @@ class WorkerProcess:
                     start_new_session=True)
             except FileNotFoundError as error:
                 raise EngineCannot(f"{error.filename} is missing: run ./install.sh") from error
+        self.silence = Silence(self.process.pid)
 
     def poll(self) -> Iterator[Observation]:
         """What has been observed since the last call, until all trials are.
@@ -237,7 +237,7 @@ class WorkerProcess:
 
     def _hear(self, text: bytes) -> Observation | None:
         """Take note of one line; the observation, where it is one."""
-        self.heard = time.monotonic()
+        self.silence.end()
         try:
             line = json.loads(text)
             if "trial" in line:
@@ -257,7 +257,7 @@ class WorkerProcess:
         return None
 
     def _judge_silence(self, ended: bool) -> None:
-        silent_s = time.monotonic() - self.heard
+        silent_s = self.silence.seconds()
         awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
         hangs = silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s)
         if ended or hangs or self.ending:

@@ -36,11 +36,14 @@ class Refused(Exception):
 class Netlink:
     """The kernel's network in one namespace. Closed by `close`."""
 
-    def __init__(self, pid: int) -> None:
-        """pid: a process in the namespace. Raises OSError; needs CAP_SYS_ADMIN."""
+    def __init__(self, pid: int, family: int = socket.NETLINK_ROUTE) -> None:
+        """pid: a process in the namespace; family: of netlink's, what is asked and told of.
+
+        Raises OSError; needs CAP_SYS_ADMIN.
+        """
         self.pid = pid
         with network_of(pid):
-            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family)
         for option in (_NETLINK_CAP_ACK, _NETLINK_EXT_ACK):  # say why, and do not repeat it all
             self.socket.setsockopt(_SOL_NETLINK, option, 1)
         self.indices: dict[str, int] = {}

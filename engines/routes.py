@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.netlink import attribute, attributes, u32
+from hosts.records import newer_openssl
 
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
 # How long the client waits before it asks for an address again.
 ARP_RETRY = "net.ipv4.neigh.client-eth0.retrans_time_ms"
+# Where servers listen that are not server.py, beside it: HTTP, and with TLS.
+OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
 # The dumbbell's two networks; each side's gateway is .254, its hosts count from .1.
 CLIENT_SIDE, SERVER_SIDE = "10.0.1", "10.0.2"
 
@@ -158,4 +161,23 @@ def dumbbell_routes(server: str, initcwnd: list[int], congestion_control: str) -
 def urls_of(job: Mapping[str, Any]) -> list[str]:
     """What the client of a trial on the star fetches, in order (engines/worker.py)."""
     scheme = "https" if "tls" in job else "http"
-    return [f"{scheme}://{SERVER_IP}{path}" for path in job["paths"]]
+    own = job.get("own", {})
+    port = "" if "server" not in job else f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
+    host = own.get("name") or SERVER_IP
+    return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
+
+
+def curves_of(job: Mapping[str, Any]) -> str:
+    """The key exchanges that a trial's client is told to offer, "" for its own choice.
+
+    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM beside it.
+    """
+    names = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
+    newer = "system" in job or newer_openssl()
+    return names[job["tls"]["key_share"]] if newer and "tls" in job else ""
+
+
+def named_of(job: Mapping[str, Any]) -> str:
+    """Where the name of a server's certificate is, in curl's words; "" without a name."""
+    name = job.get("own", {}).get("name")
+    return f"{name}:{OTHER_SECURE_PORT}:{SERVER_IP}" if name else ""

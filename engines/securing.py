@@ -23,18 +23,11 @@ class Chains:
         self.told: dict[str, Any] = {}
 
     def show(self, wanted: Mapping[str, Any]) -> Path:
-        """Let the server show a chain, and speak as a trial wants it; the root to trust.
+        """Let server.py show a chain, and speak as a trial wants it; the root to trust.
 
         Raises WorkerError.
         """
-        asked = Asked(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
-                      self.address)
-        if asked not in self.made:
-            try:
-                self.made[asked] = certificates.make(self.folder / str(len(self.made)), asked)
-            except (CertificateError, OSError) as error:
-                raise WorkerError(f"certificates: {error}") from error
-        files = self.made[asked]
+        files = self.files(wanted)
         order = {"chain": str(files.chain), "key": str(files.key),
                  **{name: wanted[name] for name in _OF_SERVER}}
         if order != self.told:
@@ -44,3 +37,14 @@ class Chains:
                 raise WorkerError(f"server: {answer['error']}")
             self.told = order
         return files.root
+
+    def files(self, wanted: Mapping[str, Any]) -> Files:
+        """The chain that a trial wants, and its root. Raises WorkerError."""
+        asked = Asked(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
+                      self.address)
+        if asked not in self.made:
+            try:
+                self.made[asked] = certificates.make(self.folder / str(len(self.made)), asked)
+            except (CertificateError, OSError) as error:
+                raise WorkerError(f"certificates: {error}") from error
+        return self.made[asked]

@@ -1,8 +1,9 @@
 """The `uml` engine: trials in User-Mode Linux guests whose clock skips idle time.
 
 A guest is an ordinary process: no root, no network of the host's. Its root is
-the host's file system, read-only (hostfs); what it writes stays in its memory
-but for one folder, which engines/confine.py sees to. With `time-travel=inf-cpu`
+the host's file system, or another one (engines/system.py), read-only (hostfs);
+what it writes stays in its memory but for one folder, which engines/confine.py
+sees to. With `time-travel=inf-cpu`
 computing costs no guest time and waiting costs no wall time
 (Documentation/virt/uml, time-travel).
 """
@@ -14,12 +15,12 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from engines import confine
+from engines import confine, system
 from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
                          StorageError, WorkerKilled, WorkerProcess, shared_out)
 
@@ -30,11 +31,11 @@ PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/*.py", "engines/*.py")
 CONFINE = PROJECT / "engines" / "confine.py"
 # The most that a guest may take; it is allocated as it is touched.
 MEMORY_MB = 512
-# A guest boots in a fifth of a second and builds its network in another;
-# these are for machines that are busy with something else.
+# A guest boots in a fifth of a second and builds its network in another. Neither counts
+# how long a guest waits for a processor, on a machine that is busy with something else.
 BOOT_DEADLINE_S = 120.0
-# Of wall time for one trial, whatever its length in virtual time: a process
-# that spins in the guest would keep the clock from ever advancing.
+# For one trial, whatever its length in virtual time: a process that spins in the guest
+# would keep the clock from ever advancing.
 TRIAL_DEADLINE_S = 180.0
 POLL_S = 0.005
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
@@ -85,6 +86,7 @@ class UmlEngine:
         lacking = confine.lacking()
         self.facts: dict[str, Any] = {"confined": not lacking}
         self.was_up = False  # any guest
+        self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
         self.warning = (f"this machine lacks {lacking}: guests are not confined, measure only"
                         " scenario files that you trust" if lacking else "")
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
@@ -98,7 +100,14 @@ class UmlEngine:
         costs none; the rest goes to a new guest. Raises EngineError when guests do
         not start.
         """
-        waiting = deque(enumerate(shared_out(trials, self.jobs)))
+        hands, left_out = self._placed(trials)
+        yield from left_out
+        yield from self._guests(hands, sysctls, folder)
+
+    def _guests(self, hands: list[list[Job]], sysctls: dict[str, str],
+                folder: Path) -> Iterator[Observation]:
+        """Each hand to a guest, as many as may be at once."""
+        waiting = deque(enumerate(hands))
         guests: list[WorkerProcess] = []
         restarts = 0
         try:
@@ -132,6 +141,32 @@ class UmlEngine:
             for guest in guests:
                 guest.stop()
 
+    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[Observation]]:
+        """What each guest does, in one system; and the trials whose system is not here.
+
+        Raises EngineCannot where one is damaged.
+        """
+        placed: dict[str, list[Job]] = {}
+        for trial in trials:
+            placed.setdefault(trial.get("system", system.HERE), []).append(trial)
+        missing: dict[str, str] = {}
+        for name in placed.keys() - self.roots.keys():
+            try:
+                versions = system.check(system.folder())
+            except system.Missing:
+                missing[name] = system.MISSING
+                continue
+            except system.Damaged as damaged:
+                raise EngineCannot(f"{damaged}; ./install.sh --with-pq makes it anew"
+                                   ) from damaged
+            self.facts.setdefault("systems", {})[name] = system.told(versions)
+            system.compile_programs(system.folder(), PROGRAMS)
+            self.roots[name] = system.folder()
+        return ([hand for name, group in placed.items() if name not in missing
+                 for hand in shared_out(group, self.jobs)],
+                [Observation(trial["id"], {"skipped": why}) for name, why in missing.items()
+                 for trial in placed[name]])
+
     def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
         """Raise what ends the whole run, where another guest would end as this one did."""
         if why := why_not(guest.printed()):
@@ -149,7 +184,8 @@ class UmlEngine:
     def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
         command = ["taskset", "--cpu-list", str(processor),
-                   *guest_command(self.kernel)]
+                   *guest_command(self.kernel, self.roots[trials[0].get("system", system.HERE)],
+                                  readable_by(trials))]
         job = JobFolder(folder, trials, sysctls, ALIGN_S)
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest] = processor
@@ -185,16 +221,28 @@ def processors(first: int | None = None) -> list[int]:
     return allowed[place:] + allowed[:place]
 
 
-def guest_command(kernel: Path) -> list[str]:
+def readable_by(trials: Sequence[Job]) -> list[str]:
+    """What servers of the user's own may read beside what every guest may."""
+    owned = [trial["own"] for trial in trials if "own" in trial]
+    return sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
+
+
+def guest_command(kernel: Path, root: Path | None = None,
+                  readable: Iterable[str] = ()) -> list[str]:
     """The command that, in a folder, boots a guest that may write there and nowhere else.
 
+    root: of its file system, None for the machine's; readable: what else it may read.
     Raises EngineCannot.
     """
-    if '"' in str(INIT):  # which the kernel's command line has no other word for
+    if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
-    confined = [] if confine.lacking() else [sys.executable, "-I", "-S", str(CONFINE)]
+    paths = [*([str(root)] if root else []), *readable]
+    confined = [] if confine.lacking() else [
+        sys.executable, "-I", "-S", str(CONFINE),
+        *(word for path in paths for word in ("--read", path))]
+    init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
     return [*confined, str(kernel),
             f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
-            "rootflags=/", "ro", f"init={sys.executable}", "con=null", "ssl=null",
-            "con0=null,fd:1", "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
-            "--", "-E", "-S", f'"{INIT}"']
+            f'rootflags="{root}"' if root else "rootflags=/", "ro", f"init={init}", "con=null",
+            "ssl=null", "con0=null,fd:1", "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
+            "--", "-E", "-S", f'"{start}"', *([f'"{system.starting(INIT)}"'] if root else [])]

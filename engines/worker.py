@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import storage
-from engines.bench import Bench, BenchMaker, WorkerError
+from engines.bench import Bench, BenchMaker, Lacking, WorkerError
 from engines.kernel import KernelLacks, NetworkError
 
 
@@ -102,6 +102,8 @@ class Worker:
             observation["duration_s"] = time.monotonic() - started
         except KernelLacks:
             raise
+        except Lacking as error:
+            observation["skipped"] = str(error)
         except (NetworkError, WorkerError) as error:
             storage.probe(self.folder)  # a full one fails tools of ours: not the transfer
             observation["error"] = str(error)

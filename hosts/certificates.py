@@ -4,6 +4,8 @@ The size is that of the certificates that a server sends, in DER: a leaf and
 intermediates, not the root. What a certificate is too short, an extension of
 our own fills with zeros, in the place of what real ones hold: names, SCTs,
 policies, or the larger keys and signatures of another algorithm.
+
+python3-cryptography signs; where it does not know a signature, OpenSSL does (hosts/issuing.py).
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-SIGNATURES = ("ed25519", "ecdsa", "rsa2048")
-# What a certificate of each takes at least, with room for the extension that fills it.
-LEAST_BYTES = {"ed25519": 400, "ecdsa": 500, "rsa2048": 1000}
+from hosts import issuing
+from hosts.issuing import IssuingError, Pem, Wanted
+from hosts.records import LEAST_BYTES
+
 VALID = timedelta(days=365)  # virtual time may run for long
 _FILLER = "1.3.6.1.4.1.99999.1"  # of no registered enterprise
 _ATTEMPTS = 400  # an ECDSA signature has one of three lengths, by chance
@@ -30,7 +33,7 @@ class CertificateError(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a chain shall be: signature is one of SIGNATURES, of all its certificates."""
+    """What a chain shall be: signature is one of LEAST_BYTES, of all its certificates."""
 
     chain_bytes: int
     signature: str
@@ -47,33 +50,22 @@ class Files:
     root: Path
 
 
-@dataclass(frozen=True)
-class _Issued:
-    """A certificate with its key."""
-
-    certificate: Any
-    key: Any
-
-
 def make(folder: Path, asked: Asked) -> Files:
     """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-    except ImportError as error:
-        raise CertificateError("python3-cryptography is missing: run ./install.sh") from error
     least = LEAST_BYTES[asked.signature] * (1 + asked.intermediates)
     if asked.chain_bytes < least:
         raise CertificateError(f"a chain of {asked.chain_bytes} bytes is too small for"
                                f" {1 + asked.intermediates} certificates with"
                                f" {asked.signature}: at least {least}")
-    root, chain = _chain(asked)
+    try:
+        root, chain = _chain(asked)
+    except ImportError as error:
+        raise CertificateError("python3-cryptography is missing: run ./install.sh") from error
+    except IssuingError as error:
+        raise CertificateError(str(error)) from error
     folder.mkdir(mode=0o700, parents=True)
-    pem = serialization.Encoding.PEM
-    contents = {
-        "chain.pem": b"".join(each.certificate.public_bytes(pem) for each in chain),
-        "key.pem": chain[0].key.private_bytes(pem, serialization.PrivateFormat.PKCS8,
-                                              serialization.NoEncryption()),
-        "root.pem": root.certificate.public_bytes(pem)}
+    contents = {"chain.pem": b"".join(each.certificate for each in chain),
+                "key.pem": chain[0].key, "root.pem": root.certificate}
     for name, content in contents.items():
         descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -81,7 +73,7 @@ def make(folder: Path, asked: Asked) -> Files:
     return Files(*(folder / name for name in contents))
 
 
-def _chain(asked: Asked) -> tuple[_Issued, list[_Issued]]:
+def _chain(asked: Asked) -> tuple[Pem, list[Pem]]:
     """The root, and what is sent: the leaf first."""
     root = _issue(asked, 0, None, None)
     issuer, above = root, []
@@ -89,28 +81,26 @@ def _chain(asked: Asked) -> tuple[_Issued, list[_Issued]]:
     for number in range(1, 1 + asked.intermediates):
         issuer = _issue(asked, number, issuer, share)
         above.append(issuer)
-    left = asked.chain_bytes - sum(_size(each) for each in above)
+    left = asked.chain_bytes - sum(each.size for each in above)
     leaf = _issue(asked, 1 + asked.intermediates, issuer, left)
     return root, [leaf, *reversed(above)]
 
 
-def _size(issued: _Issued) -> int:
-    from cryptography.hazmat.primitives import serialization
-    return len(issued.certificate.public_bytes(serialization.Encoding.DER))
-
-
-def _issue(asked: Asked, number: int, issuer: _Issued | None, size: int | None) -> _Issued:
+def _issue(asked: Asked, number: int, issuer: Pem | None, size: int | None) -> Pem:
     """A certificate of `size` bytes, None for whatever it takes. Raises CertificateError.
 
     Where a length in DER takes a byte more, one size is skipped: a longer name
     then makes up for it.
     """
-    key = _new_key(asked.signature)
     is_leaf = number == 1 + asked.intermediates
+    by_openssl = asked.signature in issuing.ALGORITHMS
+    key = (issuing.new_key(asked.signature, is_leaf) if by_openssl
+           else _new_key(asked.signature))
+    sign = _sign_by_openssl if by_openssl else _sign
     filler, name = 0, 1
     for attempt in range(_ATTEMPTS):
-        issued = _Issued(_sign(asked, number, is_leaf, key, issuer, filler, name), key)
-        missing = 0 if size is None else size - _size(issued)
+        issued = sign(asked, number, is_leaf, key, issuer, filler, name)
+        missing = 0 if size is None else size - issued.size
         if not missing:
             return issued
         if attempt % 8 == 7:
@@ -119,30 +109,68 @@ def _issue(asked: Asked, number: int, issuer: _Issued | None, size: int | None) 
     raise CertificateError(f"no certificate of {size} bytes with {asked.signature} came about")
 
 
-def _new_key(signature: str) -> Any:
+def _name(number: int, name: int) -> str:
+    return f"First Flight {number} {'x' * name}"
+
+
+def _valid() -> tuple[datetime, datetime]:
+    now = datetime.now(timezone.utc)
+    return now - timedelta(days=1), now + VALID
+
+
+def _serial(number: int) -> int:
+    return (1 << 120) + number
+
+
+# By OpenSSL --------------------------------------------------------------------------
+
+def _sign_by_openssl(asked: Asked, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+                     filler: int, name: int) -> Pem:
+    extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
+                  *((f"subjectAltName = IP:{asked.address}",) if is_leaf else ()),
+                  *issuing.fillers(_FILLER, filler))
+    return issuing.signed(Wanted(_name(number, name), _serial(number), *_valid(), extensions),
+                          key, issuer)
+
+
+# By python3-cryptography -------------------------------------------------------------
+
+def _new_key(signature: str) -> bytes:
+    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
     makers: dict[str, Callable[[], Any]] = {
         "ed25519": ed25519.Ed25519PrivateKey.generate,
         "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
         "rsa2048": lambda: rsa.generate_private_key(65537, 2048)}
-    return makers[signature]()
+    key: bytes = makers[signature]().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption())
+    return key
 
 
-def _sign(asked: Asked, number: int, is_leaf: bool, key: Any, issuer: _Issued | None,
-          filler: int, name: int) -> Any:
+def _sign(asked: Asked, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+          filler: int, name: int) -> Pem:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME,
-                                            f"First Flight {number} {'x' * name}")])
-    now = datetime.now(timezone.utc)
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+    own: Any = load_pem_private_key(key, None)
+    by: Any = load_pem_private_key(issuer.key, None) if issuer else own
+    subject = _named(_name(number, name))
+    begins, ends = _valid()
     builder = (x509.CertificateBuilder().subject_name(subject)
-               .issuer_name(issuer.certificate.subject if issuer else subject)
-               .public_key(key.public_key()).serial_number((1 << 120) + number)
-               .not_valid_before(now - timedelta(days=1)).not_valid_after(now + VALID))
+               .issuer_name(x509.load_pem_x509_certificate(issuer.certificate).subject
+                            if issuer else subject)
+               .public_key(own.public_key()).serial_number(_serial(number))
+               .not_valid_before(begins).not_valid_after(ends))
     for extension, critical in _extensions(asked, is_leaf, filler):
         builder = builder.add_extension(extension, critical)
-    return builder.sign(issuer.key if issuer else key,
-                        None if asked.signature == "ed25519" else hashes.SHA256())
+    made = builder.sign(by, None if asked.signature == "ed25519" else hashes.SHA256())
+    return Pem(key, made.public_bytes(Encoding.PEM), len(made.public_bytes(Encoding.DER)))
+
+
+def _named(name: str) -> Any:
+    from cryptography import x509
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
 def _extensions(asked: Asked, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:

@@ -24,7 +24,8 @@ _SO_SNDBUFFORCE = 32
 class Connection:
     """heard: when something last happened on it, monotonic, s.
 
-    behind: what is to be sent when `sending` is. tls: None for plain HTTP;
+    behind: what is to be sent when `sending` is. ended: the last of it was, and
+    nothing that still comes is for us. tls: None for plain HTTP;
     after_handshake: TCP's word when that was done.
     """
 
@@ -39,6 +40,7 @@ class Connection:
     unacknowledged: list[Response] = field(default_factory=list)
     sending: Sending | None = None
     behind: deque[Sending] = field(default_factory=deque)
+    ended: bool = False
     trace: Trace | None = None
     tls: Tls | None = None
     after_handshake: TcpInfo | None = None

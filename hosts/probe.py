@@ -125,6 +125,9 @@ def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
         raise NoAnswer("does not answer") from error
     except ssl.SSLError as error:
         raise NoAnswer(f"does not speak TLS as this machine does: {error.reason}") from error
+    except PermissionError as error:
+        raise NoAnswer("cannot be probed: this kernel lets only root set a filter on a socket;"
+                       " run it as root") from error
     except (OSError, ValueError) as error:  # ValueError: a name that TLS does not take
         reason = getattr(error, "strerror", None) or error
         raise NoAnswer(f"cannot be reached: {reason}") from error

@@ -44,8 +44,8 @@ class TcpInfo(NamedTuple):
 
     @classmethod
     def read(cls, raw: bytes) -> TcpInfo:
-        """raw: struct tcp_info, which is shorter in older kernels."""
-        return cls(*_LAYOUT.unpack(raw.ljust(_LAYOUT.size, b"\0")))
+        """raw: struct tcp_info, which is shorter in older kernels and longer in newer ones."""
+        return cls(*_LAYOUT.unpack(raw[:_LAYOUT.size].ljust(_LAYOUT.size, b"\0")))
 
 
 # What a sample holds, in this order; lab.trace.window reads it. Times in

@@ -76,7 +76,7 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
     """
     from lab.fetches import cliff
     for found in cliff.search(what, study.trials, study.head.sysctls, measure):
-        yield found.fits_bytes == found.model_bytes, list(cliff.told(what, found))
+        yield found.agrees, list(cliff.told(what, found))
 
 
 def stored_report(folder: Path) -> Report:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy
 
 from benchmarks.paper.bars import sample
+from benchmarks.paper.simulation import simulate
 from lab import registry
 from lab.core import runs
 from lab.core.kinds import RunData
+from lab.fetches.draws import responses
 from lab.fetches.population import Population
 from lab.fetches.responses import Responses
 from lab.fetches.scenario import Scenario
 from lab.fetches.study import in_full
 
 LOSSLESS_MEDIAN, LOSSY_MEAN = 0.005, 0.05  # how far each may be
+RESPONSES, WITHIN_S = 20_000, 1.0  # under two windows, of processor time
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,17 @@ def check(folder: Path) -> Iterator[Beside]:
         scenario = in_full(scenario)
     for made in scenario.populations:
         yield from _beside(made, run, int(facts["seed"]))
+
+
+def seconds(made: Population) -> float:
+    """Processor time to simulate RESPONSES of a population under its windows, already drawn."""
+    drawn = responses(replace(made, clients=RESPONSES // 4, responses=4, explained=0), 1)
+    count, windows = len(drawn.weight), made.initcwnd
+    began = time.process_time()
+    simulate(drawn, numpy.tile(numpy.arange(count), len(windows)),
+             numpy.repeat(windows, count),
+             numpy.full(count * len(windows), made.mechanism.queue_packets))
+    return time.process_time() - began
 
 
 def _beside(made: Population, run: RunData, seed: int) -> Iterator[Beside]:

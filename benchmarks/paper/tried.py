@@ -19,7 +19,6 @@ EXPONENTS = (-0.2, -0.1, 0.1, 0.2)
 SHARES = (0.25, 0.5)
 OLD_KERNELS = Kernels(syn_timer_ms=3000.0)
 PATIENT = Kernels(quick_acks=0, patience_ms=200.0)  # of a class of clients
-LINKS = (1.0, 4.0)  # link factors of two classes
 
 
 def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Judged]]:
@@ -29,22 +28,19 @@ def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Jud
     size = numpy.log(drawn.response_bytes / 9000)
     gap = numpy.where(drawn.gap_ms > 0, numpy.log(numpy.maximum(drawn.gap_ms, 1) / 280), 0.0)
     lossy = (drawn.loss_percent > 0) - 0.3
+    first = (drawn.earlier_bytes == 0) - 0.2
+    link = numpy.log(drawn.link_kbps / drawn.key_bandwidth_kbps / made.mechanism.link_factor)
     for name, factor in (("larger responses to slow clients", size * slow),
                          ("larger responses to far clients", size * far),
                          ("longer back-end times for far clients", gap * far),
                          ("longer back-end times for large responses", gap * size),
                          ("more loss on long paths", lossy * far),
-                         ("more loss on slow ones", lossy * slow)):
+                         ("more loss on slow ones", lossy * slow),
+                         ("more new connections on long paths", first * far),
+                         ("faster links than their key on long paths", link * far)):
         yield _best(name, made, [
             (f"to the power of {exponent:+.1f}", _leaning(own, factor, exponent))
             for exponent in EXPONENTS])
-    mechanism = made.mechanism
-    slow_links, fast_links = [
-        propose(replace(made, mechanism=replace(mechanism, link_factor=factor)), seed)
-        for factor in LINKS]
-    yield _best("two classes of links, as fast as their key and four times", made, [
-        (f"{100 * share:.0f} % the fast ones", mixed(slow_links, fast_links, share))
-        for share in SHARES])
     patient = propose(made, seed, PATIENT)
     yield _best("clients that delay acknowledgements by 200 ms", made, [
         (f"{100 * share:.0f} % of them", mixed(own, patient, share)) for share in SHARES])

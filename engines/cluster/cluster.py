@@ -12,19 +12,20 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from engines.cluster.link import Link
-from engines.cluster.node import FAILED, OK, REFUSED
+from engines.cluster.node import FAILED, OK, REFUSED, SPENT
+from engines.cluster.roll import DYING, LOST_S, Roll
 from engines.job import EngineCannot, EngineError
 
 AHEAD = 3  # batches for each worker, measured or waiting, before the first of them is taken
-ATTEMPTS = 3  # of one batch, each on another worker where there is one
-LOST_S = 300.0  # for which a scheduler may be away
+ATTEMPTS = 3  # of one batch, whatever ends them, each on another worker where there is one
+DIED = "the workers that measured it died (of too little memory?)"
 RETRY_S = 2.0
+LOOK_S = 5.0  # between two looks at the workers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -32,11 +33,17 @@ U = TypeVar("U")
 
 @dataclass
 class Sent(Generic[T]):
-    """A task on its way. avoid: workers on which it failed."""
+    """A task on its way.
+
+    only: workers that may have it, where not all may. avoid: those on which it failed.
+    blamed: how often Dask gave it up for the deaths of workers that had not begun it.
+    """
 
     task: T
     future: Any = None
+    only: frozenset[str] = frozenset()
     attempts: int = 0
+    blamed: int = 0
     avoid: list[str] = field(default_factory=list)
 
 
@@ -47,6 +54,7 @@ class Cluster:
         """Raises EngineCannot where the scheduler has no worker."""
         self.link, self.build = link, link.build
         self.machines: set[str] = set()  # whose results were taken, by their names
+        self.roll, self.looked = Roll(link), time.monotonic()
         if not self.guests:
             link.close()
             raise EngineCannot(f"{link.address}: the scheduler has no worker; start one with"
@@ -81,19 +89,22 @@ class Cluster:
         try:
             while True:
                 for task in islice(rest, max(0, AHEAD * self.guests - len(sent))):
-                    sent.append(Sent(task))
-                    self._submit(sent[-1], payload)
+                    each = Sent(task)
+                    self._submit(each, payload)
+                    sent.append(each)
                 if not sent:
                     return
                 found: tuple[str, U] | None = None
                 try:
+                    self._look(sent, payload)
                     found = self._read(sent[0], read)
                 except Again as why:
                     if sent[0].attempts < ATTEMPTS:
                         self._submit(sent[0], payload)
                     else:
-                        found = "", failed(sent[0].task, f"{ATTEMPTS} workers failed: {why}")
-                except Lost:
+                        found = "", failed(sent[0].task,
+                                           f"{sent[0].attempts} workers failed: {why}")
+                except (Lost, OSError):  # OSError: of a question to the scheduler
                     self._find()
                     for each in sent:
                         self._submit(each, payload)
@@ -102,26 +113,51 @@ class Cluster:
                     yield found
         finally:
             for each in sent:
-                each.future.cancel()
+                self.link.withdraw(each.future)
 
     def _submit(self, sent: Sent[T], payload: Callable[[T], bytes]) -> None:
         """What was submitted before is wanted first."""
-        sent.future = self.link.submit(payload(sent.task), sent.avoid,
-                                       urgent=sent.future is not None)
+        sent.future, sent.only = self.link.submit(payload(sent.task), sent.avoid,
+                                                  urgent=sent.future is not None,
+                                                  attempts=ATTEMPTS - sent.attempts)
 
-    def _read(self, sent: Sent[T], read: Callable[[T, bytes], U]) -> tuple[str, U]:
-        """The machine and the result of a task, waited for.
+    def _look(self, sent: Iterable[Sent[T]], payload: Callable[[T], bytes]) -> None:
+        """From time to time, see that each task is with a worker that can do it.
+
+        Raises EngineCannot, EngineError where there is none.
+        """
+        if time.monotonic() - self.looked < LOOK_S:
+            return
+        self.looked = time.monotonic()
+        self.roll.call()
+        held = self.link.held()
+        for each in sent:
+            nobody = each.only and not each.only & self.roll.able
+            if (nobody or each.future.key in held) and not each.future.done():
+                self.link.withdraw(each.future)
+                each.attempts += self.link.begun(each.future)
+                if each.attempts < ATTEMPTS:
+                    self._submit(each, payload)
+
+    def _read(self, sent: Sent[T], read: Callable[[T, bytes], U]) -> tuple[str, U] | None:
+        """The machine and the result of a task, waited for a while; None where it is not done.
 
         Raises Again where it has to be done once more, Lost where the scheduler is gone.
         """
+        if sent.attempts >= ATTEMPTS:
+            raise Again(DIED)
         try:
+            if not self.link.wait(sent.future, LOOK_S):
+                return None
             head, content = opened(sent.future.result())
-        except (CancelledError, OSError, TimeoutError) as error:
-            raise Lost from error
         except Exception as error:  # noqa: BLE001  Dask hands on whatever a worker raised
-            sent.attempts += 1
-            raise Again(f"{type(error).__name__}: {error}") from error
+            if sent.future.status != "error" and not isinstance(error, ValueError):
+                raise Lost from error
+            raise self._raised(sent, error) from error
         why = content.decode(errors="replace") if head["status"] in (FAILED, REFUSED) else ""
+        if head["status"] == SPENT:
+            sent.attempts = ATTEMPTS
+            raise Again(DIED)
         if head["status"] == REFUSED:
             self.link.refuse(head["worker"], head["machine"], why)
             raise Again(why)
@@ -132,10 +168,24 @@ class Cluster:
                 why = str(error)
             else:
                 self.machines.add(head["machine"])
+                self.roll.measured()
                 return head["machine"], found
-        sent.attempts += 1
+        sent.attempts += max(1, self.link.begun(sent.future))  # others that died before it, too
         sent.avoid.append(head["worker"])
         raise Again(f"{head['machine']}: {why}")
+
+    def _raised(self, sent: Sent[T], error: Exception) -> Again:
+        """What an error of Dask's means for a task. Raises EngineError where no worker lives."""
+        if type(error).__name__ != "KilledWorker":
+            sent.attempts += 1
+            return Again(f"{type(error).__name__}: {error}")
+        # Dask blames all that was waiting on a worker for its death.
+        begun = self.link.begun(sent.future)
+        sent.attempts += begun
+        sent.blamed += not begun
+        if sent.blamed >= ATTEMPTS:
+            raise EngineError(f"{self.link.address}: {DYING}")
+        return Again(DIED)
 
     def _find(self) -> None:
         """Find the scheduler again. Raises EngineError where it stays away."""
@@ -148,6 +198,7 @@ class Cluster:
             try:
                 self.link.connect()
                 if self.guests:
+                    self.roll.begin()
                     return
             except EngineCannot as error:
                 why = str(error)

@@ -15,10 +15,12 @@ import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, build_opener
 
 from engines.cluster import node
 from engines.cluster.node import CODE, KERNEL, Node
@@ -28,6 +30,7 @@ from engines.job import PROJECT, EngineCannot
 SENT = ("*.py", "install.sh", "hosts/*.py", "engines/**/*.py", "lab/**/*.py")
 CONNECT_S = 30.0
 CLOSE_S = 2.0
+PAGE_S, PAGE_BYTES, PAGE = 2.0, 1 << 16, b"<title>Dask"
 LOCAL, FILE = "local:", ".json"  # how an address begins, or ends
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
@@ -65,6 +68,21 @@ class Link:
         self.client: Any = None
         self.local: Any = None
         self.connect()
+        if page := self.page():
+            tell(f"Dask's own page about the cluster: {page}")
+
+    def page(self) -> str:
+        """The address of the scheduler's web page, "" where it has none that answers here.
+
+        The scheduler's word is not enough: it names a port also where it has no pages.
+        """
+        with suppress(OSError, ValueError, LookupError, HTTPException):
+            address = str(self.client.dashboard_link)
+            direct = build_opener(ProxyHandler({}))
+            with direct.open(address, timeout=PAGE_S) as answer:
+                if PAGE in answer.read(PAGE_BYTES):
+                    return address
+        return ""
 
     @property
     def version(self) -> str:
@@ -90,8 +108,7 @@ class Link:
                 raise EngineCannot(f"no scheduler answers at {self.address} ({error}): start one"
                                    " with dask-scheduler (docs/CLUSTER.md)") from error
             self._prepare()
-        self.guests = sum(each["nthreads"] for worker, each in self.workers().items()
-                          if worker not in self.refused)
+        self.count(self.workers())
 
     def _prepare(self) -> None:
         """Bring the project and the kernel to every worker, also to those that come later."""
@@ -102,6 +119,8 @@ class Link:
                                             f" {PYTHON_VERSION}")
         try:
             self.client.register_worker_plugin(self.node, name=self.name)
+        except OSError:
+            self.tell("a worker died while it was sent the project (of too little memory?)")
         except Exception as error:  # noqa: BLE001  of one worker: it says so when it is asked
             self.tell(f"a worker could not take the project: {type(error).__name__}: {error}")
 
@@ -110,23 +129,59 @@ class Link:
         found: dict[str, Any] = self.client.scheduler_info()["workers"]
         return found
 
+    def count(self, workers: dict[str, Any]) -> frozenset[str]:
+        """Those of the workers that can measure, whose threads are its guests."""
+        able = frozenset(workers) - self.refused.keys()
+        self.guests = sum(workers[each]["nthreads"] for each in able)
+        return able
+
     def refuse(self, worker: str, machine: str, why: str) -> None:
         """Give a worker nothing more. Raises EngineCannot where it was the last."""
-        if worker not in self.refused:
-            self.refused[worker] = why
-            self.tell(f"{machine} does not measure: {why}")
+        new = worker not in self.refused
+        self.refused.setdefault(worker, why)
         if all(each in self.refused for each in self.workers()):
             raise EngineCannot(f"no machine of the cluster can measure; {machine}: {why}")
+        if new:
+            self.tell(f"{machine} does not measure: {why}")
 
-    def submit(self, batch: bytes, avoid: Sequence[str], urgent: bool) -> Any:
-        """A future of the answer to a batch (Node.measure), by another worker than these."""
-        shunned = {*avoid, *self.refused}
-        workers = None
-        if shunned:
+    def submit(self, batch: bytes, avoid: Sequence[str], urgent: bool,
+               attempts: int) -> tuple[Any, frozenset[str]]:
+        """A future of the answer to a batch (node.measure), by another worker than these.
+
+        attempts: how many workers may begin it. With the future come the workers that may
+        have it, none where all may.
+        """
+        workers: list[str] = []
+        if avoid or self.refused:
             able = [each for each in self.workers() if each not in self.refused]
-            workers = [each for each in able if each not in shunned] or able
-        return self.client.submit(node.measure, self.name, batch, pure=False,
-                                  workers=workers, priority=int(urgent))
+            workers = [each for each in able if each not in avoid] or able
+        return self.client.submit(node.measure, self.name, batch, attempts, pure=False,
+                                  workers=workers or None, priority=int(urgent)
+                                  ), frozenset(workers)
+
+    def wait(self, future: Any, seconds: float) -> bool:
+        """Whether a future is done, waited for. Raises CancelledError where it was lost."""
+        try:
+            with self.client.as_current():
+                import_module("distributed").wait(future, timeout=seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def begun(self, future: Any) -> int:
+        """How often a worker began to measure a batch."""
+        return len(self.client.get_metadata([self.name, future.key], {}))
+
+    def held(self) -> set[str]:
+        """The keys of the futures that are with workers which get nothing more."""
+        workers = [each for each in self.workers() if each in self.refused]
+        return ({str(key) for keys in self.client.processing(workers).values() for key in keys}
+                if workers else set())
+
+    def withdraw(self, future: Any) -> None:
+        """Have a task not done; what a scheduler had that is gone is gone with it."""
+        with suppress(Exception):  # AttributeError, of Dask's client without a scheduler
+            future.cancel()
 
     def drop(self) -> None:
         """Leave a scheduler that is gone."""
@@ -136,6 +191,7 @@ class Link:
         """End what is still measured for this run, and leave."""
         with suppress(Exception):  # the cluster may be gone: then nothing is left to end
             self.client.unregister_worker_plugin(self.name)
+            self.client.set_metadata([self.name], None)
         for each in (self.client, self.local):
             with suppress(Exception):  # also where it is None, or was stopped while it began
                 each.close()

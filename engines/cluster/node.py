@@ -8,6 +8,7 @@ worker's Python needs Dask only.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
@@ -19,7 +20,10 @@ import stat
 import subprocess
 import tempfile
 import threading
+import uuid
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,8 +32,10 @@ from urllib.parse import urlsplit
 PYTHON = "/usr/bin/python3"  # the distribution's, which Mininet lives with
 CODE, KERNEL = "project", "linux"  # in the archive
 OK, FAILED, REFUSED = "ok", "failed", "refused"
+SPENT = "spent"  # its attempts: not measured once more
 CANNOT_STATUS = 4
 CHECK_S = 120.0
+END_S = 10.0  # for which a batch that is asked to end may remove what is its own
 
 
 class Refused(Exception):
@@ -54,11 +60,12 @@ class Node:
 
     def setup(self, worker: Any) -> None:
         """Called by Dask, before the first batch."""
-        self.worker = str(worker.address)
+        self.worker, self.home = str(worker.address), str(worker.local_directory)
         self.running: set[subprocess.Popen[bytes]] = set()
         self.lock = threading.Lock()
         try:
-            self.folder = unpack(cache() / self.digest, self.archive)
+            with alone(cache()) as home:  # another worker of this machine may unpack the same
+                self.folder = unpack(home / self.digest, self.archive)
             self.check()
         except (OSError, ValueError, LookupError, zipfile.BadZipFile, subprocess.SubprocessError,
                 Refused) as error:
@@ -93,25 +100,35 @@ class Node:
         """The answer to one batch: a line of JSON with its status, then the result or a reason."""
         if self.refused:
             return self.answer(REFUSED, self.refused.encode())
-        command = ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
+        # A worker that a script starts with "&" ignores SIGINT, and so would its batches.
+        command = ["env", "--default-signal=INT", "setpriv", "--pdeathsig", "KILL", "--", PYTHON,
                    str(self.folder / CODE / "batch.py"), "--kernel", str(self.folder / KERNEL)]
+        try:  # Dask removes its worker's folder, and with it what a batch that was killed leaves
+            with tempfile.TemporaryDirectory(prefix="first-flight-", dir=self.home) as folder:
+                result, said, status = self.run(command, batch, {**os.environ, "TMPDIR": folder})
+        except OSError as error:
+            return self.answer(FAILED, str(error).encode())
+        if status == 0:
+            return self.answer(OK, result)
+        why = last_line(said.decode(errors="replace")) or f"it ended with {status}"
+        return self.answer(REFUSED if status == CANNOT_STATUS else FAILED, why.encode())
+
+    def run(self, command: list[str], given: bytes,
+            environment: dict[str, str]) -> tuple[bytes, bytes, int]:
+        """A program that ends with this plugin: what it wrote, what it said, its status."""
         with self.lock:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE, start_new_session=True)
+                                       stderr=subprocess.PIPE, start_new_session=True,
+                                       env=environment)
             self.running.add(process)
             if self.stopped:
                 end(process)
         try:
-            result, said = process.communicate(batch)
+            return *process.communicate(given), process.returncode
         finally:
             with self.lock:
                 self.running.discard(process)
             end(process)
-        if process.returncode == 0:
-            return self.answer(OK, result)
-        why = last_line(said.decode(errors="replace")) or f"it ended with {process.returncode}"
-        return self.answer(REFUSED if process.returncode == CANNOT_STATUS else FAILED,
-                           why.encode())
 
     def answer(self, status: str, content: bytes) -> bytes:
         at = urlsplit(self.worker).hostname or ""  # names of machines may be alike
@@ -119,21 +136,44 @@ class Node:
         return json.dumps(head).encode() + b"\n" + content
 
 
-def measure(name: str, batch: bytes) -> bytes:
-    """A task: what the plugin of that name on this worker makes of a batch."""
+def measure(name: str, batch: bytes, attempts: int) -> bytes:
+    """A task: what the plugin of that name on this worker makes of a batch.
+
+    attempts: how many workers may begin it. Where one dies Dask gives the task to the
+    next by itself, more often than that.
+    """
     worker = import_module("distributed").get_worker()
     node = worker.plugins.get(name)
     if node is None:
         node = Node(name, "", b"", {})
         node.worker, node.refused = str(worker.address), "it could not take the project"
-    answer: bytes = node.measure(batch)
+    spent = not node.refused and begins(worker, name) > attempts
+    answer: bytes = node.answer(SPENT, b"") if spent else node.measure(batch)
     return answer
 
 
+def begins(worker: Any, name: str) -> int:
+    """How many workers have begun the task that this one has: the scheduler counts them."""
+    sync, task = import_module("distributed.utils").sync, [name, worker.get_current_task()]
+    sync(worker.loop, worker.scheduler.set_metadata, keys=[*task, uuid.uuid4().hex], value=1)
+    return len(sync(worker.loop, worker.scheduler.get_metadata, keys=task))
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask a batch to end, as Ctrl-C does: it then removes what is its own."""
+    """Ask a batch to end, as Ctrl-C does: it then removes what is its own.
+
+    It is killed where it does not: a Python that starts may drop the signal within an import.
+    """
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)
+        late = threading.Timer(END_S, kill, [process])
+        late.daemon = True
+        late.start()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def last_line(text: str) -> str:
@@ -149,6 +189,17 @@ def cache() -> Path:
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
         raise Refused(f"{path}: others may write there: chmod go-w, or remove it")
     return path
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[Path]:
+    """The folder, as long as no other process has it so. Raises OSError."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(opened)
 
 
 def unpack(folder: Path, archive: bytes) -> Path:

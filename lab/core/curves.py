@@ -32,6 +32,9 @@ BANDWIDTH_ENDS_KBPS = (9.6, 10_000.0)
 
 LAST_PERCENTILE = 0.98  # a curve known so far is continued; one that ends below is not
 SIZE_AXIS_END_BYTES = 499_000.0  # Figure 1 is cut there
+# Of a tail's points: numpy's powers differ in the last place between processors, and the
+# same seed is to ask for the same responses on each.
+TAIL_DECIMALS, SHARE_DECIMALS = 6, 12
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,10 @@ class Curve:
         if not 0 < nearer < start:
             return self
         exponent = math.log(5) / math.log(start / nearer)
-        tail = numpy.geomspace(start, highest, 33)[1:]
+        tail = numpy.geomspace(start, highest, 33)[1:].round(TAIL_DECIMALS)
         survival = left * (tail / start) ** -exponent
         ends = survival[-1]
-        tail_cdf = 1 - left * (survival - ends) / (left - ends)
+        tail_cdf = (1 - left * (survival - ends) / (left - ends)).round(SHARE_DECIMALS)
         return Curve(self.where, tuple(map(float, (*values[:-1], *tail))),
                      tuple(map(float, (*cdf[:-1], *tail_cdf))))
 

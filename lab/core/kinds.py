@@ -8,7 +8,7 @@ lab/registry.py names the kinds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -61,6 +61,7 @@ class Overrides:
     lists: values by the name of the quantity; client: the fetching program.
     sysctls: as NAME=VALUE, of a question of one's own only.
     sample: "full" for the large sample of a scenario that draws its responses.
+    own_server: of a server of one's own what its flags say, by their names.
     many: more trials than people mean to ask for are meant (scenario_file.check_count).
     """
 
@@ -70,6 +71,7 @@ class Overrides:
     many: bool = False
     sysctls: Sequence[str] = ()
     sample: str = ""
+    own_server: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def given(self) -> dict[str, str]:
@@ -78,7 +80,8 @@ class Overrides:
         return {**named, **({"sysctl": "--sysctl"} if self.sysctls else {}),
                 **({"repeat": "--repeat"} if self.repeat is not None else {}),
                 **({"client": "--client"} if self.client is not None else {}),
-                **({"sample": "--sample"} if self.sample else {})}
+                **({"sample": "--sample"} if self.sample else {}),
+                **({"own_server": "--server-command"} if self.own_server else {})}
 
     def checked(self) -> dict[str, tuple[Any, ...]]:
         """The lists, each value in its range and once. Raises UsageError that names the flag."""

@@ -33,7 +33,20 @@ def machine() -> dict[str, Any]:
 def tools() -> dict[str, str]:
     """The versions that a measurement in a guest depends on, beside its kernel's."""
     return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
-            "openssl": openssl(), "iproute2": first_line(["ip", "-V"])}
+            "openssl": openssl(), "iproute2": first_line(["ip", "-V"]), "nginx": nginx()}
+
+
+def nginx() -> str:
+    """The server of --server nginx, with the OpenSSL that it runs with; "" where it is missing."""
+    try:
+        done = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=False,
+                              timeout=10, env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"})
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    version, *built = done.stderr.splitlines() or [""]
+    library = next((line for line in built if "OpenSSL" in line), "")
+    running = library.rpartition("running with ")[2].rstrip(")") or library
+    return ", ".join(part for part in (version.rpartition(": ")[2], running) if part)
 
 
 def openssl() -> str:

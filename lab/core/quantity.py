@@ -108,6 +108,8 @@ class Word(Quantity):
         if self.known and value not in self.known:
             raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
                              f" known: {', '.join(self.known)}")
+        if self.known:
+            return str(value)
         # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
         if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
             raise UsageError(f"{where}: {value!r} is no name of an algorithm")

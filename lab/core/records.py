@@ -71,6 +71,11 @@ class Record:
         return not self.ok and self.verdict == PASS
 
     @property
+    def was_skipped(self) -> bool:
+        """Whether it was not measured, since this machine lacks what it needs."""
+        return self.ok and self.verdict == SKIPPED
+
+    @property
     def why_not(self) -> str:
         """Why it does not count; "" where it does."""
         return "" if self.counts else (self.error or self.verdict_reason

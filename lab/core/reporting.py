@@ -109,6 +109,9 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
         ("processor", joined(machine.get("processor"),
                              f"{machine['cpus']} cores" if machine.get("cpus") else "")),
         *sorted(tools.items()),
+        *((f"packages of {name}", joined(*(f"{package} {version}" for package, version in
+                                           sorted(mapping(versions).items()))))
+          for name, versions in sorted(mapping(facts.get("systems")).items())),
         ("version", project.get("version")),
         ("commit", joined(project.get("commit"),
                           "with local changes" if project.get("changed") else "")),

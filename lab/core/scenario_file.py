@@ -20,6 +20,7 @@ else:
 
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
+OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
 MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
@@ -41,6 +42,11 @@ class ScenarioFile:
     def where(self) -> str:
         """How messages name it."""
         return self.path or f"scenarios/{self.name}.toml"
+
+    @property
+    def names_command(self) -> bool:
+        """Whether it names a program to be run, which a stranger's file may not."""
+        return OWN_SERVER in self.raw
 
     @property
     def claim(self) -> str:

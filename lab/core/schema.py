@@ -93,12 +93,9 @@ def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
 
 def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name",
            known: Sequence[str]) -> list[tuple[dict[str, Any], str]]:
-    """The [[name]] tables as they stand, each with the words that name it in a message."""
-    found = raw.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
-        raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
+    """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
     named: list[tuple[dict[str, Any], str]] = []
-    for number, table in enumerate(found, start=1):
+    for number, table in enumerate(as_tables(raw, name, where), start=1):
         word = table.get(called)
         place = f"{where}: [[{name}]] {number}"
         if isinstance(word, str):
@@ -108,6 +105,14 @@ def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name
             raise UsageError(f"{place}: there are two of them")
         named.append((table, place))
     return named
+
+
+def as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+    """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
+    found = raw.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
+    return found
 
 
 def table(raw: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:

@@ -12,6 +12,15 @@ from typing import Any
 
 UNKNOWN = "–"  # in place of a value that is not known
 MINUS = "−"
+# Control characters, halves of characters and what is none, which no XML may hold, and what is not
+# seen but reorders or hides text.
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+                    "\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """The text on one line: a space in place of each character that is not to be seen."""
+    return UNSEEN.sub(" ", text)
 
 
 def plain(value: float | str) -> str:

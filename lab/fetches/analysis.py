@@ -160,6 +160,8 @@ def counting(records: Iterable[Record],
         value: float | None = getattr(record, metric)
         if not record.ok:
             excluded += Excluded(failed_transfers=1)
+        elif record.was_skipped:
+            excluded += Excluded(skipped=1)
         elif record.verdict != PASS:
             excluded += Excluded(failed_verdicts=1)
         elif value is None:

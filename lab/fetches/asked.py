@@ -14,7 +14,7 @@ from lab.fetches.trial import Trial
 Asked = tuple[Column, Callable[[Trial], Cell]]
 
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
-_NEVER = ("scenario", "seed", "key_rtt_ms", "key_bandwidth_kbps", "weight")
+_NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
 _FIRST = ("part", "sample")
 _FIELDS = sorted((each for each in fields(Trial) if each.name not in _NEVER),
                  key=lambda each: each.name not in _FIRST)

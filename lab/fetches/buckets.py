@@ -29,13 +29,15 @@ class Excluded:
 
     failed_transfers: not ok; failed_verdicts: ok, but the packets are not
     what was asked, or could not be judged; without_value: lack the figure's
-    metric; unpaired: count, but no record of the other window does.
+    metric; unpaired: count, but no record of the other window does; skipped: not
+    measured, since this machine lacks what they need.
     """
 
     failed_transfers: int = 0
     failed_verdicts: int = 0
     without_value: int = 0
     unpaired: int = 0
+    skipped: int = 0
 
     @property
     def total(self) -> int:
@@ -48,7 +50,8 @@ class Excluded:
         """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
         words = (("failed transfer", "failed transfers"), ("failed verdict", "failed verdicts"),
                  ("record without a value", "records without a value"),
-                 ("record without its counterpart", "records without their counterpart"))
+                 ("record without its counterpart", "records without their counterpart"),
+                 ("skipped trial", "skipped trials"))
         return ", ".join(f"{count} {one if count == 1 else several}"
                          for count, (one, several) in zip(astuple(self), words) if count)
 

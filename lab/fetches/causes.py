@@ -178,7 +178,7 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
                          " whose set-up causes could be of")
     taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
-    claims, figures, sweeps = (_as_tables(taken, name, where)
+    claims, figures, sweeps = (schema.as_tables(taken, name, where)
                                for name in ("claim", "figure", "sweep"))
     said = [claim.get("figure") for claim in claims]
     figures = [figure for figure in figures
@@ -187,14 +187,6 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
             schema.table(taken, "raw", where).get("sweep")]
     return {**taken, "figure": figures,
             "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
-
-
-def _as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
-    """[[name]] as it stands. Raises UsageError."""
-    found = raw.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
-    return found
 
 
 def read(raw: Mapping[str, Any], sweeps: Iterable[Sweep], where: str) -> AsPublished | None:

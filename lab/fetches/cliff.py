@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hosts.records import flight_of, writes_of
-from lab.core.errors import FirstFlightError, UsageError
+from hosts.records import LEAST_BYTES
+from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import Overrides
 from lab.core.quantities import QUANTITIES
 from lab.fetches.record import Record
-from lab.fetches.secured import LEAST_BYTES
-from lab.fetches.transfers import HEADER_BYTES, computed, is_computable, sealed_sizes
-from lab.fetches.trial import Trial
+from lab.fetches.transfers import (HEADER_BYTES, computed, flight_writes, is_computable,
+                                   sealed_sizes)
+from lab.fetches.trial import BUILTIN, Trial
 from lab.tcp.predict import predict
 
 CHAIN, RESPONSE = "chain", "response"
@@ -55,13 +55,20 @@ WHATS = {
 class Cliff:
     """The largest size that takes one round trip; None where the least takes more.
 
-    model_bytes: the same by the model. is_open: even the most fits.
+    model_bytes: the same by the model. is_open: even the most fits. record: of the
+    largest that was measured, None for none.
     """
 
     trial: Trial
     fits_bytes: int | None
     model_bytes: int | None
     is_open: bool = False
+    record: Record | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the model has the same, where it knows the server's writes."""
+        return not is_known(self.trial) or self.fits_bytes == self.model_bytes
 
 
 def question(what: str, asked: Overrides) -> Overrides:
@@ -89,6 +96,7 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
     ranges = {trial: _least(of, trial) for trial in trials}
     # The last that fits and the first that does not, as far as known.
     ends = {trial: (least - 1, of.most + 1) for trial, least in ranges.items()}
+    largest: dict[Trial, Record] = {}
     while wanted := {trial: _between(*end) for trial, end in ends.items() if end[1] - end[0] > 1}:
         sized = {of.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
                  for size in sizes}
@@ -97,11 +105,19 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
             low, high = ends[trial]
             if _fits(of, found[each]):
                 ends[trial] = max(low, size), high
+                if size > low:
+                    largest[trial] = found[each]
             else:
                 ends[trial] = low, min(high, size)
     return [Cliff(trial, low if low >= ranges[trial] else None,
-                  _model_limit(of, trial, ranges[trial], sysctls), low == of.most)
+                  _model_limit(of, trial, ranges[trial], sysctls) if is_known(trial) else None,
+                  low == of.most, largest.get(trial))
             for trial, (low, _) in ends.items()]
+
+
+def is_known(trial: Trial) -> bool:
+    """Whether the model knows in which writes its server sends."""
+    return trial.server == BUILTIN
 
 
 def _least(of: What, trial: Trial) -> int:
@@ -118,6 +134,8 @@ def _between(low: int, high: int) -> list[int]:
 
 def _fits(of: What, record: Record) -> bool:
     round_trips = of.round_trips(record)
+    if record.was_skipped:
+        raise CannotError(record.verdict_reason)
     if not record.counts or round_trips is None:
         raise FirstFlightError(f"--find-cliff: {record.trial.id}:"
                                f" {record.error or record.verdict_reason}")
@@ -147,8 +165,13 @@ def told(what: str, cliff: Cliff) -> Iterator[str]:
     behind = (f" behind a chain of {trial.chain_bytes} bytes and"
               f" {_counted(trial.tickets, 'ticket')}, each a segment,"
               if what == RESPONSE and trial.chain_bytes else "")
-    yield (f"IW{trial.initcwnd}: the largest {name}{behind} that costs no further round trip"
-           f" is {cliff.fits_bytes} bytes{more}, measured; by the model"
+    found = (f"IW{trial.initcwnd}: the largest {name}{behind} that costs no further round trip"
+             f" is {cliff.fits_bytes} bytes{more}, measured")
+    if not is_known(trial):
+        yield f"{found} of the server {trial.server} over HTTP/{trial.http}"
+        yield from _on_the_wire(what, cliff)
+        return
+    yield (f"{found}; by the model"
            f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
     writes = _writes(what, cliff.fits_bytes, trial)
     segments = [-(-size // trial.mss) for size in writes]
@@ -159,11 +182,19 @@ def told(what: str, cliff: Cliff) -> Iterator[str]:
            f" {trial.initcwnd * trial.mss} bytes")
 
 
+def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
+    """What is seen of a server whose writes are not known."""
+    record = cliff.record
+    if what == CHAIN and record is not None and record.flight_segments:
+        window = cliff.trial.initcwnd
+        yield (f"  {record.flight_bytes} bytes leave in {record.flight_segments} segments;"
+               f" {window} full ones would be {window * cliff.trial.mss} bytes")
+
+
 def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:
     """The server's writes that shall fit."""
     if what == CHAIN:
-        return writes_of(flight_of(size, 1 + trial.intermediates, trial.signature),
-                         trial.buffer_bytes)
+        return flight_writes(replace(trial, chain_bytes=size))
     text_bytes = HEADER_BYTES + len(str(size)) + size
     return sealed_sizes(text_bytes, trial.record_bytes) if trial.chain_bytes else (text_bytes,)
 

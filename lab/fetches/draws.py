@@ -11,14 +11,14 @@ same for everybody:
 - **persistent connections**: only a share of the responses is the first on its
   connection; the others find the window that an earlier response has left;
 - **link and key**: the paper files a response under the *average throughput*
-  of the client's /24 network and under its *minimum* RTT. The link is faster
-  than the one by a factor, the RTT longer than the other by a factor and by
-  queueing, which is exponential with a mean in bytes of the key bandwidth;
+  of the client's /24 network and under its *minimum* RTT. Its links are faster than
+  the one by a factor and a scatter, the RTT is longer than the other by a factor and
+  by queueing, which is exponential with a mean in bytes of the key bandwidth;
 - **loss**: a share of the responses meets random loss, and the bottleneck's
   queue drops what it cannot hold;
 - **two weeks**: the paper measured each window in a week of its own, and the
-  baseline's week has more far and slow clients by an exponent. That changes no
-  trial, only what it stands for.
+  baseline's week has more far and slow clients and longer back-end times, by an
+  exponent each. That changes no trial, only what it stands for.
 
 The same draw serves every initial window: what differs between two windows is
 the window.
@@ -151,16 +151,14 @@ def responses(made: Population, seed: int, mechanism: Mechanism | None = None) -
     """The responses of a population. A seed always gives the same. Raises UsageError.
 
     mechanism: another one for the same clients and responses, which then stand
-    for other shares if it has another far_and_slow.
+    for other shares if RTT and bandwidth go together otherwise.
     """
     generator = numpy.random.default_rng(seed)
     joint, mechanism = _joint(made, made.mechanism), mechanism or made.mechanism
     clients = sample(joint, made.clients, seed, _spread(joint, made.mechanism),
                      _joint(made, mechanism))
     total = made.clients * made.responses
-    # Stratified: each column holds one value of every 1/total of its range.
-    draws = numpy.stack([generator.permutation((numpy.arange(total) + generator.random(total))
-                                               / total) for _ in range(7)])
+    draws = numpy.stack([_stratified(generator, total) for _ in range(7)])
     key_rtt_ms, key_kbps, weight = (numpy.repeat(values, made.responses) for values in zip(*(
         (client.rtt_ms, client.bandwidth_kbps, client.weight) for client in clients)))
     weight = weight / made.responses
@@ -174,25 +172,51 @@ def responses(made: Population, seed: int, mechanism: Mechanism | None = None) -
     at_once = _burst_bytes(mechanism, draws[_BURST], sizes)
     staged = (gaps_ms > 0) & (sizes > at_once) & mechanism.two_stages
     lossy = draws[_LOSSY] < mechanism.lossy_share
-    lean = weight * baseline_lean(mechanism, key_rtt_ms, key_kbps)
+    gaps_ms = numpy.where(staged, gaps_ms.round(3), 0.0)
+    lean = weight * baseline_lean(mechanism, key_rtt_ms, key_kbps, gaps_ms)
     return Drawn(
         key_rtt_ms=key_rtt_ms.round(3), key_bandwidth_kbps=key_kbps.round(3), weight=weight,
-        baseline_weight=weight if not mechanism.baseline_week else lean / lean.sum(),
+        baseline_weight=weight if side_by_side(mechanism) else lean / lean.sum(),
         rtt_ms=numpy.maximum(key_rtt_ms * mechanism.rtt_factor + queueing_ms,
                              MIN_RTT_MS).round(3),
-        link_kbps=(key_kbps * mechanism.link_factor).round(3), response_bytes=sizes,
+        link_kbps=_link_kbps(mechanism, key_kbps, generator), response_bytes=sizes,
         earlier_bytes=numpy.where(draws[_FIRST] < mechanism.first_share, 0, earlier),
         burst_bytes=numpy.where(staged, at_once, 0),
-        gap_ms=numpy.where(staged, gaps_ms.round(3), 0.0),
+        gap_ms=gaps_ms,
         loss_percent=numpy.where(lossy, mechanism.loss_percent, 0.0),
         seed=numpy.where(lossy, seeds, 0))
 
 
-def baseline_lean(mechanism: Mechanism, rtt_ms: Numbers, bandwidth_kbps: Numbers) -> Numbers:
-    """How much more often far and slow clients are in the baseline's week, up to a factor."""
+def _stratified(generator: numpy.random.Generator, count: int) -> Numbers:
+    """One value of every 1/count between 0 and 1, in any order, shape (count,)."""
+    values: Numbers = generator.permutation((numpy.arange(count) + generator.random(count))
+                                            / count)
+    return values
+
+
+def side_by_side(mechanism: Mechanism) -> bool:
+    """Whether all windows were measured in the same week."""
+    return not (mechanism.baseline_week or mechanism.baseline_gap)
+
+
+def baseline_lean(mechanism: Mechanism, rtt_ms: Numbers, bandwidth_kbps: Numbers,
+                  gap_ms: Numbers) -> Numbers:
+    """How much more often far and slow clients, and long back-end times, are in its week.
+
+    Up to a factor; all of shape (n,). gap_ms: 0 where there is none, which counts as the mean.
+    """
+    gap = numpy.where(gap_ms > 0, gap_ms / mechanism.gap_mean_ms, 1.0)
     lean: Numbers = ((rtt_ms / MIDDLE_RTT_MS * MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)
-                     ** mechanism.baseline_week)
+                     ** mechanism.baseline_week * gap ** mechanism.baseline_gap)
     return lean
+
+
+def _link_kbps(mechanism: Mechanism, key_kbps: Numbers, random: numpy.random.Generator) -> Numbers:
+    """The rate of each response's link, shape (n,): log-normal about its key's."""
+    from scipy.special import ndtri  # the quantiles of a normal distribution
+    scatter = numpy.exp(mechanism.link_spread * ndtri(_stratified(random, len(key_kbps))))
+    rates: Numbers = (key_kbps * mechanism.link_factor * scatter).round(3)
+    return rates
 
 
 def _gaps_ms(mechanism: Mechanism, uniform: Numbers) -> Numbers:
@@ -213,7 +237,7 @@ def _burst_bytes(mechanism: Mechanism, uniform: Numbers, response_bytes: Counts)
 
 
 def _joint(made: Population, mechanism: Mechanism) -> Joint:
-    joint = DATACENTERS[made.datacenter](mechanism.far_and_slow)
+    joint = DATACENTERS[made.datacenter](mechanism.far_and_slow, mechanism.very_far_and_slow)
     return near(joint, made.rtt_at_most_ms) if made.rtt_at_most_ms else joint
 
 

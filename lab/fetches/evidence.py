@@ -7,74 +7,32 @@ off here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from lab.core.checks import Compared
 from lab.core.words import exact
 from lab.fetches import buffers, setups
-from lab.fetches.secured import asked_bytes, secure_of, wire_bytes
-from lab.fetches.tolerances import Tolerances
+from lab.fetches.observed import Observed
+from lab.fetches.secured import asked_bytes, secure_of
 from lab.fetches.transfers import transfer_of
-from lab.fetches.trial import Trial
-from lab.tcp.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
-from lab.tcp.flights import flights
-from lab.tcp.packets import MSS, Segment
+from lab.tcp.exchange import clock_phases_ns
+from lab.tcp.packets import MSS
 from lab.tcp.predict import Prediction, predict
 from lab.tcp.receiver import receive_window
-from lab.tcp.retransmissions import Retransmission, explain
 from lab.tcp.transfer import CONGESTION_CONTROLS, Transfer
 
-# server.py waits for its back-end in whole milliseconds, and may start to twice.
-_PAUSE_MS = 2.0
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.
 _NEAR_MS = 0.1
 # Those that the model follows, and those that a transfer without losses does not notice.
 MODELLED_SYSCTLS = frozenset((buffers.RECEIVE, buffers.SEND, *(f"net.ipv4.tcp_{name}" for name in (
     "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
-# netem's table of the normal distribution ends there (iproute2, netem/normal.c).
-JITTER_SIGMAS = 4.0
-# After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
-HTB_UNSHAPED_PACKETS = 3
-OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What there is of one trial.
-
-    fetch, said: what the client and the server reported (client.py,
-    server.py), nothing where the transfer failed. exchange: what the packets
-    say, None where they cannot be read. sysctls: what the scenario set
-    otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
-    counted (engines.fetch_bench), {} in runs before it did.
-    """
-
-    trial: Trial
-    fetch: Mapping[str, Any]
-    said: Mapping[str, Any]
-    exchange: Exchange | None
-    tolerances: Tolerances
-    sysctls: Mapping[str, str]
-    drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    # What the packets say ------------------------------------------------------------
-
-    @property
-    def wire(self) -> Exchange:
-        """The exchange, where there is one."""
-        assert self.exchange is not None
-        return self.exchange
-
-    @property
-    def first_flight(self) -> int | None:
-        """Segments before the first acknowledgement of data, paused ones included."""
-        flight = len(self.wire.first_flight)
-        if not self.trial.before and flight < self.trial.server_window:
-            flight += len(self._paused_writes)
-        return flight or None
+class Evidence(Observed):
+    """The same, and what the model says."""
 
     @property
     def expected_first_flight(self) -> int:
@@ -91,86 +49,6 @@ class Evidence:
             trial.nagle == "on", room)
         fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
         return min(trial.server_window, whole + fills)
-
-    @cached_property
-    def rtt_ms(self) -> float | None:
-        # Token buckets and cake send the first packet at once, and wait after it.
-        trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
-        return seen_rtt_ms(
-            self.wire, math.inf if shaped_by_htb else trial.up_kbps,
-            math.inf if shaped_by_htb or trial.qdisc in ("fq_codel", "cake") else trial.down_kbps)
-
-    @property
-    def rtt_allowed_ms(self) -> float:
-        """How far the RTT seen may be from the one asked."""
-        return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
-                + JITTER_SIGMAS * self.trial.jitter_ms)
-
-    @property
-    def bandwidth_kbps(self) -> float | None:
-        """From the spacing of the first flight at the client, which jitter spreads."""
-        if self.trial.jitter_ms:
-            return None
-        if self.trial.htb_burst_bytes:
-            return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
-        return self.wire.bandwidth_kbps
-
-    @cached_property
-    def retransmissions(self) -> tuple[Retransmission, ...]:
-        """All that was sent again, with its cause as far as there is one."""
-        return tuple(replace(found, cause=OVERTAKEN)
-                     if found.cause is None and self.trial.jitter_ms else found
-                     for found in explain(self.wire, self.asked_ms))
-
-    @property
-    def asked_ms(self) -> float:
-        """How long the client asked for the server's address: as long as an RTT."""
-        return self.trial.rtt_ms if self.trial.arp_ms else 0.0
-
-    @cached_property
-    def flights(self) -> list[list[Segment]]:
-        """The server's messages up to its Finished, by round trips; none without TLS."""
-        return flights(self.wire.at_server, 0, sum(self.said["tls"]["flight"])) \
-            if "tls" in self.said else []
-
-    @property
-    def response_round_trips(self) -> int | None:
-        """Flights in which the response left, the last that the server sent."""
-        size = wire_bytes(self.said)
-        end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
-        return len(flights(self.wire.at_server, end - size, end)) or None if size else None
-
-    @property
-    def retransmission_cause(self) -> str:
-        """Why data or the handshake was sent again although nothing was lost."""
-        # A FIN sent again comes after all data, and the request before it.
-        counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
-        return "; ".join(dict.fromkeys(found.cause for found in self.retransmissions
-                                       if found.cause and found.segment in counted))
-
-    @cached_property
-    def _paused_writes(self) -> tuple[Segment, ...]:
-        """Lone segments that look like a timer's and left when the server's back-end answered."""
-        if not self.trial.gap_ms or self.wire.response_start_ns is None:
-            return ()
-        due_ns = self.wire.response_start_ns + round(self.trial.gap_ms * 1e6)
-        return tuple(segment for segment in self.wire.probes
-                     if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
-
-    # What was dropped ----------------------------------------------------------------
-
-    @property
-    def queue_drops(self) -> int | None:
-        """Packets towards the client; without counters, all losses where chance takes none."""
-        if self.drops:
-            return self.drops["to_client"]["queue"]
-        return None if self.trial.loss_percent else len(self.wire.lost_to_client)
-
-    @property
-    def random_drops(self) -> int | None:
-        return self.drops["to_client"]["random"] if self.drops else None
-
-    # What the model says -------------------------------------------------------------
 
     @property
     def transfer(self) -> Transfer:
@@ -272,7 +150,7 @@ class Evidence:
 
     @property
     def is_modelled(self) -> bool:
-        return (self.exchange is not None and bool(self.said) and not self.trial.jitter_ms
+        return (self.exchange is not None and not self.trial.jitter_ms
                 and self._is_followed and not self._repeats_its_request)
 
     @property
@@ -284,10 +162,11 @@ class Evidence:
 
     @property
     def _is_followed(self) -> bool:
-        """Whether the model knows such senders, queues and settings."""
+        """Whether the model knows such servers, senders, queues and settings."""
         trial = self.trial
-        return (trial.congestion_control in CONGESTION_CONTROLS and trial.qdisc == "fifo"
-                and trial.mss == MSS and len(trial.before) <= 1 and not trial.idle_ms
+        return (self.tells and trial.congestion_control in CONGESTION_CONTROLS
+                and trial.qdisc == "fifo" and trial.mss == MSS
+                and len(trial.before) <= 1 and not trial.idle_ms
                 and not (trial.htb_burst_bytes or trial.arp_ms or trial.head)
                 and not (trial.chain_bytes and trial.gap_ms)
                 and (trial.nagle, trial.framing) == ("off", "length")

@@ -25,7 +25,8 @@ from lab.fetches.scenario import Figure, Scenario
 FIGURE5, METRIC = "paper_figure5.csv", "latency_ms"
 AXES = {"RTT": "rtt_ms", "BW": "bandwidth_kbps", "BDP": "bdp_bytes"}  # its panels
 SLOWER_MS = 1.0  # more than a timer's rounding
-_STANDS_FOR = {"far_and_slow": 0.0, "baseline_week": 0.0}  # change no trial
+_TOGETHER = ("far_and_slow", "very_far_and_slow")
+_WEEK = ("baseline_week", "baseline_gap")
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,18 @@ def _rows(made: Population, mechanism: Mechanism, panel: Mapping[int, Rows],
           so_far: Mapping[int, Rows]) -> Mapping[int, Rows]:
     """The records of a step, by response and window, with what they stand for there."""
     full, last = made.mechanism, made.initcwnd[-1]
-    if replace(mechanism, **_STANDS_FOR) != replace(full, **_STANDS_FOR):
+    if not _alike(mechanism, full, but=_TOGETHER + _WEEK):  # those change no trial
         return so_far
-    if mechanism.far_and_slow == full.far_and_slow:
-        if mechanism.baseline_week == full.baseline_week:
+    if _alike(mechanism, full, but=_WEEK):
+        if mechanism == full:
             return panel
         return {sample: _weighed(rows, last, rows) for sample, rows in panel.items()}
     return {sample: _weighed(rows, last, so_far[sample])
             for sample, rows in panel.items() if sample in so_far}
+
+
+def _alike(one: Mechanism, other: Mechanism, but: Sequence[str]) -> bool:
+    return replace(one, **{name: getattr(other, name) for name in but}) == other
 
 
 def _weighed(rows: Rows, window: int, like: Rows) -> Rows:

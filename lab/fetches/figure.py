@@ -14,6 +14,7 @@ from lab.fetches.buckets import Bucket, Panel
 from lab.fetches.claims import Judged, Row
 from lab.fetches.record import Record
 from lab.fetches.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
+from lab.fetches.trial import BUILTIN, HTTP_1, HTTP_3, OWN
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
 TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
@@ -53,7 +54,20 @@ def interval(ends: Ends | None) -> Interval | None:
 def heading(records: Sequence[Record]) -> str:
     """A line of a figure's context: what was measured."""
     counting = sum(record.counts for record in records)
-    return f"real Linux TCP, {counting} of {len(records)} transfers verified on the wire"
+    quic = " and QUIC" if any(record.trial.http == HTTP_3 for record in records) else ""
+    return (f"real Linux TCP{quic}, {counting} of {len(records)} transfers verified on the wire"
+            f"{_served(records)}")
+
+
+def _served(records: Sequence[Record]) -> str:
+    """Who answered, where not everybody was server.py; "" where it was."""
+    servers = dict.fromkeys((record.trial.server, record.trial.http) for record in records)
+    if {server for server, _ in servers} <= {BUILTIN}:
+        return ""
+    names = {BUILTIN: "server.py", OWN: "one's own"}
+    return f"; server{'s' if len(servers) > 1 else ''}: " + ", ".join(
+        names.get(server, server) + ("" if http == HTTP_1 else f" (HTTP/{http})")
+        for server, http in servers)
 
 
 def _improvement_columns(panel: Panel) -> list[Filled]:

@@ -67,7 +67,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
         found += raw
     return reporting.report_of(
         study, run, found,
-        summary=(sentences.summary(run.records), *remarks.of(run.records), *why),
+        summary=(sentences.summary(run.records), *remarks.of_all(run.records), *why),
         sentences=(*why, *sentences.of_run(run, list(told.values()),
                                            () if told or scenario.cells else changed)),
         tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),

@@ -88,30 +88,30 @@ class Joint:
 
 # The published distributions ----------------------------------------------------
 
-def average_datacenter(far_and_slow: float = 0.0) -> Joint:
+def average_datacenter(far_and_slow: float = 0.0, very_far_and_slow: float = 0.0) -> Joint:
     """The clients of Web search at AvgDC: Figure 5's three panels. Raises UsageError.
 
-    far_and_slow: see `dependence`.
+    far_and_slow, very_far_and_slow: see `dependence`.
     """
     return fit(
         [marginal("RTT", buckets("paper_figure5.csv", "RTT"), RTT_ENDS_MS),
          marginal("BW", buckets("paper_figure5.csv", "BW"), BANDWIDTH_ENDS_KBPS),
          marginal("BDP", buckets("paper_figure5.csv", "BDP"), BDP_ENDS_BYTES)],
         rtt=network_curve("rtt_ms", "AvgDC"), bandwidth=network_curve("bandwidth_kbps", "AvgDC"),
-        odds=partial(dependence, far_and_slow))
+        odds=partial(dependence, far_and_slow, very_far_and_slow))
 
 
-def slow_datacenter(far_and_slow: float = 0.0) -> Joint:
+def slow_datacenter(far_and_slow: float = 0.0, very_far_and_slow: float = 0.0) -> Joint:
     """The clients of Web search at SlowDC: Figure 6's shares of bandwidth, Figure 3's RTT.
 
     No shares of RTT or of the product are published for it. Two marginals
     alone make RTT and bandwidth independent; the paper's two joint numbers
     (section 4.1: 343 ms mean RTT up to 56 kbit/s, 250 ms from there to 256)
     contradict that. AvgDC's odds ratios in SlowDC's marginals come within a
-    tenth of both. far_and_slow: of those odds. Raises UsageError.
+    tenth of both. far_and_slow, very_far_and_slow: of those odds. Raises UsageError.
     """
     rtt = network_curve("rtt_ms", "SlowDC")
-    average = average_datacenter(far_and_slow)
+    average = average_datacenter(far_and_slow, very_far_and_slow)
     like = _named(average.marginals, "RTT")
     cdf = rtt.at(numpy.array(like.edges))
     shares = numpy.diff(cdf) / (cdf[-1] - cdf[0])
@@ -121,22 +121,42 @@ def slow_datacenter(far_and_slow: float = 0.0) -> Joint:
                lambda rtt_ms, bandwidth_kbps: _odds(average))
 
 
-# By the name that a population has for them; with their far_and_slow.
-DATACENTERS: dict[str, Callable[[float], Joint]] = {"average": average_datacenter,
-                                               "slow": slow_datacenter}
+# By the name that a population has for them; with how far and slow go together.
+DATACENTERS: dict[str, Callable[[float, float], Joint]] = {"average": average_datacenter,
+                                                           "slow": slow_datacenter}
 
 
-def dependence(far_and_slow: float, rtt_ms: Numbers, bandwidth_kbps: Numbers) -> Numbers:
-    """Odds by which far clients are slow and near ones not, shape (r, b); 0: independence.
+def dependence(far_and_slow: float, very_far_and_slow: float, rtt_ms: Numbers,
+               bandwidth_kbps: Numbers) -> Numbers:
+    """Odds by which far clients are slow and near ones not, shape (r, b); 0, 0: independence.
 
-    In natural logarithms, the geometric mean of how far and how slow a client
-    is by AvgDC's medians, less that of far and fast and of near and slow.
+    In natural logarithms, far_and_slow times the geometric mean of how far and how slow a
+    client is by AvgDC's medians, less that of far and fast and of near and slow;
+    very_far_and_slow times the product of how far and how slow it is.
     """
-    far = numpy.log(rtt_ms / MIDDLE_RTT_MS)[:, None]
-    slow = numpy.log(MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)[None, :]
-    odds: Numbers = numpy.exp(far_and_slow * (
-        _both(far, slow) - _both(far, -slow) - _both(-far, slow)))
+    far, slow = far_by(rtt_ms)[:, None], slow_by(bandwidth_kbps)[None, :]
+    odds: Numbers = numpy.exp(log_odds(far_and_slow, very_far_and_slow, far, slow))
     return odds
+
+
+def far_by(rtt_ms: Numbers) -> Numbers:
+    """How far clients of these RTTs are, in natural logarithms; same shape."""
+    far: Numbers = numpy.log(rtt_ms / MIDDLE_RTT_MS)
+    return far
+
+
+def slow_by(bandwidth_kbps: Numbers) -> Numbers:
+    """How slow clients of these bandwidths are, in natural logarithms; same shape."""
+    slow: Numbers = numpy.log(MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)
+    return slow
+
+
+def log_odds(far_and_slow: float, very_far_and_slow: float, far: Numbers, slow: Numbers
+             ) -> Numbers:
+    """The logarithm of `dependence`, of clients so far and so slow, broadcast."""
+    made: Numbers = (far_and_slow * (_both(far, slow) - _both(far, -slow) - _both(-far, slow))
+                     + very_far_and_slow * _both(far, slow) ** 2)
+    return made
 
 
 def _both(first: Numbers, second: Numbers) -> Numbers:

@@ -27,7 +27,7 @@ def limit_of(evidence: Evidence) -> str:
     seen = evidence.first_flight
     if seen is None or seen >= asked or not evidence.said:
         return ""
-    if evidence.said["initial_window"] < asked:
+    if (evidence.said["initial_window"] or asked) < asked:
         return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
     end = max(segment.end for segment in wire.first_flight)
     if end >= _all_written(evidence):
@@ -52,6 +52,8 @@ def offered_end(wire: Exchange) -> int:
 
 def _all_written(evidence: Evidence) -> int:
     """Where the server's first messages on the connection end, as a sequence number."""
+    if evidence.messages is not None:
+        return 1 + (evidence.flight_bytes or evidence.messages.end)
     return 1 + evidence.transfer.first_bytes
 
 

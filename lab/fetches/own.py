@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from lab.core import schema
 from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS, quantity
-from lab.core.scenario_file import ScenarioFile, names, parsed
+from lab.core.scenario_file import OWN_SERVER, ScenarioFile, names, parsed
 from lab.core.words import plain, toml
+from lab.fetches.own_server import OwnServer
+from lab.fetches.secured import system_for
 from lab.fetches.sweep import CLIENTS, SWEPT, Sweep
+from lab.fetches.trial import OWN
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
 # Words of --help in the place of a default that is a value.
-_FOLLOWS = {"uplink_kbps": ("same",), "initrwnd": ()}
+_FOLLOWS = {"uplink_kbps": ("same",), "initrwnd": (), "system": ()}
 # What published set-ups did otherwise is asked for in a file only.
 ASKED = tuple(name for name in SWEPT if name in FLAGS)
 MOST_BARS = 6  # in a group; a map shows more
@@ -41,8 +45,12 @@ def file(name: str, asked: Overrides) -> ScenarioFile:
                          " load is meant (--list), like --scenario ietf78_completion")
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
+    if asked.own_server:
+        own = schema.read(OwnServer, asked.own_server, "--server-command")
+        own.check_sizes("response_bytes" in given, "--url-path")
+        given.setdefault("server", (OWN,))
     values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
-    usual = TLS_CLIENT if any(values["chain_bytes"]) else CLIENT
+    usual = TLS_CLIENT if any(values["chain_bytes"]) or asked.own_server.get("ca") else CLIENT
     client = schema.one_of(asked.client or usual, CLIENTS, "--client")
     return parsed(name, _text(values, client, asked), "the question")
 
@@ -60,11 +68,17 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
     varied = [name for name in ASKED if len(values[name]) > 1]
     windows = values["initcwnd"]
     lines = [f"# {_claim(values, varied)}", "", f'title = "{_title(windows, varied)}"',
-             'source = "nobody: a question of one\'s own"', "cells = true", ""]
+             'source = "a question of one\'s own"', "cells = true", ""]
     if asked.sysctls:
         lines += ["[sysctls]", *map(_sysctl, asked.sysctls), ""]
+    if asked.own_server:
+        lines += [f"[{OWN_SERVER}]", *(f"{name} = {toml(value)}" for name, value
+                                       in asked.own_server.items()), ""]
     lines += ["[[sweep]]", 'name = "own"']
-    lines += [f"{schema.name_of(Sweep, name)} = {toml(values[name] or (max(windows),))}"
+    asked_for: Any = SimpleNamespace(**values)
+    written = {**values, "initrwnd": values["initrwnd"] or (max(windows),),
+               "system": values["system"] or (system_for(asked_for),)}
+    lines += [f"{schema.name_of(Sweep, name)} = {toml(written[name])}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
               for name in (*ASKED, "initcwnd")]
     lines += [f'client = "{client}"  # {", ".join(CLIENTS)}',

@@ -31,15 +31,17 @@ class Mechanism:
     no_gap_share: responses whose back-end needs no time; gap_mean_ms,
         gap_shape: gamma distribution of the others' time.
     first_share: responses that are the first on their connection.
-    link_factor: link rate over key bandwidth; rtt_factor: RTT without queueing
+    link_factor: link rate over key bandwidth, in the middle; link_spread: how far links of
+        one key differ, the standard deviation of the logarithm; rtt_factor: RTT without queueing
         over key RTT; queueing_bytes: mean queue, in bytes at the key bandwidth.
     lossy_share: responses that meet loss, of loss_percent per packet.
     queue_packets: what the bottleneck's drop-tail queue holds; 0: as in [defaults].
-    far_and_slow: how much RTT and bandwidth go together beyond the published
-        shares, which stay exact (joint.dependence).
-    baseline_week: the first window was measured in a week of its own, whose
-        responses lean to the far and slow: to the power of this
-        (draws.baseline_lean). 0: all windows measured side by side.
+    far_and_slow, very_far_and_slow: how much RTT and bandwidth go together beyond the
+        published shares, which stay exact; the second the farther and slower the more
+        (joint.dependence).
+    baseline_week, baseline_gap: the first window was measured in a week of its own, whose
+        responses lean to the far and slow, and to long back-end times: to these
+        powers (draws.baseline_lean). 0: all windows measured side by side.
     """
 
     two_stages: bool = False
@@ -50,6 +52,7 @@ class Mechanism:
     gap_shape: float = key(7.0, reader=_FACTOR)
     first_share: float = key(1.0, reader=_SHARE)
     link_factor: float = key(1.0, reader=_FACTOR)
+    link_spread: float = key(0.0, reader=Quantity("spread", "a spread", lowest=0, highest=5).check)
     rtt_factor: float = key(1.0, reader=_FACTOR)
     queueing_bytes: float = key(0.0, reader=Quantity("queueing_bytes", "a queue", "bytes",
                                                      0, 1e9).check)
@@ -57,7 +60,9 @@ class Mechanism:
     loss_percent: float = 0.0
     queue_packets: int = key(0, reader=_NONE_OR_MORE)
     far_and_slow: float = key(0.0, reader=_EXPONENT)
+    very_far_and_slow: float = key(0.0, reader=_EXPONENT)
     baseline_week: float = key(0.0, reader=_EXPONENT)
+    baseline_gap: float = key(0.0, reader=_EXPONENT)
 
 
 @dataclass(frozen=True)

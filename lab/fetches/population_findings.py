@@ -41,7 +41,8 @@ def population_findings(scenario: Scenario, records: Sequence[Record],
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
     return made + [_joint(*each) for each in dict.fromkeys(
-        (each.datacenter, each.mechanism.far_and_slow) for each in scenario.populations)
+        (each.datacenter, each.mechanism.far_and_slow, each.mechanism.very_far_and_slow)
+        for each in scenario.populations)
     ] + fit_findings(scenario)
 
 
@@ -152,15 +153,16 @@ def _two_weeks(panel: Step) -> Finding:
 
 # The joint distribution --------------------------------------------------------------
 
-def _joint(datacenter: str, far_and_slow: float) -> Finding:
+def _joint(datacenter: str, far_and_slow: float, very_far_and_slow: float) -> Finding:
     """The share of responses by RTT and bandwidth, and products of both as lines."""
-    joint: Joint = DATACENTERS[datacenter](far_and_slow)
+    joint: Joint = DATACENTERS[datacenter](far_and_slow, very_far_and_slow)
     names = [known.name for known in joint.marginals]
     how = ("maximum entropy among all that meet the paper's shares of RTT, bandwidth and BDP"
            if "BDP" in names else "the paper's shares of RTT and bandwidth, and AvgDC's odds"
            " ratios between them")
-    if far_and_slow:
-        how += f"; far and slow together by {far_and_slow:g}"
+    if far_and_slow or very_far_and_slow:
+        how += (f"; far and slow together by {far_and_slow:g}, very far and slow by"
+                f" {very_far_and_slow:g}")
     title = f"RTT and bandwidth together, {datacenter} data centre"
     chart = GridChart(
         f"RTT and bandwidth, {datacenter} data centre", (how,), x=joint.rtt_ms,

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from lab.core import published, schema
 from lab.core.errors import UsageError
-from lab.core.scenario_file import HEAD_KEYS, ScenarioFile
+from lab.core.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile
 from lab.fetches import causes, population
+from lab.fetches.own_server import OwnServer
 from lab.fetches.population import Cause, Population, percentile_of
 from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
                                   STEPS, WINDOW_MAP, WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw,
@@ -19,8 +20,8 @@ from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKE
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
-_KEYS = (*HEAD_KEYS, "defaults", "sweep", "axis", "figure", "claim", "raw", "population", "step",
-         "users", "cells", "one_in", "as_published", "cause")
+_KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "raw",
+         "population", "step", "users", "cells", "one_in", "as_published", "cause")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -54,12 +55,20 @@ def read(file: ScenarioFile) -> Scenario:
 def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
             where: str) -> tuple[Sweep, ...]:
     """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
-    sweeps: tuple[Sweep, ...] = schema.read_tables(Sweep, raw, "sweep", where, defaults=defaults)
+    own = _own_server(raw, where)
+    sweeps: tuple[Sweep, ...] = schema.read_tables(
+        Sweep, raw, "sweep", where, defaults=defaults, own_server=own.text if own else "")
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
     if one_in > 1 and not sweeps:
         raise UsageError(f"{where}: one_in: it has no grid of networks to leave out of")
     return sweeps if one_in == 1 else tuple(
         sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}") for sweep in sweeps)
+
+
+def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
+    if OWN_SERVER not in raw:
+        return None
+    return schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
 
 
 def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:

@@ -29,7 +29,7 @@ class Reason:
 
 def reasons(change: Change) -> list[Reason]:
     """The reasons of one cell, the most important first; [] where slow start alone decides."""
-    if change.experiment.asked.chain_bytes:
+    if change.experiment.asked.is_secure:
         return [*_handshake(change), *_queue(change)]
     base, larger = change.base, change.experiment
     asked, window = larger.asked, larger.asked.initcwnd

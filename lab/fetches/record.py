@@ -45,9 +45,10 @@ class Record(records.Record):
         the handshake to its end, to the first and the last byte.
     latency_ms: the paper's metric (section 2), T_ACK − T_Res1 at the server,
         by the kernel's time stamps; wire_latency_ms: the same from the
-        capture at the server.
-    seen_initcwnd: TCP_INFO at accept; seen_first_flight: data segments on the
-        wire before the first acknowledgement of data; limited_by: what made
+        capture at the server, which both are of another server than server.py.
+    seen_initcwnd: TCP_INFO at accept, of another server before data is
+        acknowledged; seen_first_flight: data segments on the wire before the
+        first acknowledgement of data; limited_by: what made
         that less than initcwnd, a word of lab.fetches.limits, "" for nothing.
     seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
         from the spacing of the first flight at the client.
@@ -67,13 +68,16 @@ class Record(records.Record):
         of those messages, in all. window_after_handshake: TCP_INFO at the server
         when the client's Finished was there. All of them empty without TLS.
     response_round_trips: flights in which the response left, on the wire.
+    unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
+        flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
+        Of QUIC segments are datagrams, and their bytes those of UDP's payload.
     """
 
     trial: Trial
     connect_ms: float | None = _client("connect_ms")
     first_byte_ms: float | None = _client("first_byte_ms")
     total_ms: float | None = _client("total_ms")
-    latency_ms: float | None = _server("latency_ms")
+    latency_ms: float | None = measured(lambda evidence: evidence.latency_ms)
     wire_latency_ms: float | None = _wire(lambda evidence: evidence.exchange.latency_ms)
     header_bytes: int | None = _server("header_bytes")
     request_bytes: int | None = _server("request_bytes")
@@ -98,14 +102,17 @@ class Record(records.Record):
         if evidence.fetch.get("total_ms") else None)
     appconnect_ms: float | None = _client("appconnect_ms")
     handshake_round_trips: int | None = _wire(lambda evidence: len(evidence.flights) or None)
-    flight_bytes: int | None = _tls(lambda tls: sum(tls["flight"]))
+    flight_bytes: int | None = measured(lambda evidence: evidence.flight_bytes)
     flight_writes: int | None = _tls(lambda tls: len(tls["flight"]))
     flight_segments: int | None = _wire(
         lambda evidence: sum(map(len, evidence.flights)) or None)
-    window_after_handshake: int | None = _tls(lambda tls: tls["window"])
+    window_after_handshake: int | None = measured(
+        lambda evidence: evidence.window_after_handshake)
     response_round_trips: int | None = _wire(lambda evidence: evidence.response_round_trips)
     model_appconnect_ms: float | None = measured(lambda evidence: evidence.model_appconnect_ms)
     model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
+    unvalidated_bytes: int | None = measured(lambda evidence: None)  # of datagrams (quic.py)
+    allowed_bytes: int | None = measured(lambda evidence: None)
 
 
 # What figures can be of: every measured column with a line among the quantities.

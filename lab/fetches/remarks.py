@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.record import Record
-from lab.fetches.trial import Trial
+from lab.fetches.trial import BUILTIN, HTTP_3, OWN, Trial
 from lab.tcp.packets import MSS
 from lab.tcp.receiver import receive_window
+
+NAMES = {OWN: "the server of your own"}
 
 
 def is_limited(record: Record) -> bool:
@@ -40,6 +42,31 @@ def remedy_of(trial: Trial, limited_by: str) -> str:
 def of(records: Sequence[Record]) -> tuple[str, ...]:
     """A sentence for each thing that others than the window decided; () for nothing."""
     return (*_limits(records), *_drops(records))
+
+
+def of_all(records: Sequence[Record]) -> tuple[str, ...]:
+    """The same of a whole run, and what is to be said of its servers."""
+    return (*of_servers(records), *of(records))
+
+
+def of_servers(records: Sequence[Record]) -> list[str]:
+    """What was skipped and what would bring it; whose writes no model knows."""
+    skipped = Counter(record.verdict_reason for record in records if record.was_skipped)
+    others = [record for record in records if record.counts and record.trial.server != BUILTIN]
+    names = " and ".join(sorted({NAMES.get(each.trial.server, each.trial.server)
+                                 for each in others}))
+    return [*(f"{count} of {len(records)} trials are skipped: {why}."
+              for why, count in sorted(skipped.items())),
+            *([f"In which writes {names} sends is not known, so {len(others)} of {len(records)}"
+               " trials have no model: they are verified by window, RTT, bandwidth, losses, what"
+               f" was sent again and the bytes that came{_over_quic(others)}."] if others else [])]
+
+
+def _over_quic(records: Sequence[Record]) -> str:
+    """How those over HTTP/3 are verified instead; "" where there are none."""
+    count = sum(record.trial.http == HTTP_3 for record in records)
+    return (f"; over QUIC ({count}), whose window nobody can see and no route sets, by the"
+            " RTT, bandwidth, losses and sizes of their datagrams" if count else "")
 
 
 def _limits(records: Sequence[Record]) -> list[str]:

@@ -16,7 +16,7 @@ from lab.fetches.buckets import Bucket, Excluded, Panel
 from lab.fetches.cells import Change
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Judged
 from lab.fetches.record import Record
-from lab.fetches.trial import Trial
+from lab.fetches.trial import HTTP_3, Trial
 from lab.fetches.verify import is_modelled
 
 WHAT_WORDS_MEAN = (
@@ -39,7 +39,9 @@ def summary(records: Sequence[Record]) -> str:
 def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
     counting = sum(record.counts for record in records)
     failed = sum(not record.ok and not record.failed_as_expected for record in records)
-    return counting, Excluded(failed, len(records) - counting - failed - _expected(records))
+    skipped = sum(record.was_skipped for record in records)
+    wrong = len(records) - counting - failed - skipped - _expected(records)
+    return counting, Excluded(failed, wrong, skipped=skipped)
 
 
 def _expected(records: Sequence[Record]) -> int:
@@ -49,7 +51,7 @@ def _expected(records: Sequence[Record]) -> int:
 
 def of_run(run: RunData, judged: Sequence[Judged], changes: Sequence[Change]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
-    return [_verified(run.records), *remarks.of(run.records), *_reproduced(judged),
+    return [_verified(run.records), *remarks.of_all(run.records), *_reproduced(judged),
             *_held(judged), *_recovered(judged),
             *_differences(each.panel for each in judged), *_changes(changes),
             *_against_model(run), *_sent_again(run.records)]
@@ -64,9 +66,18 @@ def _verified(records: Sequence[Record]) -> str:
         failed = (f" {expected} more were to fail, and no packet of theirs left the client."
                   if expected else "")
         return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
-                f" show {window}, the RTT and the bandwidth that were asked for.{failed}")
+                f" show {window}, the RTT and the bandwidth that were asked for.{failed}"
+                f"{_over_quic(records)}")
     return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
             f" every number here: {excluded}.")
+
+
+def _over_quic(records: Sequence[Record]) -> str:
+    """What is otherwise over HTTP/3; "" where there is none."""
+    count = sum(record.trial.http == HTTP_3 for record in records)
+    return (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no more"
+            " was sent to a client than it may be before its address is validated: QUIC tells"
+            " nobody its window, and no route sets it." if count else "")
 
 
 def _reproduced(judged: Sequence[Judged]) -> list[str]:

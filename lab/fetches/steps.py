@@ -26,6 +26,7 @@ from lab.fetches.weights import by_cell
 from lab.tcp.predict import Prediction, predict
 
 CURVE_POINTS = 160  # of the model's line, across the figure
+STEP_PART = 0.1  # of a curve's height, from which on it steps
 ONE_ROUND_TRIP = "handshake_round_trips"
 # What the model predicts of each metric that it knows.
 PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
@@ -33,6 +34,8 @@ PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
     "latency_ms": lambda prediction: prediction.latency_ms,
     "first_byte_ms": lambda prediction: prediction.first_byte_ms,
     "appconnect_ms": lambda prediction: prediction.appconnect_ms}
+# The column of a record that a metric may not pass.
+LIMITS = {"unvalidated_bytes": "allowed_bytes"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Values:
     """The means of a figure by (value of `by`, value of `of`), none where nothing counts.
 
     of: what the lines are of, initcwnd or the figure's `down`. asked: a trial of each.
+    known: all values of it that the scenario has. chosen: the figure's records.
     """
 
     by: str
@@ -50,6 +54,12 @@ class Values:
     asked: Mapping[tuple[Any, Any], Trial]
     labels: Mapping[Any, str]
     is_modelled: bool
+    known: tuple[Any, ...]
+    chosen: Sequence[Record]
+
+    def look(self, line: Any) -> int:
+        """By its value among all that the scenario has, so that it looks alike in each figure."""
+        return 1 + self.known.index(line)
 
     def label(self, value: Any) -> str:
         return self.labels.get(value, plain(value))
@@ -75,9 +85,10 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         values = _values(scenario, figure, run.records)
     except NoPanel as error:
         return [Finding(figure.name, figure.title, missing=str(error))]
-    context = (heading(run.records),)
+    context = (heading(values.chosen),)
     sysctls = {**buffers.grown(values.asked.values()), **scenario.head.sysctls}
-    chart = (_lines(figure, values, context, _curves(figure, values, sysctls))
+    chart = (_lines(figure, values, context, _curves(figure, values, sysctls),
+                    _limits(figure, values, run.records))
              if figure.kind == STEPS else _levels(figure, values, context))
     said = _sentence(figure, values)
     return [Finding(figure.name, figure.title, tables=(_table(figure, values),), sentence=said,
@@ -98,11 +109,15 @@ def _values(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Va
                      and (value := value_of(record, figure.metric)) is not None]
             if known:
                 means[key] = math.fsum(known) / len(known)
+    lines = tuple(dict.fromkeys(line for _, line in asked))
+    of = figure.down or "initcwnd"
+    known = [value for each in scenario.sweeps for value in getattr(each, of)]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
-    return Values(figure.by, figure.down or "initcwnd", tuple(dict.fromkeys(x for x, _ in asked)),
-                  tuple(dict.fromkeys(line for _, line in asked)), means, asked, labels,
-                  all(record.model_ms is not None for record in chosen if record.counts))
+    return Values(figure.by, of, tuple(dict.fromkeys(x for x, _ in asked)), lines, means, asked,
+                  labels,
+                  all(record.model_ms is not None for record in chosen if record.counts),
+                  tuple(dict.fromkeys((*known, *lines))), chosen)
 
 
 def _table(figure: Figure, values: Values) -> Table:
@@ -146,20 +161,21 @@ def _smallest_windows(values: Values) -> str:
 
 # Lines -------------------------------------------------------------------------------
 
-def _lines(figure: Figure, values: Values, context: tuple[str, ...],
-           curves: Sequence[Line]) -> LineChart:
+def _lines(figure: Figure, values: Values, context: tuple[str, ...], curves: Sequence[Line],
+           limits: Sequence[Line]) -> LineChart:
     lines = []
-    for look, line in enumerate(values.lines):
+    for line in values.lines:
         points = [(float(x), values.means[x, line]) for x in values.across
                   if (x, line) in values.means]
         xs, ys = zip(*points) if points else ((), ())
-        lines.append(Line(values.named(line), xs, ys, look=look + 1,
+        lines.append(Line(values.named(line), xs, ys, look=values.look(line),
                           style="points" if curves else "line"))
-    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
-                y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
+    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves, *limits),
+                y_ends=_ends([value for line in (*lines, *curves, *limits) for value in line.y]))
+    foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
+            f"Dashed: {quantity(LIMITS[figure.metric]).axis}." if limits else "")
     return LineChart(figure.title, context, columns=((plot,),), legend=True, palette="ordered",
-                     foot="Points: measured. Lines: the model, computed at sizes between them too."
-                     if curves else "", height_inches=5.0)
+                     foot=foot, height_inches=5.0)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
@@ -177,13 +193,53 @@ def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[
         return []
     step = max(1, math.ceil((max(values.across) - min(values.across)) / CURVE_POINTS))
     xs = sorted({*values.across, *range(min(values.across), max(values.across), step)})
+    return _predicted_curves(figure, values, sysctls, predicted, xs)
+
+
+def _limits(figure: Figure, values: Values, records: Sequence[Record]) -> list[Line]:
+    """What the metric may not pass, line by line, where the records know it."""
+    name = LIMITS.get(figure.metric)
+    if name is None:
+        return []
+    limits = []
+    for line in values.lines:
+        known = {limit for record in records if record.counts
+                 and getattr(record.trial, values.of) == line
+                 and (limit := value_of(record, name)) is not None}
+        ends = float(min(values.across)), float(max(values.across))
+        limits += [Line("", ends, (limit, limit), look=values.look(line), style="dashed")
+                   for limit in sorted(known)]
+    return limits
+
+
+def _predicted_curves(figure: Figure, values: Values, sysctls: Mapping[str, str],
+                      predicted: Callable[[Prediction], float], xs: Sequence[int]) -> list[Line]:
     curves = []
-    for look, line in enumerate(values.lines):
+    for line in values.lines:
         trial = next(trial for (_, of), trial in values.asked.items() if of == line)
-        ys = tuple(predicted(predict(computed(replace(trial, **{figure.by: x}), sysctls)))
-                   for x in xs)
-        curves.append(Line("", tuple(map(float, xs)), ys, look=look + 1, style="curve"))
+
+        def at(x: int, like: Trial = trial) -> float:
+            return predicted(predict(computed(replace(like, **{figure.by: x}), sysctls)))
+
+        known = _steep(xs, at)
+        curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
+                           look=values.look(line), style="curve"))
     return curves
+
+
+def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
+    """A curve's values; where it steps, up to the very byte, so that a step is no slope."""
+    known = {x: at(x) for x in xs}
+    least = STEP_PART * (max(known.values()) - min(known.values()))
+    for low, high in zip(xs, xs[1:]):
+        while high - low > 1 and abs(known[high] - known[low]) > least > 0:
+            middle = (low + high) // 2
+            known[middle] = at(middle)
+            if abs(known[middle] - known[low]) > abs(known[high] - known[middle]):
+                high = middle
+            else:
+                low = middle
+    return dict(sorted(known.items()))
 
 
 # Squares -----------------------------------------------------------------------------

@@ -15,10 +15,11 @@ from lab.core.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
 from lab.core.records import Record as AnyRecord
 from lab.core.scenario_file import Head, ScenarioFile, check_count
 from lab.fetches import buffers, reading
+from lab.fetches.own_server import OwnServer
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from lab.fetches.sweep import CLIENTS, cell_of
-from lab.fetches.trial import Trial
+from lab.fetches.trial import OWN, Trial
 from lab.fetches.verify import CHECKS, judge
 
 # For the expected time, from runs on two cores: what a fetch costs in a guest.
@@ -122,6 +123,10 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
         raise UsageError(f"{scenario.name}: --sysctl: of a scenario they stand in its file, under"
                          " [sysctls]")
     single: dict[str, Any] = {}  # what is no list
+    if overrides.own_server:
+        own = schema.read(OwnServer, overrides.own_server, "--server-command")
+        given.setdefault("server", (OWN,))
+        single["own_server"] = own.text
     if overrides.client is not None:
         single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
     if overrides.repeat is not None:

@@ -18,11 +18,13 @@ from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
 from lab.fetches.buffers import window_for
-from lab.fetches.secured import check_tls
-from lab.fetches.trial import Trial, is_random
+from lab.fetches.secured import check_server, check_tls, system_for
+from lab.fetches.trial import NEWER, OWN, Trial, is_random
 from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
+Chain = tuple[Any, ...]  # of CHAIN each
+CHAIN = ("signature", "intermediates", "chain_bytes")
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
 Value = float | str
@@ -64,13 +66,24 @@ def _pairs(value: Any, where: str) -> tuple[Network, ...]:
         for rtt_ms, bandwidth_kbps in value))
 
 
+def _chains(value: Any, where: str) -> tuple[Chain, ...]:
+    if not isinstance(value, list) or not value or not all(
+            isinstance(each, list) and len(each) == len(CHAIN) for each in value):
+        raise UsageError(f"{where} has to be a list of [{', '.join(CHAIN)}]")
+    return tuple(dict.fromkeys(
+        tuple(schema.number(name)(one, where) for name, one in zip(CHAIN, each))
+        for each in value))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """Networks, windows and sizes that are measured in every combination.
 
-    initrwnd: the largest initial window where it is left out.
+    initrwnd: the largest initial window where it is left out. system: where it is left
+    out one that can do all of the sweep, so that what is compared runs in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
-    bandwidth. repeat_with_loss: in place of repeat where chance decides.
+    bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
+    repeat where chance decides.
     uplink_kbps: None where the uplink is as fast as the downlink. queue: see
     lab.core.quantities.Length. The rest as in lab.fetches.trial.Trial.
     """
@@ -107,10 +120,16 @@ class Sweep:
     chain_bytes: tuple[int, ...] = key((0,), reader=_list("chain_bytes"))
     signature: tuple[str, ...] = key(("ed25519",), reader=_list("signature"))
     intermediates: tuple[int, ...] = key((0,), reader=_list("intermediates"))
+    chains: tuple[Chain, ...] = key((), reader=_chains)
     tickets: tuple[int, ...] = key((2,), reader=_list("tickets"))
     resumed: tuple[int, ...] = key((0,), reader=_list("resumed"))
     record_bytes: tuple[int, ...] = key((16_384,), reader=_list("record_bytes"))
     buffer_bytes: tuple[int, ...] = key((4096,), reader=_list("buffer_bytes"))
+    server: tuple[str, ...] = key(("builtin",), reader=_list("server"))
+    http: tuple[str, ...] = key(("1.1",), reader=_list("http"))
+    key_share: tuple[str, ...] = key(("x25519",), reader=_list("key_share"))
+    system: tuple[str, ...] = key((), reader=_list("system"))
+    own_server: str = key("", absent=True)
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
@@ -118,6 +137,10 @@ class Sweep:
     def __post_init__(self) -> None:
         if not self.initrwnd:
             object.__setattr__(self, "initrwnd", (max(self.initcwnd),))
+        for name, values in zip(CHAIN, zip(*self.chains)):
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+        if not self.system:
+            object.__setattr__(self, "system", (system_for(self),))
 
     def check(self, where: str) -> None:
         """Raises UsageError where the networks are said twice, or not at all."""
@@ -142,6 +165,7 @@ class Sweep:
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
         check_tls(self, where)
+        check_server(self, where)
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -176,6 +200,8 @@ class Sweep:
         shared = {name: getattr(self, name) for name in _SHARED}
         for cell in self.cells:
             values: dict[str, Any] = {**shared, **dict(cell.values)}
+            if cell.server != OWN:
+                values["own_server"] = ""
             values.update(queue_of(values.pop("queue"), cell.rtt_ms, cell.bandwidth_kbps))
             for repeat in range(1, self.repeats(cell) + 1):
                 drawn = seed_of(seed, repeat) if is_random(values) else 0
@@ -188,10 +214,14 @@ class Sweep:
         if self.pairs and ("rtt_ms" in lists or "bandwidth_kbps" in lists):
             rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(each)) for each in zip(*self.pairs))
             lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
+        if not lists.keys().isdisjoint(CHAIN):
+            lists = {"chains": (), **lists}
         changed: dict[str, Any] = dict(lists)
         if "initcwnd" in lists and "initrwnd" not in lists:
             changed["initrwnd"] = tuple(dict.fromkeys(
                 window_for(each, self.initcwnd, lists["initcwnd"]) for each in self.initrwnd))
+        if "system" not in lists and system_for(replace(self, **changed)) == NEWER:
+            changed["system"] = (NEWER,)
         return replace(self, **changed)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
@@ -206,7 +236,10 @@ class Sweep:
 
     def _besides_networks(self) -> Iterator[tuple[Any, ...]]:
         """Every combination of the other lists' values."""
-        return product(*(getattr(self, name) for name in SWEPT[2:]))
+        for chain in self.chains or ((),):
+            only = dict(zip(CHAIN, chain))
+            yield from product(*((only[name],) if name in only else getattr(self, name)
+                                 for name in SWEPT[2:]))
 
 
 def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
@@ -218,7 +251,7 @@ def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
 
 _LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith("tuple["))
 # The lists that are combined, RTT and bandwidth first; with every window each.
-SWEPT = tuple(name for name in _LISTS if name not in ("pairs", "initcwnd"))
+SWEPT = tuple(name for name in _LISTS if name not in ("pairs", "chains", "initcwnd"))
 _SHARED = tuple(each.name for each in fields(Sweep)
                 if each.name in {other.name for other in fields(Trial)}
                 and each.name not in (*_LISTS, "repeat"))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hosts.records import MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of, writes_of
+from hosts.records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of, newer_openssl,
+                           writes_of)
 from lab.fetches import buffers
-from lab.fetches.trial import Trial
+from lab.fetches.trial import NEWER, Trial
 from lab.tcp.transfer import Secure, Transfer
 
-# Of curl and server.py with OpenSSL 3.0 (X25519, SHA-384), in bytes on the wire; a server
+# Of curl and server.py, by whether OpenSSL is 3.5 or newer (SHA-384), bytes on the wire; a server
 # that resumes a session says no more than hello and Finished, and sends one ticket.
-HELLO_BYTES, FINISHED_BYTES, TICKET_BYTES = 517, 80, 255
+HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
+FINISHED_BYTES, TICKET_BYTES = 80, 255
 # Of server.py's headers and curl's request, but for the digits of the size.
 HEADER_BYTES, REQUEST_BYTES = 56, 91
 
@@ -47,13 +49,25 @@ def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
     secure: Secure | None = None
     writes: tuple[int, ...] = ()
     if trial.chain_bytes:
-        flight = writes_of(flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature),
-                           trial.buffer_bytes)
+        flight = flight_writes(trial)
         writes = sealed_sizes(HEADER_BYTES + digits + trial.response_bytes, trial.record_bytes)
-        secure = Secure(HELLO_BYTES, flight, FINISHED_BYTES, (TICKET_BYTES,) * trial.tickets,
-                        writes[0])
+        secure = Secure(HELLO_BYTES[_is_newer(trial), trial.key_share], flight, FINISHED_BYTES,
+                        (TICKET_BYTES,) * trial.tickets, writes[0])
     return transfer_of(trial, sysctls, HEADER_BYTES + digits, REQUEST_BYTES + digits, secure,
                        writes)
+
+
+def _is_newer(trial: Trial) -> bool:
+    """Whether OpenSSL 3.5 or newer speaks, by another system's programs or by this machine's."""
+    return trial.system == NEWER or newer_openssl()
+
+
+def flight_writes(trial: Trial) -> tuple[int, ...]:
+    """The writes in which server.py's first messages leave, bytes each."""
+    with_mlkem = trial.key_share != "x25519"
+    return writes_of(flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature,
+                               with_mlkem, _is_newer(trial) and not with_mlkem),
+                     trial.buffer_bytes)
 
 
 def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
@@ -67,5 +81,3 @@ def is_computable(trial: Trial) -> bool:
     """Whether `computed` knows all that decides on a trial."""
     return not (trial.resumed or trial.gap_ms or trial.before or trial.head
                 or trial.send_buffer_bytes)
-
-

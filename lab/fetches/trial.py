@@ -8,32 +8,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lab.core.words import exact
-from lab.fetches import setups
+from lab.fetches import own_server, setups
+from lab.fetches.marks import TLS, network, switch
 from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 
-
 TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
-
-
-def network(tag: str, random: bool = False) -> dict[str, Any]:
-    """Marks a field as one of the network's shape, applied by the worker under its name.
-
-    tag: before its value in a trial's id, where it is not 0. random: what it
-    does is drawn from the trial's seed.
-    """
-    return {"shape": tag, "random": random}
-
-
-def switch(tag: str) -> dict[str, Any]:
-    """Marks a field as something that a published set-up did otherwise; off by default.
-
-    tag: before its value in a trial's id, where it is on.
-    """
-    return {"switch": tag}
-
-
-# Marks a field that says how TLS is spoken, to the worker under its name.
-TLS = {"tls": True}
+BUILTIN, OWN, HTTP_1 = "builtin", "own", "1.1"  # a trial has the first and last unless it says
+HTTP_3 = "3"  # over QUIC
+HERE, NEWER = "here", "debian13"  # whose programs run
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +44,19 @@ class Trial:
         counts, in its place; idle_ms: the client's pause after them.
 
     chain_bytes: TLS 1.3 with certificates of so many bytes, DER, 0 for plain HTTP.
-    signature: of those certificates: ed25519, ecdsa (P-256) or rsa2048.
+    signature: of those certificates: ed25519, ecdsa (P-256), rsa2048, or one of
+        OpenSSL 3.5: mldsa44, mldsa65, mldsa87, slhdsa128s.
+    key_share: what the client offers for the key exchange, x25519 or x25519mlkem768.
     intermediates: certificates between the server's own and the root.
     tickets: session tickets after the handshake, a write each.
     resumed: 1 for the session of an earlier connection.
     record_bytes: most plain text in a record of the response, a write each.
     buffer_bytes: through which the server's first messages leave, in writes; 0
         for one write.
+    system: whose programs run, HERE for the machine's (engines/system.py).
+
+    server: who answers, "builtin" for server.py. http: the version of HTTP.
+    own_server: what a server of the user's own is (lab.fetches.own_server).
 
     What published set-ups did otherwise, each off by default:
 
@@ -136,6 +124,11 @@ class Trial:
     resumed: int = field(default=0, metadata=TLS)
     record_bytes: int = field(default=16_384, metadata=TLS)
     buffer_bytes: int = field(default=4096, metadata=TLS)
+    key_share: str = field(default="x25519", metadata=TLS)
+    server: str = BUILTIN
+    http: str = HTTP_1
+    system: str = HERE
+    own_server: str = ""
 
     @property
     def id(self) -> str:
@@ -158,6 +151,9 @@ class Trial:
         tls = f"-chain{self.chain_bytes}" if self.chain_bytes else ""
         tls += "".join(f"-{each.name.partition('_')[0]}{value}" for each in _TLS
                        if (value := getattr(self, each.name)) != each.default)
+        tls += f"-{self.server}" if self.server != BUILTIN else ""
+        tls += f"-http{self.http}" if self.http != HTTP_1 else ""
+        tls += f"-{self.system}" if self.system != HERE else ""
         return (f"{shape}{queue}{otherwise}{seed}-iw{self.initcwnd}-rw{self.initrwnd}{segment}"
                 f"-{self.congestion_control}-{self.client}{earlier}{tls}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}")
@@ -186,6 +182,11 @@ class Trial:
     def client_window(self) -> int:
         """The initial receive window that the client's route has, segments."""
         return setups.receive_window(self.receive_rules, self.initrwnd)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it goes over TLS."""
+        return bool(self.chain_bytes or self.own_server and own_server.of(self.own_server).ca)
 
     @property
     def writes(self) -> tuple[int, ...]:
@@ -230,10 +231,15 @@ class Trial:
         more: dict[str, Any] = {}
         if self.mss != MSS:
             more["options"] = {"advertised_mss": self.mss + TIMESTAMP_BYTES}
-        if self.chain_bytes:
+        if self.own_server:
+            more["own"] = own_server.of(self.own_server).job()
+        if self.is_secure:
             more["tls"] = {**{name: getattr(self, name) for name in
                               ("chain_bytes", *(each.name for each in _TLS))},
                            "apart_s": self._apart_s if self.resumed else 0}
+        more.update({name: value for name, value, usual in (
+            ("server", self.server, BUILTIN), ("http", self.http, HTTP_1),
+            ("system", self.system, HERE)) if value != usual})
         if self.idle_ms:
             more["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
         if self.arp_ms:
@@ -259,6 +265,10 @@ class Trial:
                  *(["nagle=1"] if self.nagle == "on" else []),
                  *(["until_close=1"] if self.framing == "close" else []),
                  *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
+        sizes = (*self.before, *((1,) if self.resumed else ()), self.response_bytes)
+        if self.own_server:
+            own = own_server.of(self.own_server).url_path
+            return [own.replace(own_server.SIZE, str(size)) for size in sizes]
         return [*(_path(size, asked) for size in self.before), *(["/1"] if self.resumed else []),
                 _path(self.response_bytes, stages + asked)]
 

@@ -17,17 +17,18 @@ from typing import Any
 from lab.core import checks
 from lab.core.checks import Check, Compared
 from lab.core.records import FAIL, PASS, SKIPPED, measure, started_at
+from lab.fetches import path, quic
 from lab.fetches.evidence import Evidence
+from lab.fetches.integrity import INTEGRITY, around_chain, is_fetched
 from lab.fetches.record import Record
 from lab.fetches.secured import wire_bytes
 from lab.fetches.tolerances import EXACT, REAL_TIME
-from lab.fetches.trial import Trial
+from lab.fetches.trial import BUILTIN, HTTP_3, Trial
 from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.messages import messages, timed
 from lab.tcp.packets import CaptureError
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
-# Of a server's first messages, besides the certificates: hellos, signature, Finished, headers.
-AROUND_CHAIN_BYTES = 4096
 
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
@@ -38,6 +39,9 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
     what the scenario set otherwise than engines.kernel.TCP_SYSCTLS.
     """
+    if observation.get("skipped"):
+        return Record(trial=trial, ok=True, measured_at=started_at(observation),
+                      verdict_reason=observation["skipped"])
     failure = _failure(observation)
     if failure and trial.cannot_connect:
         return _not_connected(trial, observation, failure, client_pcap)
@@ -45,10 +49,12 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     evidence = Evidence(trial, fetch, said, None, EXACT if exact else REAL_TIME, sysctls,
                         observation.get("drops", {}))
     broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
+    if trial.http == HTTP_3 and not (failure or broken):
+        return quic.judged(evidence, observation, client_pcap, server_pcap)
     fault = ""
-    if not broken:  # of a failed transfer the wire may still tell why
+    if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
         try:
-            evidence = replace(evidence, exchange=_exchange(observation, client_pcap, server_pcap))
+            evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap))
         except CaptureError as error:
             fault = f"{CAPTURE.name}: {error}"
     judged: dict[str, Any] = (
@@ -83,7 +89,7 @@ def _failure(observation: Mapping[str, Any]) -> str:
         return "the worker reported no fetch"
     if not fetch["ok"]:
         return str(fetch["error"] or "the fetch failed")
-    if not said or "latency_ms" not in said:
+    if not said or not {"latency_ms", "samples"} & said.keys():
         return f"the server reported no response: {(said or {}).get('error') or 'no reason'}"
     if said.get("error"):
         return f"server: {said['error']}"
@@ -100,28 +106,18 @@ def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: b
                          int(said.get("client_port") or fetch.get("port") or 0), wire_bytes(said))
 
 
+def _seen(evidence: Evidence, exchange: Exchange) -> Evidence:
+    """With the packets; of a server that tells nothing, with its messages as they have them."""
+    if evidence.tells or not evidence.said:
+        return replace(evidence, exchange=exchange)
+    trial = evidence.trial
+    found = messages(exchange, trial.is_secure, len(trial.before))
+    if found is None:
+        raise CaptureError("no request with an answer to it")
+    return replace(evidence, exchange=timed(exchange, found), messages=found)
+
+
 # What is compared --------------------------------------------------------------------
-
-def _exit_status(evidence: Evidence) -> Iterable[Compared]:
-    status = evidence.fetch.get("exit_status")
-    yield Compared(status == 0, f"{status}", "0")
-
-
-def _http_status(evidence: Evidence) -> Iterable[Compared]:
-    status = evidence.fetch.get("http_status")
-    yield Compared(status in (200, None), f"{status}", "200")  # wget tells none
-
-
-def _size(evidence: Evidence) -> Iterable[Compared]:
-    size, sent, asked = (evidence.fetch["size"], evidence.said["body_bytes"],
-                         evidence.trial.response_bytes)
-    yield Compared(size == asked == sent, f"{size} bytes of {sent} sent", f"{asked}")
-
-
-def _digest(evidence: Evidence) -> Iterable[Compared]:
-    received, sent = evidence.fetch["sha256"], evidence.said["sha256"]
-    yield Compared(received == sent, f"{received[:12]}…", f"{sent[:12]}… as sent")
-
 
 def _has_window(evidence: Evidence) -> bool:
     """Not where SYN-ACKs were lost and repeated.
@@ -132,44 +128,41 @@ def _has_window(evidence: Evidence) -> bool:
 
 
 def _initial_window(evidence: Evidence) -> Iterable[Compared]:
+    """Of a server that tells nothing and whose socket was not met in time: the first flight."""
     if _has_window(evidence):
         seen, asked = evidence.said["initial_window"], evidence.trial.server_window
+        if seen is None:
+            seen = evidence.first_flight
         yield Compared(seen == asked, f"{seen} segments", f"{asked}")
 
 
 def _first_flight(evidence: Evidence) -> Iterable[Compared]:
+    """Where the server's writes are not known, no more than the window."""
+    if not evidence.tells:
+        flight, window = evidence.first_flight or 0, evidence.trial.server_window
+        yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
+        return
     seen, expected = evidence.first_flight, evidence.expected_first_flight
     if _has_window(evidence) and seen is not None:
         yield Compared(seen == expected, f"{seen} segments", f"{expected}")
 
 
 def _rtt(evidence: Evidence) -> Iterable[Compared]:
-    seen, asked = evidence.rtt_ms, evidence.trial.rtt_ms
-    if seen is not None:
-        yield Compared(abs(seen - asked) <= evidence.rtt_allowed_ms, f"{seen:.3f} ms",
-                       f"{asked:g} ms")
+    return path.rtt(evidence, evidence.rtt_ms)
 
 
 def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
-    """Compared as times: over a short flight a tick of the clock is a larger share."""
-    seen, asked = evidence.bandwidth_kbps, evidence.trial.down_kbps
-    if seen is not None:
-        arrivals, tolerances = evidence.wire.flight_arrivals, evidence.tolerances
-        seen_ms = arrivals[-1].ms_after(arrivals[0])
-        asked_ms = seen_ms * seen / asked
-        allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
-        yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen:.2f} kbit/s",
-                       f"{asked:g} kbit/s")
+    if evidence.bandwidth_kbps is not None:
+        arrivals = evidence.wire.flight_arrivals
+        yield from path.bandwidth(evidence, evidence.bandwidth_kbps,
+                                  arrivals[-1].ms_after(arrivals[0]))
 
 
 def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
     """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
     lost = {"to_client": len(evidence.wire.lost_to_client),
             "to_server": len(evidence.wire.lost_to_server)}
-    for side, dropped in evidence.drops.items():
-        told = sum(dropped.values())
-        yield Compared(lost[side] == told, f"{lost[side]} lost {side.replace('_', ' ')}",
-                       f"{told} as the network dropped")
+    yield from path.losses(evidence, lost)
     if not evidence.may_lose:
         total = sum(lost.values())
         yield Compared(total == 0, f"{total}", "none")
@@ -184,6 +177,8 @@ def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
 
 def _server_latency(evidence: Evidence) -> Iterable[Compared]:
     """The server's own T_ACK − T_Res1 against that of the capture."""
+    if not evidence.tells:
+        return
     server = evidence.said["latency_ms"] or math.nan
     wire = evidence.wire.latency_ms or math.nan
     allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
@@ -192,51 +187,39 @@ def _server_latency(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _model(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.against(evidence.prediction)[:1]
+    return evidence.against(evidence.prediction)[:1] if evidence.is_modelled else ()
 
 
 def _model_latency(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.against(evidence.prediction)[1:]
-
-
-def _tls(evidence: Evidence) -> Iterable[Compared]:
-    """What the server's OpenSSL says of the session that carried the response."""
-    trial, tls = evidence.trial, evidence.said.get("tls")
-    if tls is None or not trial.chain_bytes:
-        yield Compared((tls is None) == (not trial.chain_bytes),
-                       "plain HTTP" if tls is None else "TLS",
-                       f"a chain of {trial.chain_bytes} bytes")
-        return
-    yield Compared(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
-    yield Compared(tls["resumed"] == bool(trial.resumed),
-                   "resumed" if tls["resumed"] else "a new session",
-                   "resumed" if trial.resumed else "a new session")
-    if not trial.resumed:
-        flight, least = sum(tls["flight"]), trial.chain_bytes
-        yield Compared(least < flight <= least + AROUND_CHAIN_BYTES, f"a flight of {flight} bytes",
-                       f"a chain of {least} and at most {AROUND_CHAIN_BYTES} more")
+    return evidence.against(evidence.prediction)[1:] if evidence.is_modelled else ()
 
 
 def _flight(evidence: Evidence) -> Iterable[Compared]:
-    """The server's messages on the wire: as many bytes as its OpenSSL handed over."""
-    if evidence.flights:
-        end = max(segment.end for flight in evidence.flights for segment in flight)
+    """The server's messages on the wire: as its OpenSSL told, else as large as its chain says."""
+    if not evidence.flights:
+        return
+    end = max(segment.end for flight in evidence.flights for segment in flight) - 1
+    if "tls" in evidence.said:
         told = sum(evidence.said["tls"]["flight"])
-        yield Compared(end == 1 + told, f"{end - 1} bytes on the wire", f"{told}")
+        yield Compared(end == told, f"{end} bytes on the wire", f"{told}")
+        return
+    trial = evidence.trial
+    if not trial.chain_bytes:
+        return  # a chain of the server's own
+    least = 0 if trial.resumed else trial.chain_bytes
+    most = least + around_chain(trial)
+    yield Compared(least < end <= most, f"{end} bytes on the wire",
+                   f"more than {least} and at most {most}")
 
 
 def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
-    return evidence.handshake_against(evidence.prediction)
+    return evidence.handshake_against(evidence.prediction) if evidence.is_modelled else ()
 
 
 # Which stored records were judged ----------------------------------------------------
 
-def _is_fetched(record: Record) -> bool:
-    return record.verdict != SKIPPED and not record.trial.cannot_connect
-
-
 def _is_on_wire(record: Record) -> bool:
-    return (record.ok and _is_fetched(record)
+    return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
             and not record.verdict_reason.startswith(CAPTURE.name))
 
 
@@ -251,18 +234,9 @@ def is_modelled(record: Record) -> bool:
             and not record.lost_segments and record.model_ms is not None)
 
 
-# Of the transfer itself: where one of these fails there is no measurement.
-INTEGRITY = (
-    Check("exit status", "the client ended without an error", _exit_status, _is_fetched),
-    Check("HTTP status", "the server answered 200", _http_status, _is_fetched),
-    Check("size", "as many bytes as asked for", _size, _is_fetched),
-    Check("digest", "the bytes that the server sent", _digest, _is_fetched),
-    Check("TLS", "version 1.3, its chain, and a session resumed or not, as asked", _tls,
-          lambda record: _is_fetched(record) and bool(record.trial.chain_bytes), seldom=True),
-)
 # What reads the packets compares: see judge.
 CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
-                lambda record: _is_fetched(record) and record.ok)
+                lambda record: is_fetched(record) and record.ok)
 ON_THE_WIRE = (
     Check("initial window", "the kernel's own word at accept", _initial_window, _shows_window),
     Check("first flight", "segments before the first acknowledgement", _first_flight,
@@ -278,7 +252,7 @@ ON_THE_WIRE = (
     Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
           _is_on_wire),
     Check("server latency", "the server's clock against its capture", _server_latency,
-          _is_on_wire),
+          lambda record: _is_on_wire(record) and record.trial.server == BUILTIN),
     Check("TLS flight", "the server's messages, byte for byte", _flight,
           lambda record: _is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
@@ -292,4 +266,4 @@ ON_THE_WIRE = (
 CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
                    lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
                    seldom=True)
-CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE, CONNECTION)
+CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, CONNECTION)

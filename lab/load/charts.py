@@ -31,7 +31,7 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
         figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs, {seeds} seeds,"
         f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up"
         " · bars: 95 % intervals over seeds",
-        f"{runs.left_out} runs left out: verdict failed" if runs.left_out else "",
+        "".join(runs.notes),
         columns=columns, **more)
 
 

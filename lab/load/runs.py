@@ -54,6 +54,13 @@ class Runs:
                               " measure the whole scenario again with --fresh")
         return cls(figure, folder, counting, len(mine) - len(counting))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is said of runs that do not count, if there are any."""
+        are = "run is" if self.left_out == 1 else "runs are"
+        return (f"{self.left_out} {are} left out: not measured, or not verified",
+                ) if self.left_out else ()
+
     def values(self, axis: str) -> list[Any]:
         """The values on an axis, in the order of the file; "" alone for no axis."""
         return list(dict.fromkeys(getattr(record.trial, axis) if axis else ""

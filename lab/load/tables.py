@@ -62,12 +62,7 @@ def runs_themselves(runs: Runs) -> Table:
         Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
         Column("queue max", digits=0), Column("dropped", "%", digits=3),
         Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
-        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows), left_out(runs))
-
-
-def left_out(runs: Runs) -> tuple[str, ...]:
-    """The note on runs that do not count."""
-    return (f"{runs.left_out} runs are left out: their verdict failed",) if runs.left_out else ()
+        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows), runs.notes)
 
 
 def _over_seeds(records: dict[int, LoadRecord], name: str,
@@ -140,7 +135,7 @@ def gains(runs: Runs, lines: Sequence[Line]) -> Table:
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
         Column(f"IW {base} retransmits", "%", digits=3),
-        Column("retransmits", "%", digits=3)), tuple(rows), left_out(runs))
+        Column("retransmits", "%", digits=3)), tuple(rows), runs.notes)
 
 
 def where(runs: Runs, line: Line, point: Point) -> list[str]:

@@ -96,7 +96,8 @@ class Course(Events):
         for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
             upto, window_end = self.receiver.ask(now)
             arrival = self.up.send(now, HEADER_BYTES + size)
-            self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
+            self._at(arrival, partial(self._acknowledged, upto, window_end, now,
+                                      self.receiver.stamp))
             self._at(arrival + FAILED_CALL_NS, self._answer if number else self._take_finished)
 
     def _take_finished(self, now: int) -> None:
@@ -111,7 +112,7 @@ class Course(Events):
         self.started, self.first_arrival = now, 0
         self.expected += self.transfer.response_bytes
         arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
-        self._at(arrival, partial(self._acknowledged, upto, window_end, now, False))
+        self._at(arrival, partial(self._acknowledged, upto, window_end, now, self.receiver.stamp))
         self._at(arrival, self._take_request)
         self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
         self._at(self.receiver.timer.at or now, self._ask_again)
@@ -196,9 +197,9 @@ class Course(Events):
             arrival = self.down.send(now, HEADER_BYTES + segment.payload)
             if segment.payload:
                 self._at(arrival, partial(self._receive_again if segment.again else
-                                          self._receive, segment, self.echo))
+                                          self._receive, segment, self.echo, now))
             else:
-                self._at(arrival, self._receive_fin)
+                self._at(arrival, partial(self._receive_fin, now))
         due = self.sender.timer.at
         if due is not None and due != self.timer_set:
             self.timer_set = due
@@ -209,19 +210,20 @@ class Course(Events):
         if self.sender.timer.at == now:
             self._send(now, self.sender.expire(now))
 
-    def _receive_again(self, segment: Sent, echo: int, now: int) -> None:
+    def _receive_again(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
         """A segment that is there already is acknowledged at once, as such (DSACK, RFC 2883)."""
-        self.receiver.receive_again(now, segment, echo)
+        self.receiver.receive_again(now, segment, echo, sent_at)
         self._acknowledge(now, DSACK_BYTES)
 
-    def _receive_fin(self, now: int) -> None:
+    def _receive_fin(self, sent_at: int, now: int) -> None:
         """The server's FIN, alone, is acknowledged at once, as a byte more."""
+        self.receiver.note_stamp(self.receiver.received, sent_at)
         upto = self.receiver.acknowledged + 1
-        self._at(self.up.send(now, HEADER_BYTES),
-                 partial(self._acknowledged, upto, upto + self.receiver.window, now, False))
+        self._at(self.up.send(now, HEADER_BYTES), partial(
+            self._acknowledged, upto, upto + self.receiver.window, now, self.receiver.stamp))
 
-    def _receive(self, segment: Sent, echo: int, now: int) -> None:
-        self.receiver.take(now, segment, echo)
+    def _receive(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
+        self.receiver.take(now, segment, echo, sent_at)
         if self.started and not self.first_arrival:
             self._take_answer(now)
         if not self.first_arrival and (self.transfer.secure is None
@@ -258,16 +260,17 @@ class Course(Events):
     def _acknowledge(self, now: int, option_bytes: int = 0, payload_bytes: int = 0) -> None:
         upto, window_end = self.receiver.acknowledge()
         self._at(self.up.send(now, HEADER_BYTES + option_bytes + payload_bytes),
-                 partial(self._acknowledged, upto, window_end, now, bool(option_bytes)))
+                 partial(self._acknowledged, upto, window_end, now, self.receiver.stamp,
+                         duplicate=bool(option_bytes)))
 
-    def _acknowledged(self, upto: int, window_end: int, sent_at: int, duplicate: bool, now: int
-                      ) -> None:
+    def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
+                      duplicate: bool = False) -> None:
         self.first_flight = self.first_flight or (
             self.sender.in_flight - self.sender.beyond - self.sender.fin_sent)
         self.echo = sent_at
         if self.sender.acknowledged < min(upto, self.sender.written):
             self.last_acknowledged = now
-        self.sender.acknowledge(now, upto, window_end, duplicate)
+        self.sender.acknowledge(now, upto, window_end, stamp, duplicate)
         if self.sender.call_acknowledged:
             self.told_at = now
             if self.rest_due:

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from lab.core.errors import FirstFlightError
 
-SERVER_PORTS = (80, 443)  # where servers listen: HTTP, and with TLS
+# Where servers listen, HTTP and with TLS: server.py, and those of others.
+SERVER_PORTS = (80, 443, 8080, 8443)
 
 FIN, SYN, RST, PUSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
@@ -171,7 +172,15 @@ def capture_file(packets: bytes) -> bytes:
 
 
 def _packets(pcap: bytes, side: str) -> list[_Packet]:
-    packets = []
+    found = (_packet(*each) for each in frames(pcap, side))
+    return [packet for packet in found if packet is not None]
+
+
+def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
+    """Of each captured frame the time, ns, what was kept, and its bytes on the wire.
+
+    side: in messages. Raises CaptureError.
+    """
     position = len(PCAP_HEADER) if pcap.startswith(PCAP_HEADER[:4]) else 0
     while position < len(pcap):
         if position + _RECORD.size > len(pcap):
@@ -184,12 +193,8 @@ def _packets(pcap: bytes, side: str) -> list[_Packet]:
             raise CaptureError(f"{side} capture ends within a packet")
         if kept < ETHERNET_BYTES:
             raise CaptureError(f"{side} capture holds a broken packet: {kept} bytes")
-        packet = _packet(seconds * 1_000_000_000 + nanoseconds,
-                         pcap[position:position + kept], on_wire)
-        if packet is not None:
-            packets.append(packet)
+        yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + kept], on_wire
         position += kept
-    return packets
 
 
 def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> _Packet | None:

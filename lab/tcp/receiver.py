@@ -39,6 +39,7 @@ class Receiver:
         self.timer = LossTimer(clock, self.sent_round_trip, probes)
         self.hear(handshake_us)
         self.received = self.acknowledged = 0
+        self.stamp = 0  # when what it echoes was sent (ts_recent)
         self.scheduled = False  # an acknowledgement of data that came twice
         self.unit = window_unit(buffers)
         self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES)
@@ -71,12 +72,14 @@ class Receiver:
         self.sent_round_trip.sample(us, new_round=bool(self.sent_round_trip.smoothed_8))
         self.timer.sampled()
 
-    def take(self, now: int, segment: Sent, echo: int) -> None:
+    def take(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
         """Take a segment (tcp_event_data_recv).
 
-        echo: when the client sent what the segment's time stamp echoes.
+        echo: when the client sent what the segment's time stamp echoes; sent_at:
+        its own time stamp.
         """
         payload = segment.payload
+        self.note_stamp(self.received, sent_at)
         self._measure_echo(now, payload, echo)
         self.received += payload
         self._measure_full(payload)
@@ -119,7 +122,15 @@ class Receiver:
         return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
                        self.unit)
 
-    def receive_again(self, now: int, segment: Sent, echo: int) -> None:
+    def note_stamp(self, begin: int, sent_at: int) -> None:
+        """A segment that begins there is echoed, unless one waits that was not acknowledged.
+
+        A copy of that one is echoed in its place (tcp_replace_ts_recent; RFC 7323, 4.3).
+        """
+        if begin <= self.acknowledged:
+            self.stamp = max(self.stamp, sent_at)
+
+    def receive_again(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
         """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once.
 
         Before the window it is no more than that (tcp_validate_incoming); else
@@ -128,6 +139,7 @@ class Receiver:
         self.quick = max(self.quick or 0, self._quick_acks())
         self.interactive, self.patience_ms = False, DELAYED_ACK_MS
         if segment.again >= self.acknowledged:
+            self.note_stamp(segment.again - segment.payload, sent_at)
             self._measure_echo(now, segment.payload, echo)
             self.scheduled = True
 

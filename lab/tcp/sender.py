@@ -144,7 +144,7 @@ class Sender(Windowed):
             end, call_end = batch.ends.pop(), 0
             if batch.call_end > batch.ends[-1]:
                 batch.call_end, call_end = 0, batch.call_end
-            self.batches.append(Batch(deque([end]), now, batch.stamped_at, call_end=call_end))
+            self.batches.append(Batch(deque([end]), now, call_end=call_end))
         return self._again(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
@@ -159,8 +159,7 @@ class Sender(Windowed):
             end, call_end = batch.ends.popleft(), 0
             if 0 < batch.call_end <= end:
                 batch.call_end, call_end = 0, batch.call_end
-            self.batches.appendleft(Batch(deque([end]), now, batch.stamped_at, batch.again,
-                                          call_end))
+            self.batches.appendleft(Batch(deque([end]), now, batch.again, call_end))
         out = self._again(now, self.batches[0])
         self.timer.back_off(now)
         return out
@@ -174,17 +173,18 @@ class Sender(Windowed):
         begin = self.acknowledged if batch is self.batches[0] else self.batches[-2].ends[-1]
         return [Sent(batch.ends[-1] - begin, False, again=batch.ends[-1])]
 
-    def acknowledge(self, now: int, upto: int, window_end: int, duplicate: bool = False) -> None:
+    def acknowledge(self, now: int, upto: int, window_end: int, stamp: int,
+                    duplicate: bool = False) -> None:
         """Take an acknowledgement (tcp_ack, tcp_clean_rtx_queue).
 
-        duplicate: it reports a segment that arrived twice (DSACK).
+        stamp: when what it echoes was sent; duplicate: it reports a segment that
+        arrived twice (DSACK).
         """
-        count, first_sent, last_sent, stamped_at, again = 0, 0, 0, 0, False
+        count, first_sent, last_sent, again = 0, 0, 0, False
         while self.batches and self.batches[0].ends[0] <= upto:
             batch = self.batches[0]
             first_sent = last_sent if count else batch.sent_at
             last_sent = batch.sent_at
-            stamped_at = stamped_at or batch.stamped_at
             again |= batch.again
             while batch.ends and batch.ends[0] <= upto:
                 batch.ends.popleft()
@@ -206,7 +206,7 @@ class Sender(Windowed):
             self.in_flight -= count
             if again:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
                 first_sent = last_sent = now - MS * max(
-                    self.clock.jiffies(now) - self.clock.jiffies(stamped_at), 1)
+                    self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
             # What came twice counts as delivered twice (tcp_dsack_seen).
             self.grow(now, count + duplicate, first_sent, last_sent)
 
@@ -218,7 +218,7 @@ class Sender(Windowed):
         self.fin_waiting, self.fin_sent = False, True
         self.sent += 1
         self.in_flight += 1
-        self.batches.append(Batch(deque([self.sent]), now, now))
+        self.batches.append(Batch(deque([self.sent]), now))
         return [Sent(0, False)]
 
     def _take(self, now: int) -> list[Sent]:
@@ -226,7 +226,7 @@ class Sender(Windowed):
         payloads = [self.mss] * (skb.size // self.mss)
         if skb.size % self.mss:
             payloads.append(skb.size % self.mss)
-        batch = Batch(deque(), now, now, call_end=skb.call_end)
+        batch = Batch(deque(), now, call_end=skb.call_end)
         for payload in payloads:
             self.sent += payload
             batch.ends.append(self.sent)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from lab.tcp.path import Sent
 
-MAX_BATCH_BYTES = 65536 - 320 - 1  # sk_gso_max_size
+# sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 in a kernel
+# without wireless networks and tunnels, as the guest's is; 320 in a distribution's.
+MAX_BATCH_BYTES = 65536 - 192 - 1
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
 BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
 SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
@@ -32,13 +34,11 @@ class Waiting:
 class Batch:
     """Segments that left together as one skb: where those not acknowledged end.
 
-    again: whether it was sent a second time, last at sent_at; stamped_at: when
-    first, which is what the receiver echoes. call_end: as of Waiting.
+    again: whether it was sent a second time, last at sent_at. call_end: as of Waiting.
     """
 
     ends: deque[int]
     sent_at: int
-    stamped_at: int
     again: bool = False
     call_end: int = 0
 

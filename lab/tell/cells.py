@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from lab.core import claims
 from lab.core.findings import Cell, Column, Finding, Interval, Rounded, Table, bars, listed, words
 from lab.core.stats import Estimate
-from lab.core.words import MINUS, UNKNOWN, between, number
-
-# Control characters, halves of characters, and what is not seen but reorders or hides text.
-UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-                    "\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """The text on one line: a space in place of each character that is not to be seen."""
-    return UNSEEN.sub(" ", text)
+from lab.core.words import MINUS, UNKNOWN, between, clean, number
 
 
 def written(cell: Cell, column: Column) -> str:

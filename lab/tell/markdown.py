@@ -10,7 +10,8 @@ from lab.core import claims
 from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report, Statement, Table
-from lab.tell.cells import clean, counted, head, shortened, written
+from lab.core.words import clean
+from lab.tell.cells import counted, head, shortened, written
 from lab.tell.quoting import quoted
 
 HEAD = f"""\

@@ -20,7 +20,7 @@ import jinja2
 
 from lab.core import files
 from lab.core.findings import Finding, Report, Table
-from lab.core.words import tight
+from lab.core.words import clean, tight
 from lab.tell import cells, timeline
 
 PAGE = "report.html"
@@ -94,7 +94,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _clean(value: Any) -> Any:
-    return cells.clean(value) if type(value) is str else value  # Markup is our own
+    return clean(value) if type(value) is str else value  # Markup is our own
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from lab.core import claims
 from lab.core.findings import Column, Finding, Report, Statement, Table
-from lab.tell.cells import clean, counted, shortened, written
+from lab.core.words import clean
+from lab.tell.cells import counted, shortened, written
 
 WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 

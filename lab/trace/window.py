@@ -57,13 +57,21 @@ class WindowError(FirstFlightError):
     """A file of samples is not what it should be."""
 
 
+def _number(text: str) -> int:
+    """As a kernel counts: none is negative, or beyond 63 bits. Raises ValueError."""
+    number = int(text)
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"{text[:40]} is none of a kernel's")
+    return number
+
+
 def parse(content: bytes, name: str) -> tuple[Sample, ...]:
     """The samples of a window.csv, one at least. Raises WindowError naming it."""
     try:
         rows = csv.reader(io.StringIO(content.decode("ascii")))
         if tuple(next(rows, ())) != FIELDS:
             raise WindowError(f"{name}: its columns are not those of a window's samples")
-        samples = tuple(Sample(*map(int, row)) for row in rows)
+        samples = tuple(Sample(*map(_number, row)) for row in rows)
     except (TypeError, ValueError, csv.Error) as error:
         raise WindowError(f"{name}: a row is not one of numbers: {error}") from error
     if not samples:

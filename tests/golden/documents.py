@@ -85,6 +85,7 @@ RUN_JSON = {
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
     "wall_s": "seconds that it took"}
+SELDOM = {"systems": "versions of the programs of each system but the machine's that trials ran in"}
 
 
 def scenarios() -> str:
@@ -154,7 +155,7 @@ def columns() -> str:
                          f" {_cell(told.get(column) or _what(column))} |")
         lines.append("")
     lines += ["## run.json", "", "| key | what |", "|---|---|",
-              *(f"| `{key}` | {what} |" for key, what in RUN_JSON.items()), ""]
+              *(f"| `{key}` | {what} |" for key, what in {**RUN_JSON, **SELDOM}.items()), ""]
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ def part(study: LoadStudy, run: RunData) -> Report:
     return replace(study, whole=False).report(replace(run, facts={**run.facts, "partial": True}))
 
 
-REPORTS: dict[str, Callable[[], Report]] = {
+# Each is made once: reports do not change.
+REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in {
     **{name: lambda name=name: stored_fetches.whole_report(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
     **{f"{name}_cells": lambda name=name: cells(name)  # type: ignore[misc]
@@ -116,7 +118,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "users": stored_questions.users, "population": stored_questions.population,
     "warm": stored_trace.warm,
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
-    "judged": judged.report}
+    "judged": judged.report}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of}
 # Every kind in every form, and the text and parts of what else there is.

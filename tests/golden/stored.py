@@ -16,7 +16,7 @@ from typing import Any
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
 from lab.fetches.verify import judge
-from lab.tcp.packets import PCAP_HEADER
+from lab.tcp.packets import PCAP_HEADER, SERVER_PORTS
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -36,7 +36,7 @@ class Packet:
 
     @property
     def to_client(self) -> bool:
-        return self.frame[34:36] in (b"\x00\x50", b"\x01\xbb")
+        return int.from_bytes(self.frame[34:36], "big") in SERVER_PORTS
 
     def again(self, later_ns: int, identification: int) -> Packet:
         """The same packet sent once more, as a new one on the wire."""

@@ -30,14 +30,17 @@ def readme(reports: dict[str, Report]) -> str:
     return results.in_readme(results.README.read_text(encoding="utf-8"), reports.values())
 
 
-def test_the_document_is_what_the_kept_findings_say() -> None:
-    reports = results.kept_reports(results.FINDINGS)
+@pytest.fixture(name="reports", scope="module")
+def _reports() -> dict[str, Report]:
+    return results.kept_reports(results.FINDINGS)
+
+
+def test_the_document_is_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
     assert document(reports) == results.OUTPUT.read_text(encoding="utf-8"), ANEW
     assert markdown.UNTOLD not in document(reports)
 
 
-def test_readme_says_what_the_kept_findings_say() -> None:
-    reports = results.kept_reports(results.FINDINGS)
+def test_readme_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
     assert readme(reports) == results.README.read_text(encoding="utf-8"), ANEW
 
 
@@ -59,11 +62,11 @@ def changed(finding: Finding) -> Finding:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in results.FINDINGS.glob("*.json")))
-def test_another_number_in_a_finding_is_another_document(name: str) -> None:
-    reports = {each: replace(report, opening="") for each, report  # which names cells by others
-               in results.kept_reports(results.FINDINGS).items()}
-    other = replace(reports[name], findings=tuple(map(changed, reports[name].findings)))
-    assert document({**reports, name: other}) != document(reports)
+def test_another_number_in_a_finding_is_another_document(name: str, reports: dict[str, Report]
+                                                         ) -> None:
+    one = replace(reports[name], opening="")  # which names cells by others
+    other = replace(one, findings=tuple(map(changed, one.findings)))
+    assert document({name: other}) != document({name: one})
     quotes = f"{{{name}." in results.TEMPLATE.read_text(encoding="utf-8")
     assert (readme({**reports, name: other}) != readme(reports)) == quotes
 

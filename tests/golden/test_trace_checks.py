@@ -5,13 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lab.core import checks
-from lab.core.records import FAIL
+from lab.core.records import FAIL, PASS
+from lab.trace import verify
 from lab.trace.record import TraceRecord
+from lab.trace.replay import Restart
 from lab.trace.verify import CHECKS, judge
 from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
@@ -68,24 +71,25 @@ def sent_twice(pcap: bytes, number: int) -> bytes:
     return capture.with_packets(capture.place(number), packet, bytes(again))
 
 
-def later(packet: bytes) -> bytes:
-    """It was seen a tenth of a millisecond later."""
+def later(packet: bytes, by_ns: int) -> bytes:
+    """It was seen later."""
     time_s, time_ns, *sizes = RECORD.unpack_from(packet)
-    return RECORD.pack(time_s, time_ns + 100_000, *sizes) + packet[RECORD.size:]
+    return RECORD.pack(*divmod(time_s * 10**9 + time_ns + by_ns, 10**9), *sizes
+                       ) + packet[RECORD.size:]
 
 
-def late_syn_ack(pcap: bytes) -> bytes:
+def late_syn_ack(pcap: bytes, by_ns: int = 100_000) -> bytes:
     capture = Capture.of(pcap)
     place = capture.place(0, data=False)
-    return capture.with_packets(place, later(capture.packets[place]))
+    return capture.with_packets(place, later(capture.packets[place], by_ns))
 
 
-def late_write(pcap: bytes) -> bytes:
+def late_write(pcap: bytes, by_ns: int = 100_000) -> bytes:
     """All from the first segment after the idle time on."""
     capture = Capture.of(pcap)
     place = capture.place(26)
     return b"".join([capture.header, *capture.packets[:place],
-                     *map(later, capture.packets[place:])])
+                     *(later(packet, by_ns) for packet in capture.packets[place:])])
 
 
 # Tampering ---------------------------------------------------------------------------
@@ -149,6 +153,54 @@ def test_what_was_tampered_with_fails_its_check(name: str) -> None:
     assert name not in failed(judge(asked_trial, good(), exact=True))
     record = judge(asked_trial, bad(), exact=True)
     assert record.ok and record.verdict == FAIL and name in failed(record)
+
+
+# What each says of it, its numbers and units included.
+SAID = {
+    "size": "size: seen 66499 bytes of 66500 sent, asked 66500",
+    "digest": "digest: seen other…, asked same… as sent",
+    "initial window": "initial window: seen 9 segments, asked 10",
+    "segment size": "segment size: seen 1444 bytes, asked 1448",
+    "RTT": "RTT: seen 100.100 ms, asked 100 ms",
+    "receive window": "receive window: seen 54.40 segments, asked 57",
+    "lost packets": "lost packets: seen 1, asked none",
+    "retransmissions": "retransmissions: seen 1, asked none",
+    "outage": "outage: seen 0 data segments lost in it, asked one or more",
+    "schedule": "schedule: seen 0.103 ms late, asked at most 0.05",
+    "window": "window: seen 2 of 8 samples differ, first at 0.0000 s: cwnd and ssthresh"
+              " (10, 2147483646), by the rules (10, 2147483647), asked none",
+    "restart": "restart at 2.200 s: seen (11, 2147483647), 10 segments sent, asked"
+               " (10, 2147483647), 11"}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_check_that_fails_says_what_was_seen_and_asked(name: str) -> None:
+    asked, _, bad = TAMPERED[name]
+    record = judge(replace(trial(NAME), **asked), bad(), exact=True)
+    assert any(said.startswith(SAID[name]) for said in record.verdict_reason.split("; "))
+
+
+@pytest.mark.parametrize(("name", "late", "by_ms", "verdict"), [
+    ("RTT", late_syn_ack, 2.9, PASS), ("RTT", late_syn_ack, 3.1, FAIL),
+    ("schedule", late_write, 9.9, PASS), ("schedule", late_write, 10.1, FAIL)])
+def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_ms: float,
+                                                       verdict: str) -> None:
+    def seen_late(pcap: bytes) -> bytes:
+        return bytes(late(pcap, round(by_ms * 1e6)))
+    observed = (captured(client=seen_late) if name == "RTT"
+                else captured(client=seen_late, server=seen_late))
+    record = judge(trial(NAME), observed, exact=False)
+    assert (record.verdict, failed(record)) == (verdict, [name] if verdict == FAIL else [])
+
+
+def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
+    odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
+           for second in range(5)]
+    even = replace(odd[0], rule=(11, 9), flight=11)
+    of: Any = SimpleNamespace(exact=True, replayed=SimpleNamespace(restarts=[even, *odd]),
+                              view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
+    assert [each.name for each in verify._restarts(of)] == [
+        f"restart at {second}.000 s" for second in range(3)]
 
 
 def test_a_loss_in_each_direction_counts() -> None:

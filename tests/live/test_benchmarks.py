@@ -21,7 +21,8 @@ def test_the_table_of_performance_has_its_rows(kernel: Path) -> None:
         if group is None:
             assert "parts: not measured: no control group" in done.stdout
             return
-    # Every part of a run with a guest was met by some sample.
+    # The long parts of a run with a guest were met by some sample, and of the short ones some.
     table = done.stdout[done.stdout.index("processor time by part"):]
-    for part in ("check", "start", "boot", "network", "client", "all"):
+    for part in ("check", "start", "boot", "network", "all"):
         assert f"\n  {part} " in table
+    assert any(f"\n  {part} " in table for part in ("shape", "server", "client", "packets"))

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.aftermath import parts_of
+from benchmarks.machines import SCHEDULER, WORKERS, Machines
 from lab.core import runs
 from tests.live.conftest import command
 
@@ -32,67 +33,11 @@ COUNTED = ("measured_at", "samples", "rule_checked")
 MICROSECOND_MS = 0.001_01
 
 
-class Machines:
-    """A scheduler and two workers, each in a process of its own; folder: of all that is theirs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.environment = dict(os.environ)
-        self.certify()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"tls://127.0.0.1:{free.getsockname()[1]}"
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.schedule()
-        for name in ("one", "two"):
-            self.work(name)
-
-    def certify(self) -> None:
-        """As docs/CLUSTER.md has it."""
-        for words in ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
-                      " -keyout ca-key.pem -out ca.pem",
-                      "req -newkey ed25519 -nodes -subj /CN=member -keyout key.pem -out member.csr",
-                      "x509 -req -in member.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial"
-                      " -days 30 -out cert.pem"):
-            subprocess.run(["openssl", *words.split()], cwd=self.folder, check=True,
-                           capture_output=True)
-        settings = {"CA_FILE": "ca.pem", **{
-            f"{role}__{what}": file for role in ("SCHEDULER", "WORKER", "CLIENT")
-            for what, file in (("CERT", "cert.pem"), ("KEY", "key.pem"))}}
-        self.environment |= {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(self.folder / file)
-                             for name, file in settings.items()}
-
-    def start(self, name: str, *words: str, **more: str) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                list(words), env={**self.environment, **more}, stdout=log, stderr=log,
-                cwd=self.folder, start_new_session=True)
-
-    def schedule(self) -> None:
-        self.start("scheduler", "dask-scheduler", "--protocol", "tls", "--host", "127.0.0.1",
-                   "--port", self.address.rpartition(":")[2], "--no-dashboard")
-
-    def work(self, name: str) -> None:
-        """A worker with a cache of its own, as on another machine, and the kernel's not there."""
-        self.start(name, "dask-worker", self.address, "--nthreads", "1", "--nworkers", "1",
-                   "--no-dashboard", "--local-directory", str(self.folder / name),
-                   XDG_CACHE_HOME=str(self.folder / f"cache-{name}"))
-
-    def kill(self, name: str) -> None:
-        """As a machine that loses its power; waits until all of it is gone."""
-        process = self.processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def run(self, results: Path, *flags: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(command(results, "--cluster", self.address, "--no-figures",
-                                        *flags), env=self.environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def close(self) -> None:
-        for name in list(self.processes):
-            self.kill(name)
+def begun(machines: Machines, results: Path, *flags: str) -> subprocess.Popen[str]:
+    """run.sh, over these machines."""
+    return subprocess.Popen(command(results, "--cluster", machines.address, "--no-figures", *flags),
+                            env=machines.environment, text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +84,7 @@ def finished(run: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize("name", ASKED)
 def test_a_cluster_gives_what_one_machine_gives(name: str, machines: Machines, alone: Path,
                                                 results: Path) -> None:
-    finished(machines.run(results, *ASKED[name]))
+    finished(begun(machines, results, *ASKED[name]))
     check_same(results, alone, name)
     told = json.loads((runs.newest_first(results / name)[0] / runs.RUN_JSON).read_text())
     (machine,) = told["cluster"]["machines"].values()
@@ -166,23 +111,34 @@ def wait_for_a_batch(machines: Machines, name: str) -> None:
     raise AssertionError("no batch was begun")
 
 
-def test_a_machine_that_dies_costs_nothing(machines: Machines, alone: Path, results: Path) -> None:
-    run = machines.run(results, *ASKED["zhao2019"])
+@pytest.mark.parametrize("part", ["machine", "worker", "batch", "guest"])
+def test_what_dies_costs_nothing(part: str, machines: Machines, alone: Path,
+                                 results: Path) -> None:
+    """benchmarks/cluster_faults.py kills twenty times, and cuts links."""
+    run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "one")
-    machines.kill("one")
-    finished(run)
+    if part == "machine":
+        machines.kill("one")
+        machines.work("one")
+    else:
+        until = time.monotonic() + 20
+        while not (found := parts_of(machines.processes["one"].pid)[part]):
+            assert time.monotonic() < until, f"there is no {part}"
+            time.sleep(0.01)
+        os.kill(found[0], signal.SIGKILL)
+    said = finished(run)
     check_same(results, alone, "zhao2019")
-    machines.work("one")
+    assert said.count("run.sh: ") <= 1 and "Traceback" not in said
 
 
 def test_a_scheduler_that_is_started_again_is_found(machines: Machines, alone: Path,
                                                     results: Path) -> None:
-    run = machines.run(results, *ASKED["zhao2019"])
+    run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "two")
-    machines.kill("scheduler")
+    machines.kill(SCHEDULER)
     time.sleep(1.0)
     machines.schedule()
-    for name in ("one", "two"):  # workers end with their scheduler: docs/CLUSTER.md starts them anew
+    for name in WORKERS:  # workers end with their scheduler: docs/CLUSTER.md starts them anew
         machines.kill(name)
         machines.work(name)
     assert "is lost; it is looked for" in finished(run)
@@ -192,7 +148,7 @@ def test_a_scheduler_that_is_started_again_is_found(machines: Machines, alone: P
 def test_damage_on_one_machine_is_measured_by_another(machines: Machines, alone: Path,
                                                       results: Path) -> None:
     """Its copy of the project is changed after it was checked."""
-    run = machines.run(results, *ASKED["zhao2019"])
+    run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "one")
     for path in (machines.folder / "cache-one").glob("first-flight/cluster/*/project/batch.py"):
         path.write_text("print('no result at all')\n")
@@ -202,7 +158,7 @@ def test_damage_on_one_machine_is_measured_by_another(machines: Machines, alone:
 
 def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
         machines: Machines, alone: Path, results: Path) -> None:
-    run = machines.run(results, *ASKED["zhao2019"])
+    run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "two")
     run.send_signal(signal.SIGINT)
     said = run.communicate(timeout=60)[1]
@@ -214,7 +170,7 @@ def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
                          capture_output=True, check=False).returncode == 0:
         assert time.monotonic() < until, "a batch outlives the run that asked for it"
         time.sleep(0.1)
-    finished(machines.run(results, *ASKED["zhao2019"]))
+    finished(begun(machines, results, *ASKED["zhao2019"]))
     check_same(results, alone, "zhao2019")
 
 

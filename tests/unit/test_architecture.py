@@ -35,13 +35,13 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("command_line", ("lab.core", "lab.users")),
-    ("cliffs", ("engines", "lab.core", "lab.registry")),
+    ("cliffs", ("measurers", "lab.core", "lab.registry")),
     ("measurers", ("engines", "lab.core")),
     ("experiment", ("measurers", "cliffs", "command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
-    ("batch", ("engines", "lab.core", "lab.registry")),
+    ("batch", ("measurers", "engines", "lab.core", "lab.registry")),
     *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
       for program in ("plot", "report", "results")),
-    ("benchmarks", ("benchmarks", "command_line", "engines", "lab", "hosts", "experiment", "drawing")),
+    ("benchmarks", ("benchmarks", "command_line", "measurers", "engines", "lab", "hosts", "experiment", "drawing")),
 ]
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel", "engines.nodes"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import batch
+from engines.job import EngineCannot
 from lab.core import batches, errors, provenance
 from lab.core.errors import CannotError, FirstFlightError
 
@@ -36,7 +37,7 @@ def test_what_is_no_batch_is_one_line(tmp_path: Path) -> None:
 def test_a_kernel_that_does_not_start_is_this_machine_s_fault(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(*_: object) -> bytes:
-        raise batch.EngineCannot("no /dev/shm")
+        raise EngineCannot("no /dev/shm")
 
     monkeypatch.setattr(batches, "measured", cannot)
     with pytest.raises(CannotError, match="no /dev/shm"):

@@ -225,3 +225,11 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
 def test_a_probe_of_no_url(url: str) -> None:
     with pytest.raises(UsageError, match="is no URL like"):
         experiment.main(["--probe", url])
+
+
+@pytest.mark.parametrize(("flags", "words"), [
+    (["--server-command", ""], "--server-command: command: there is no word in it"),
+    (["--server-command", "serve {p}", "--url-path", ""], "url_path: '' is no path")])
+def test_a_server_of_ones_own_has_a_command_and_paths(flags: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        experiment.main([*flags, "--dry-run"])

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import mutant_reach, mutants
 from benchmarks.mutant_changes import changed, changes
+from benchmarks.mutant_tests import files_of_tests
 from benchmarks.mutant_worker import KILLED, SURVIVED, TIMEOUT, outcome
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -97,6 +98,18 @@ def test_made(made):
 def test_made_again(made):
     assert made == 3
 """
+
+
+def test_only_tests_that_are_near_are_recorded_where_no_others_are_run(tmp_path: Path) -> None:
+    names = ["tests/unit/trace/test_a.py", "tests/unit/hosts/test_b.py", "tests/unit/test_c.py",
+             "tests/golden/test_d.py"]
+    for name in (*names, "tests/live/test_e.py", "tests/unit/trace/helper.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert sorted(map(str, files_of_tests(tmp_path, None))) == sorted(names)
+    for path, near in (("lab/trace/view.py", names[0]), ("server.py", names[1])):
+        assert sorted(map(str, files_of_tests(tmp_path, [path]))) == sorted(
+            [near, names[3]])
 
 
 def test_survivors_are_told_with_their_places(

@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from benchmarks.paper import bars, losses, simulation
+from benchmarks.paper.fit import weigh
 from benchmarks.paper.objective import FIGURE5, Objective
 from benchmarks.paper.proposal import propose
 from lab.core import scenario_file
@@ -114,6 +115,34 @@ def test_weights_of_the_own_mechanism_change_nothing_and_others_do() -> None:
     assert asked.weight.sum() == pytest.approx(asked.baseline_weight.sum()) == pytest.approx(1)
 
 
+def test_weights_follow_other_links_and_keep_the_printed_shares() -> None:
+    proposal = propose(replace(panel(), clients=1500, responses=2), 1)
+    own = proposal.found.made.mechanism
+    before = proposal.under(own).drawn
+    after = proposal.under(replace(own, link_factor=own.link_factor * 1.2, link_spread=0.45,
+                                   very_far_and_slow=0.2)).drawn
+    factor = numpy.log(after.link_kbps / after.key_bandwidth_kbps)
+    middle = float(after.weight @ factor)
+    assert middle == pytest.approx(numpy.log(own.link_factor * 1.2), abs=0.04)
+    assert float(numpy.sqrt(after.weight @ (factor - middle) ** 2)) == pytest.approx(0.45, abs=0.04)
+    for group in FIGURE5:
+        place = bars.place_of(group, after)
+        assert numpy.bincount(place, after.weight) == pytest.approx(
+            numpy.bincount(place, before.weight), rel=0.02)
+
+
+def test_a_fit_goes_back_to_where_the_bars_are_near() -> None:
+    proposal = propose(replace(panel(), clients=500, responses=2), 4)
+    objective, own = Objective(proposal), panel().mechanism
+    away = replace(own, baseline_week=0.0, baseline_gap=0.0, first_share=0.3)
+    found = weigh([objective], away, 800)
+    assert found.loss == pytest.approx(objective.loss(found.mechanism))
+    assert found.loss < objective.loss(away) - 4
+    assert found.mechanism.baseline_week > 0.02 and found.mechanism.first_share < 0.27
+    held = weigh([objective], away, 200, fixed=("baseline_week",))
+    assert held.mechanism.baseline_week == 0 and held.loss > found.loss
+
+
 def test_the_objective_counts_the_bars_that_are_near() -> None:
     proposal = propose(replace(panel(), clients=500, responses=2), 2)
     objective, mechanism = Objective(proposal), panel().mechanism
@@ -123,6 +152,7 @@ def test_the_objective_counts_the_bars_that_are_near() -> None:
         **{group: sum(bar.close for bar in bars.panel(group, found))
            for group in (*FIGURE5, "Fig. 7")},
         "Table 3": sum(bar.close for bar in bars.percentiles("table3_avgdc", found))}
-    clean = Mechanism(lossy_share=0.01, first_share=0.99, no_gap_share=0.99)
+    clean = Mechanism(lossy_share=0.01, first_share=0.99, no_gap_share=0.99,
+                      link_factor=mechanism.link_factor, link_spread=mechanism.link_spread)
     assert objective.loss(replace(mechanism, baseline_week=0.0)) != judged.loss
     assert objective.loss(replace(clean, queueing_bytes=600.0)) > judged.loss + 5

@@ -9,6 +9,11 @@ import pytest
 from lab.core import words
 
 
+def test_what_is_not_to_be_seen_becomes_a_space() -> None:
+    assert words.clean("a\x1b[2Jb\nc\td\u202ee\ud800f\x9bg\ufffeh") == "a [2Jb c d e f g h"
+    assert words.clean("10\u00a0ms – “x” ≤ −1 … →") == "10\u00a0ms – “x” ≤ −1 … →"
+
+
 @pytest.mark.parametrize("value, written", [
     (3.0, "3"), (0.1, "0.1"), (1e14, "100000000000000"), (1e15, "1e+15"), (2.50, "2.5"),
     (-4.0, "-4"), (1 / 3, "0.3333333333")])

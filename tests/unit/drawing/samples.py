@@ -118,16 +118,18 @@ def check_fits(drawn: Any) -> None:
     """All words lie inside the figure, and none lies on another."""
     drawn.draw_without_rendering()
     renderer = drawn.canvas.get_renderer()
-    boxes = [(text.get_text(), *text.get_window_extent(renderer).extents)
-             for text in _words(drawn)]
-    boxes += [("legend", *legend.get_window_extent(renderer).extents) for legend in drawn.legends]
-    width, height = drawn.bbox.width, drawn.bbox.height
+    shown = [*_words(drawn), *drawn.legends]
+    texts = [text.get_text() if hasattr(text, "get_text") else "legend" for text in shown]
+    boxes = numpy.array([text.get_window_extent(renderer).extents for text in shown])
     assert len(boxes) > 5
-    for number, (text, left, low, right, high) in enumerate(boxes):
-        assert left >= 0 and low >= 0 and right <= width and high <= height, text
-        beside = [other for other in boxes[number + 1:] if left <= other[3] and other[1] <= right
-                  and low <= other[4] and other[2] <= high]
-        assert not beside, (text, beside)
+    left, low, right, high = boxes.T
+    outside = (left < 0) | (low < 0) | (right > drawn.bbox.width) | (high > drawn.bbox.height)
+    assert not outside.any(), [texts[place] for place in numpy.flatnonzero(outside)]
+    for number, text in enumerate(texts):
+        later = slice(number + 1, None)
+        beside = ((left[number] <= right[later]) & (left[later] <= right[number])
+                  & (low[number] <= high[later]) & (low[later] <= high[number]))
+        assert not beside.any(), (text, texts[number + 1 + int(beside.argmax())])
 
 
 def _words(drawn: Any) -> list[Any]:

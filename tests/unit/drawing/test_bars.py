@@ -42,6 +42,14 @@ def test_bars_are_as_long_as_their_values(chart: BarChart, drawn: Any) -> None:
     assert left.get_yscale() == "log" and {bar.get_y() for bar in left.patches} == {1.0}
 
 
+def test_where_nothing_changes_a_word_says_so(chart: BarChart, drawn: Any) -> None:
+    none = replace(chart, bars=tuple(replace(bar, absolute=Estimate(0.0), percent=Estimate(0.0))
+                                     for bar in chart.bars))
+    says = "no bar: nothing changes"
+    assert says in [text.get_text() for text in bars.draw(none).axes[0].texts]
+    assert says not in [text.get_text() for text in drawn.axes[0].texts]
+
+
 def test_published_values_are_open_markers_over_their_bars(drawn: Any) -> None:
     for axes, marker, values in zip(drawn.axes, "oD", ([9.7, 22.0, 3350.0], [3.1, 5.1, 21.9])):
         (line,) = [line for line in axes.lines if line.get_marker() == marker]

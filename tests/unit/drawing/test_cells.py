@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from matplotlib.colors import to_rgba
 
-from drawing import groups, maps, packets
-from lab.core.cell_charts import GroupChart, Map, MapChart, Square
+from drawing import groups, levels, maps, packets, squares, style
+from lab.core.cell_charts import GroupChart, LevelChart, Map, MapChart, Square
 from lab.core.charts import TimeBar
 from lab.core.stats import Estimate
 from lab.core.timelines import Mark, PacketsChart, Timeline
@@ -43,6 +44,21 @@ def test_squares_have_colour_and_number() -> None:
     saved, nothing, lost, same = (patch.get_facecolor()[:3] for patch in axes.patches)
     assert saved[2] > saved[0] and lost[0] >= lost[2] and min(same) > 0.99 and len(set(nothing)) == 1
     assert samples.tick_labels(axes.xaxis) == ["20", "5000"]
+
+
+@pytest.mark.parametrize(("whole", "numbers"), [(True, ["1", "2", "–", "9"]),
+                                                 (False, ["1.0", "2.0", "–", "9.0"])])
+def test_levels_are_numbers_the_darker_the_more(whole: bool, numbers: list[str]) -> None:
+    drawn = levels.draw(LevelChart("A title", ("context",), columns=("3", "10"),
+                                   rows=("a chain", "another"), levels=((1.0, 2.0), (None, 9.0)),
+                                   x_label="window", y_label="chain", whole=whole))
+    samples.check_fits(drawn)
+    (axes,) = drawn.axes
+    assert texts(axes) == numbers
+    assert [text.get_color() for text in axes.texts] == [style.INK] * 3 + ["#FFFFFF"]
+    least, more, unknown, most = (patch.get_facecolor() for patch in axes.patches)
+    assert sum(least) > sum(more) > sum(most) and unknown == to_rgba(squares.NOTHING)
+    assert samples.tick_labels(axes.xaxis) == ["3", "10"]
 
 
 def group_chart(count: int, windows: int = 2) -> GroupChart:

@@ -64,6 +64,20 @@ def test_text_in_svg_is_text() -> None:
         assert b"<script" not in svg and b"&lt;script&gt;" in svg, chart.family
 
 
+def test_an_svg_holds_what_a_stranger_wrote_in_comments_that_end_where_they_should() -> None:
+    """As figures are written: letters are outlines, and a comment says what they spell."""
+    hostile = ' --> <script>alert("1")</script>]]><!-- & &lt; \x1b[2J \x00 \ud800 \uffff \n --'
+    with style.settings():
+        (_, drawn), = drawing.figures(report_of(
+            Finding("hostile", "", chart=samples.bar_chart(hostile))))
+        svg = style.image(drawn, "svg")
+    kept = ElementTree.TreeBuilder(insert_comments=True)
+    root = ElementTree.fromstring(svg, ElementTree.XMLParser(target=kept))
+    said = [each.text or "" for each in root.iter() if each.tag is ElementTree.Comment]
+    assert sum("&lt;script&gt;" in each for each in said) > 6
+    assert not [each for each in root.iter() if str(each.tag).endswith(("script", "text"))]
+
+
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb"])
 def test_a_figure_stays_in_its_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(FirstFlightError, match="cannot be the name of a file"):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from engines.cluster import cluster as module
+from engines.cluster import roll as roll_module
 from engines.cluster.cluster import AHEAD, ATTEMPTS, Cluster, opened
+from engines.cluster.link import Link as RealLink
 from engines.cluster.link import checked, packed
 from engines.cluster.node import FAILED, OK, REFUSED
 from engines.job import EngineCannot, EngineError
@@ -30,47 +36,73 @@ class Future:
 
     def __init__(self, link: Link, worker: str, batch: bytes) -> None:
         self.link, self.worker, self.batch = link, worker, batch
-        self.cancelled = False
+        self.cancelled, self.status, self.key = False, "pending", str(id(self))
+
+    def done(self) -> bool:
+        return False
 
     def result(self) -> bytes:
         self.link.waiting -= 1
+        self.status = "cancelled" if self.link.lost else "error"
         if self.link.lost:
             raise CancelledError
-        return self.link.answer(self.worker, self.batch)
+        found = self.link.answer(self.worker, self.batch)
+        self.status = "finished"
+        return found
 
     def cancel(self) -> None:
         self.cancelled = True
+        if self.link.lost:  # as Dask's client without a scheduler
+            raise AttributeError("'NoneType' object has no attribute 'cancel'")
 
 
 class Link:
     """Two workers, taken in turn."""
 
     address, version, build = "tls://somewhere:8786", "1", "7.2"
+    withdraw, count = RealLink.withdraw, RealLink.count
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.names, self.refused = ["one", "two"], {}
         self.waiting = self.most = self.found = 0
-        self.lost = False
+        self.lost, self.late, self.began = False, 0, 1
+        self.states = dict.fromkeys(self.names, "running")
+        self.with_whom: dict[str, str] = {}
         self.sent: list[Future] = []
         self.told: list[str] = []
         self.tell = self.told.append
         self.back: Callable[[], None] = lambda: None
 
-    @property
-    def guests(self) -> int:
-        return len(self.names) - len(self.refused)
+        self.guests = 2
 
-    def submit(self, batch: bytes, avoid: Any, urgent: bool) -> Future:
+    def workers(self) -> dict[str, Any]:
+        return {name: {"nthreads": 1, "status": self.states[name]} for name in self.names}
+
+    def wait(self, future: Future, seconds: float) -> bool:
+        """Nothing is done for a while."""
+        self.late -= 1
+        return self.late < 0
+
+    def begun(self, future: Future) -> int:
+        return self.began
+
+    def held(self) -> set[str]:
+        return {each.key for each in self.sent if each.worker in self.refused}
+
+    def submit(self, batch: bytes, avoid: Any, urgent: bool,
+               attempts: int) -> tuple[Future, frozenset[str]]:
+        assert 0 < attempts <= ATTEMPTS
         able = [name for name in self.names if name not in self.refused]
         able = [name for name in able if name not in avoid] or able
         self.sent.append(Future(self, able[len(self.sent) % len(able)], batch))
         self.waiting += 1
         self.most = max(self.most, self.waiting)
-        return self.sent[-1]
+        return self.sent[-1], frozenset(able if avoid or self.refused else ())
 
     def refuse(self, worker: str, machine: str, why: str) -> None:
         self.refused[worker] = why
+        self.guests = len(self.names) - len(self.refused)
         if not self.guests:
             raise EngineCannot(f"{machine}: {why}")
 
@@ -188,7 +220,7 @@ def test_a_scheduler_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatc
 
 def test_a_cluster_without_workers_is_refused() -> None:
     link = Link(lambda worker, batch: b"")
-    link.names, closed = [], []
+    link.names, link.guests, closed = [], 0, []
     link.close = lambda: closed.append(True)  # type: ignore[attr-defined]
     with pytest.raises(EngineCannot, match="has no worker; start one"):
         Cluster(link)  # type: ignore[arg-type]
@@ -234,3 +266,146 @@ def test_a_scheduler_file_is_held_to_the_same(tmp_path: Path) -> None:
 def test_the_same_project_is_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
     assert packed(tmp_path / "linux") == packed(tmp_path / "linux")
+
+
+# Workers that come and go ------------------------------------------------------------
+
+def passing(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
+    """A clock that goes on by so much whenever it is read."""
+    clock = count(0.0, step_s)
+    for place in (module, roll_module):
+        monkeypatch.setattr(place.time, "monotonic", lambda: next(clock))
+
+
+def test_a_task_that_waits_for_a_worker_that_is_gone_goes_to_another(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had failed on the one, was kept for the other, and that one died."""
+    passing(monkeypatch, 4.0)
+    statuses = iter((FAILED, OK))
+    made, link = cluster(lambda worker, batch: answer(next(statuses), worker, batch))
+
+    def wait(future: Future, seconds: float) -> bool:
+        if future.worker == "two":
+            link.names = ["one"]
+        return future.worker == "one"
+
+    link.wait = wait  # type: ignore[method-assign]
+    assert [found for _, found in results(made, 1)] == [0]
+    kept = [future for future in link.sent if future.worker == "two"]
+    assert kept and all(future.cancelled for future in kept)
+    assert link.told == ["no answer from the worker at two; what it was given is measured by"
+                         " another one"]
+    assert link.guests == 1
+
+
+def test_a_worker_that_dask_holds_back_is_left_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    passing(monkeypatch, 4.0)
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
+    link.states["one"], link.late = "paused", 60
+    assert {machine for machine, _ in results(made)} == {"host of two"}
+    assert "--memory-limit" in link.refused["one"]
+    assert all(future.cancelled for future in link.sent if future.worker == "one")
+
+
+def test_attempts_count_also_where_all_that_might_have_it_die(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch kills each worker that it is kept for; nannies start others, elsewhere."""
+    passing(monkeypatch, 4.0)
+    made, link = cluster(lambda worker, batch: answer(FAILED, worker, batch))
+
+    def wait(future: Future, seconds: float) -> bool:
+        if len(link.sent) > 1:
+            link.names = [f"{name}'" for name in link.names]
+            link.states = dict.fromkeys(link.names, "running")
+        return len(link.sent) == 1
+
+    link.wait = wait  # type: ignore[method-assign]
+    assert [found for _, found in results(made, 1)] == [
+        f"0 failed: 3 workers failed: {module.DIED}"]
+    assert len(link.sent) == ATTEMPTS
+
+
+def test_where_no_worker_is_left_one_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    passing(monkeypatch, 20.0)
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
+
+    def wait(future: Future, seconds: float) -> bool:
+        link.names = []
+        return False
+
+    link.wait = wait  # type: ignore[method-assign]
+    with pytest.raises(EngineError, match="has no worker any more"):
+        list(results(made))
+    assert link.told == ["no answer from the worker at one, two; it was the last one: another one"
+                         " is waited for, for 300 s at most"]
+
+
+def test_workers_that_die_again_and_again_without_a_result_end_the_run(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's nannies start them anew, each time at another address."""
+    passing(monkeypatch, 4.0)
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
+
+    def wait(future: Future, seconds: float) -> bool:
+        link.names = [f"{name}'" for name in link.names]
+        link.states = dict.fromkeys(link.names, "running")
+        return False
+
+    link.wait = wait  # type: ignore[method-assign]
+    with pytest.raises(EngineError, match="die before they measure; start them with more memory"):
+        list(results(made))
+
+
+class KilledWorker(Exception):
+    """As Dask's."""
+
+
+@pytest.mark.parametrize(("began", "deaths"), [(4, 1), (1, 3), (0, ATTEMPTS - 1)])
+def test_dask_blames_what_only_waited_where_a_worker_died(began: int, deaths: int) -> None:
+    """Only where a task was begun is its worker's death its own."""
+    left = {b"3": deaths}
+
+    def killed(worker: str, batch: bytes) -> bytes:
+        if left.get(batch):
+            left[batch] -= 1
+            raise KilledWorker
+        return answer(OK, worker, batch)
+
+    made, link = cluster(killed)
+    link.began = began
+    found = [each for _, each in results(made)]
+    assert found[4:] == list(range(4, 20)) and not left[b"3"]
+    assert found[3] == (f"3 failed: {max(began, 3)} workers failed: the workers that measured it"
+                        " died (of too little memory?)" if began else 3)
+
+
+def test_workers_that_die_before_they_measure_end_the_run() -> None:
+    def killed(worker: str, batch: bytes) -> bytes:
+        raise KilledWorker
+
+    made, link = cluster(killed)
+    link.began = 0
+    with pytest.raises(EngineError, match="die before they measure; start them with more memory"):
+        list(results(made))
+
+
+@pytest.mark.parametrize(("body", "expected"), [
+    (b"<title>Dask Diagnostic UI</title>", True), (b"<p>Dask needs bokeh >= 2.4.2", False)])
+def test_dask_s_page_is_named_only_where_there_is_one(body: bytes, expected: bool) -> None:
+    """As Dask 2022.12 answers with bokeh, and without."""
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    link = object.__new__(RealLink)
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/status"
+        link.client = SimpleNamespace(dashboard_link=address)
+        assert link.page() == (address if expected else "")
+    assert link.page() == ""  # nobody answers any more

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import stat
+import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -45,7 +48,7 @@ def archive(**files: str) -> bytes:
 
 
 class Worker:
-    address = "tls://10.0.0.7:4711"
+    address, local_directory = "tls://10.0.0.7:4711", "/tmp"
 
 
 @pytest.fixture(autouse=True)
@@ -129,12 +132,48 @@ def test_a_cache_that_others_may_write_to_is_refused(home: Path) -> None:
     assert said(node(), b"abc")[0] == REFUSED
 
 
-def test_what_is_measured_ends_with_the_plugin() -> None:
-    slow = node(archive(**{"batch.py": BATCH.replace(
-        "    content = sys", "    import time; time.sleep(600)\n    content = sys")}))
-    slow.teardown(None)
-    status, content = said(slow, b"abc")  # began while it was torn down: ended at once
-    assert status == FAILED and not slow.running
+def slow(begun: Path, before: str = "pass") -> Node:
+    """Its batches last, and say by a file that they have begun."""
+    lasts = f"    import signal, time; {before}; open({str(begun)!r}, 'w'); time.sleep(600)\n"
+    return node(archive(**{"batch.py": BATCH.replace("    content = sys", lasts
+                                                     + "    content = sys")}))
+
+
+def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
+    made = slow(tmp_path / "begun")
+    made.teardown(None)
+    status, content = said(made, b"abc")  # began while it was torn down: ended at once
+    assert status == FAILED and not made.running
+
+
+def ended(made: Node, begun: Path) -> tuple[str, bytes]:
+    """What is said of a batch in whose middle the plugin ends."""
+    def stop() -> None:
+        while not begun.exists():
+            time.sleep(0.02)
+        made.teardown(None)
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    answer = said(made, b"abc")
+    thread.join()
+    return answer
+
+
+def test_it_ends_also_where_the_worker_ignores_ctrl_c(tmp_path: Path) -> None:
+    """As each program does that a script starts with "&"."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert ended(slow(tmp_path / "begun"), tmp_path / "begun") == (FAILED,
+                                                                       b"KeyboardInterrupt")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_what_does_not_hear_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "END_S", 0.3)
+    deaf = slow(tmp_path / "begun", "signal.signal(signal.SIGINT, signal.SIG_IGN)")
+    assert ended(deaf, tmp_path / "begun") == (FAILED, b"it ended with -9")
 
 
 def test_a_node_travels_without_what_is_its_machine_s() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core.errors import FirstFlightError, UsageError
+from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import Overrides
-from lab.core.records import FAIL
+from lab.core.records import FAIL, SKIPPED
 from lab.fetches import cliff
 from lab.fetches.record import Record
 from lab.fetches.transfers import computed
@@ -74,6 +74,23 @@ def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
     (found,) = cliff.search(cliff.CHAIN, trials(initcwnd=[10]), {},
                             lambda some: by_model(some, shift=5))
     assert (found.fits_bytes, found.model_bytes) == (12_583, 12_588)
+
+
+def test_another_servers_cliff_is_its_own() -> None:
+    """Told with what was seen on the wire; no model to agree with."""
+    asked = trials(server=["nginx"], initcwnd=[10])
+    measured = registry.cliffs(cliff.CHAIN, registry.cliff_question(
+        cliff.CHAIN, Overrides({**ASKED, "server": ["nginx"], "initcwnd": [10]})),
+        lambda some: {trial: replace(record, flight_bytes=12_952, flight_segments=10)
+                      for trial, record in by_model(some, shift=15).items()})
+    assert list(measured) == [(True, [
+        "IW10: the largest certificate chain that costs no further round trip is 12573 bytes,"
+        " measured of the server nginx over HTTP/1.1",
+        "  12952 bytes leave in 10 segments; 10 full ones would be 14480 bytes"])]
+    with pytest.raises(CannotError, match="nginx is missing"):
+        cliff.search(cliff.CHAIN, asked, {}, lambda some: {
+            trial: replace(GOOD, trial=trial, verdict=SKIPPED, verdict_reason="nginx is missing")
+            for trial in some})
 
 
 def test_a_response_has_its_cliff_too() -> None:

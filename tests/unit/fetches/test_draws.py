@@ -93,7 +93,8 @@ def test_like_takes_over_what_is_not_said_again() -> None:
 
 
 def test_new_mechanisms_are_neutral_where_they_are_not_asked_for() -> None:
-    asked = drawn(far_and_slow=0.0, baseline_week=0.0, queue_packets=0)
+    asked = drawn(far_and_slow=0.0, very_far_and_slow=0.0, baseline_week=0.0, baseline_gap=0.0,
+                  link_spread=0.0, queue_packets=0)
     assert asked == drawn() and {trial.queue_packets for trial in asked} == {1000}
 
 
@@ -117,6 +118,28 @@ def test_the_baselines_week_leans_to_the_far_and_slow_and_changes_no_trial() -> 
 def _lean(trial: Trial, exponent: float) -> float:
     assert trial.key_rtt_ms and trial.key_bandwidth_kbps
     return (trial.key_rtt_ms / trial.key_bandwidth_kbps) ** exponent
+
+
+def test_the_baselines_week_leans_to_long_back_end_times() -> None:
+    staged = {"two_stages": True, "gap_mean_ms": 200.0, "no_gap_share": 0.3}
+    leaning, plain = drawn(**staged, baseline_gap=0.4), drawn(**staged)
+    assert [replace(trial, weight=1) for trial in leaning] == [
+        replace(trial, weight=1) for trial in plain]
+    odds = [one.weight / other.weight for one, other in zip(leaning[::2], leaning[1::2])]
+    wanted = [(trial.gap_ms / 200 if trial.gap_ms else 1.0) ** 0.4 for trial in leaning[::2]]
+    assert 1.0 in wanted and max(wanted) > 1.2
+    assert odds == pytest.approx([odds[0] / wanted[0] * each for each in wanted], rel=1e-3)
+
+
+def test_links_of_one_key_differ_about_the_same_middle() -> None:
+    same, apart = drawn(link_factor=2.0), drawn(link_factor=2.0, link_spread=0.5)
+    assert {trial.bandwidth_kbps for trial in same} != {trial.bandwidth_kbps for trial in apart}
+    logs = numpy.log([trial.bandwidth_kbps / (trial.key_bandwidth_kbps or 0) for trial in apart])
+    assert numpy.median(logs) == pytest.approx(numpy.log(2), abs=0.05)
+    assert logs.std() == pytest.approx(0.5, rel=0.1)
+    assert all(trial.uplink_kbps == trial.bandwidth_kbps for trial in apart)
+    assert [replace(trial, bandwidth_kbps=1, uplink_kbps=1) for trial in apart] == [
+        replace(trial, bandwidth_kbps=1, uplink_kbps=1) for trial in same]
 
 
 def test_far_and_slow_go_together_and_the_shares_stay() -> None:

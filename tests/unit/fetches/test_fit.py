@@ -60,9 +60,9 @@ def test_every_parameter_says_what_it_rests_on(scenario: Scenario, found: dict[s
     assert len(held.rows) == sum(len(each["predicts"]) for each in found["holdouts"]) == 5
     chart = profiles.chart
     assert isinstance(chart, LineChart)
-    assert sum(map(len, chart.columns)) == len(found["profiles"]) + 1 == 12
+    assert sum(map(len, chart.columns)) == len(found["profiles"]) + 1 == 15
     off, tried = without.tables
-    assert len(off.rows) == 10 and len(tried.rows) == len(found["tried"])
+    assert len(off.rows) == 13 and len(tried.rows) == len(found["tried"])
     assert off.rows[0][1:5] == tuple([*found["as_fitted"]["near"].values()][:3]
                                      + [found["as_fitted"]["figure5"]])
 

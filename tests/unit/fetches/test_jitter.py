@@ -7,7 +7,7 @@ from lab import registry
 from lab.core import scenario_file
 from lab.core.kinds import Overrides
 from lab.core.records import FAIL, PASS
-from lab.fetches.evidence import OVERTAKEN
+from lab.fetches.observed import OVERTAKEN
 from tests.golden import stored
 
 GOOD = stored.load("iw10")

@@ -52,10 +52,15 @@ def test_slow_datacenter_is_near_the_only_joint_numbers_published() -> None:
 
 
 def test_dependence_moves_the_corners_only_as_far_as_the_shares_allow(average: Joint) -> None:
-    odds = joint.dependence(0.5, numpy.array([7.0, 70, 700]), numpy.array([120.0, 1200, 12000]))
+    odds = joint.dependence(0.5, 0.0, numpy.array([7.0, 70, 700]), numpy.array([120.0, 1200, 12000]))
     assert odds[1] == pytest.approx([1, 1, 1]) and odds[:, 1] == pytest.approx([1, 1, 1])
     assert odds[2, 0] > 1 > odds[2, 2] == pytest.approx(odds[0, 0])
     assert odds[0, 2] == 1  # near and fast: nothing is said
+    very = joint.dependence(0.0, 0.5, numpy.array([7.0, 70, 700, 7000]),
+                            numpy.array([12.0, 120, 1200, 12000]))
+    assert (very[:2] == 1).all() and (very[:, 2:] == 1).all()  # only the far and slow
+    logs = numpy.log(very[2:, :2]) / numpy.log(10) ** 2
+    assert logs == pytest.approx(numpy.array([[1.0, 0.5], [2.0, 1.0]]))
     together = joint.average_datacenter(0.5)
     for member, known in zip(together.members, together.marginals):
         assert numpy.bincount(member.ravel(), together.share.ravel()) == pytest.approx(

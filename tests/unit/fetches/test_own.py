@@ -48,10 +48,11 @@ def test_what_is_not_said_has_the_default_of_help() -> None:
     small, large = study(rtt_ms=[35]).trials
     assert (small.initcwnd, large.initcwnd, small.initrwnd) == (10, 30, 30)
     told = {name: getattr(small, name) for name in FLAGS
-            if name not in ("load", "initcwnd", "initrwnd", "uplink_kbps")}
+            if name not in ("load", "initcwnd", "initrwnd", "uplink_kbps", "system")}
     assert told == {"rtt_ms": 35, **{name: FLAGS[name].check(FLAGS[name].parsed(
         FLAGS[name].default), "") for name in told if name != "rtt_ms"}}
     assert small.uplink_kbps == small.bandwidth_kbps and small.client == "libcurl"
+    assert small.system == "here"
 
 
 def test_chance_is_asked_a_hundred_times_unless_said() -> None:

@@ -16,6 +16,7 @@ from lab.core.findings import Finding
 from lab.core.kinds import RunData
 from lab.core.records import FAIL
 from lab.fetches.record import Record
+from lab.fetches.steps import _steep
 from lab.fetches.study import Fetches, study
 from lab.fetches.transfers import computed
 from lab.tcp.predict import predict
@@ -147,3 +148,12 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, change: tuple[str, str],
                                         words: str) -> None:
     with pytest.raises(UsageError, match=words):
         made(tmp_path, change)
+
+
+def test_a_curve_steps_at_the_byte() -> None:
+    """Not at the next of the points that are drawn; a slope has no more points than asked."""
+    known = _steep(range(0, 10_001, 100), lambda x: 100.0 if x < 4321 else 200.0)
+    assert known[4320] == 100.0 and known[4321] == 200.0 and len(known) < 120
+    assert list(known) == sorted(known)
+    assert len(_steep(range(0, 1001, 100), float)) == 11
+    assert set(_steep([1, 50, 100], lambda x: 7.0).values()) == {7.0}

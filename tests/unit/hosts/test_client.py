@@ -47,3 +47,13 @@ def test_a_wget_that_is_refused_says_why(tmp_path: Path) -> None:
     (answer,) = client.fetch_with_wget([url], 20, tmp_path)
     assert (answer["exit_status"], answer["error"]) == (4, "wget 4: network failure")
     assert 0 < answer["total_ms"] < 20_000 and answer["size"] == 0
+
+
+def test_curl_may_leave_the_certificates_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As curl 8.14 writes it where a chain with ML-DSA is too long for it: no JSON by itself."""
+    line = (b'{"certs":,"time_connect":0.1,"time_appconnect":0,"time_starttransfer":0.2,'
+            b'"time_total":0.3,"local_port":5,"exitcode":0,"http_code":200}\n')
+    monkeypatch.setattr(client.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess(
+        [], 0, stdout=line, stderr=b""))
+    (told,) = client.fetch_with_curl(["https://10.0.0.2/1"], 1.0, tmp_path)
+    assert told["ok"] and told["total_ms"] == 300

@@ -125,7 +125,7 @@ def test_nobody_listens(tmp_path: Path, program: str) -> None:
         False, 0, hashlib.sha256(b"").hexdigest())
     begin, end = ("wget 4: network failure", "") if program == "wget" else ("curl 7: ", "refused")
     assert answer["error"].startswith(begin) and (
-        not end or "Couldn't connect" in answer["error"] or end in answer["error"].lower())
+        not end or end in answer["error"].lower() or "connect to server" in answer["error"])
     assert answer["exit_status"] == (4 if program == "wget" else 7)
 
 
@@ -144,7 +144,7 @@ def test_fetches_that_curl_did_not_begin_are_told(tmp_path: Path, monkeypatch: p
                                                   server: tuple[Program, str]) -> None:
     answers = fetched(tmp_path, "curl", f"{server[1]}/5", "nonsense://x", f"{server[1]}/6")
     assert [answer["ok"] for answer in answers] == [True, False, True]
-    assert answers[1]["error"].startswith("curl 1: ") and answers[1]["port"] == 0
+    assert answers[1]["error"].startswith("curl 1: ") and answers[1]["port"] <= 0  # -1: curl 8
     curl = tmp_path / "bin" / "curl"
     curl.parent.mkdir()
     curl.write_text("#!/bin/sh\necho told\nexit 3\n")

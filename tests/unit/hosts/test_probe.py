@@ -59,6 +59,19 @@ def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> dict[s
 
 
 @needs_capture
+def may_filter() -> bool:
+    """Whether this kernel lets this user set a filter on a socket; hardened ones let only root."""
+    with socket.socket() as one:
+        try:
+            connection_tap.attach(one, probe._NO_DATA)
+        except PermissionError:
+            return False
+    return True
+
+
+filters = pytest.mark.skipif(not may_filter(), reason="this kernel lets only root set a filter")
+
+
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"),
                                               (socket.AF_INET6, "[::1]")])
 def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
@@ -75,6 +88,7 @@ def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> 
     assert len(seen["before"]) == 3 and seen["before"][1].flags == 0x12
 
 
+@filters
 def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -87,6 +101,7 @@ def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.M
     assert seen["response_bytes"] == len(OK) + 304 and seen["window_bytes"] in (0, 65536)
 
 
+@filters
 def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> None:
     with serving(says(OK, 300)) as (port, asked):
         observed(port, capture=False)
@@ -98,6 +113,7 @@ def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> N
                          "Accept: */*", "Connection: close"]
 
 
+@filters
 @pytest.mark.parametrize(("head", "status", "location"), [
     (b"HTTP/1.1 301 Moved\r\nLocation: https://elsewhere/\x1b[2J\r\nContent-Length: 0", 301,
      "https://elsewhere/\x1b[2J"),
@@ -108,6 +124,7 @@ def test_other_answers_are_not_followed(head: bytes, status: int, location: str)
     assert (seen["status"], seen["location"]) == (status, location) and len(asked) == 1
 
 
+@filters
 def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "ANSWER_S", 0.3)
     for answer, words in (
@@ -124,6 +141,7 @@ def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         probe.observe(urlsplit("http://nowhere.invalid/"))
 
 
+@filters
 def test_a_socket_that_drops_data_has_not_seen_it() -> None:
     with running("server", "--port", "0") as server:
         with socket.create_connection(("127.0.0.1", server.line()["port"]), timeout=5) as client:
@@ -136,6 +154,17 @@ def test_a_socket_that_drops_data_has_not_seen_it() -> None:
             connection_tap.detach(client)
             client.settimeout(5)
             assert client.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(probe, "attach", refused)
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            pytest.raises(probe.NoAnswer, match="lets only root set a filter"):
+        probe.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
 
 
 @pytest.mark.parametrize(("options", "stamp"), [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.tcp.packets import (ACK, ETHERNET_BYTES, PCAP_HEADER, SYN, CaptureError, Segment,
-                             distance, read_connections)
+from lab.tcp.packets import (ACK, ETHERNET_BYTES, PCAP_HEADER, SERVER_PORTS, SYN, CaptureError,
+                             Segment, distance, read_connections)
 from tests.unit.tcp.conversation import CLIENT, SERVER
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
@@ -41,8 +41,8 @@ def by_dpkt(packets: bytes) -> Read | None:
         except dpkt.UnpackError:
             return None
         if isinstance(ip, dpkt.ip.IP) and isinstance(ip.data, dpkt.tcp.TCP) \
-                and {80, 443} & {ip.data.sport, ip.data.dport}:
-            to_client = ip.data.sport in (80, 443)
+                and {*SERVER_PORTS} & {ip.data.sport, ip.data.dport}:
+            to_client = ip.data.sport in SERVER_PORTS
             client = ((ip.dst, ip.data.dport) if to_client else (ip.src, ip.data.sport))
             found.setdefault((socket.inet_ntoa(client[0]), client[1]), []).append(
                 (seconds * 10**9 + nanoseconds, on_wire, to_client, ip))

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from lab.tcp.exchange import clock_phase_ns, seen_rtt_ms
+from lab.tcp.exchange import bandwidth_behind, clock_phase_ns, round_trip_ns, seen_rtt_ms
 from lab.tcp.packets import ACK, FIN, PUSH, RST, SYN
 from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
 
@@ -177,3 +177,49 @@ def test_stamps_that_contradict_each_other_give_no_phase() -> None:
         conversation.send(at_ms, False, ACK if at_ms else SYN, seq=1 if at_ms else 0, ack=1,
                           options=b"\x01\x01\x08\x0a" + struct.pack(">II", stamp, 0))
     assert clock_phase_ns(conversation.read()) is None
+
+
+@pytest.mark.parametrize(("pause_ms", "follows_ms", "probes"), [
+    (100, None, 1), (99.999, None, 0), (100, 1.001, 1), (100, 1, 0)])
+def test_a_timer_sends_alone_after_a_round_trip_without_any_event(
+        pause_ms: float, follows_ms: float | None, probes: int) -> None:
+    talk = Conversation().handshake().flight(0, 1).flight(2, at_ms=150 + pause_ms)
+    if follows_ms is not None:
+        talk.flight(3, at_ms=150 + pause_ms + follows_ms)
+    assert len(talk.acknowledge(600, 4).read().probes) == probes
+
+
+def test_what_is_acknowledged_by_a_sack_alone_ends_the_first_flight() -> None:
+    """The first segment was lost: the acknowledgement of the second says so in its options."""
+    block = struct.pack(">BBBBII", 1, 1, 5, 10, 9000 + 1449, 9000 + 2897)
+    talk = Conversation().handshake().flight(0, 1)
+    talk.send(230, False, ACK, seq=96, ack=1, options=block).flight(2, at_ms=290)
+    assert [each.seq for each in talk.read().first_flight] == [1, 1449]
+
+
+@pytest.mark.parametrize(("apart_ms", "arrivals"), [(6, 2), (6.1, 1)])
+def test_a_link_was_busy_where_the_next_had_left_by_half_of_the_time(apart_ms: float,
+                                                                     arrivals: int) -> None:
+    """Two arrivals are 12 ms apart; whoever left later than half of that may have found it idle."""
+    talk = Conversation().handshake().send(150, True, ACK, seq=1, ack=96, payload=MSS, takes_ms=62)
+    talk.send(150 + apart_ms, True, ACK, seq=1449, ack=96, payload=MSS, takes_ms=74 - apart_ms)
+    assert len(talk.acknowledge(300, 2).read().flight_arrivals) == arrivals
+
+
+def test_behind_a_token_bucket_a_packet_waits_for_the_one_before_it() -> None:
+    """Sizes 1502, 1502, 554: after the first two the time is that of the second."""
+    talk = Conversation().handshake().flight(0, 1, each_ms=1)
+    talk.send(150.001, True, ACK | PUSH, seq=2897, ack=96, payload=500, takes_ms=64.015)
+    seen = talk.acknowledge(300, 2).read()
+    assert len(seen.flight_arrivals) == 3
+    assert bandwidth_behind(seen, 1) == pytest.approx(1000, rel=1e-6)
+    assert bandwidth_behind(seen, 2) is None
+
+
+def test_each_side_tells_the_round_trip_of_its_own_handshake() -> None:
+    seen = Conversation().handshake().read()
+    assert round_trip_ns(seen.at_client, to_client=False) == 100 * MS
+    assert round_trip_ns(seen.at_server, to_client=True) == 100 * MS
+    alone = Conversation().send(0, False, SYN).read()
+    assert round_trip_ns(alone.at_client, to_client=False) is None
+    assert round_trip_ns(alone.at_server, to_client=True) is None

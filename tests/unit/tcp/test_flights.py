@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.flights import Rounds
+from lab.tcp.flights import Rounds, flights
 from lab.tcp.predict import predict
 from lab.tcp.transfer import Secure, Transfer
+from tests.unit.tcp.conversation import Conversation
 
 MSS = 1448
 BASE = Transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,
@@ -53,3 +54,16 @@ def test_a_full_flight_leaves_a_larger_window() -> None:
     windows = [predict(secure(*flight)).window_after_handshake
                for flight in ((2400,), (4096, 4096), (4096, 8688, 168))]
     assert windows == [10, 12, 20]
+
+
+@pytest.mark.parametrize(("start", "end", "numbers"), [
+    (0, 6 * MSS, [[0, 1, 2], [3, 4], [5]]),
+    (0, 3 * MSS, [[0, 1, 2]]), (0, 3 * MSS + 1, [[0, 1, 2], [3]]),
+    (MSS, 6 * MSS, [[1, 2], [3, 4], [5]]), (3 * MSS, 6 * MSS, [[3, 4], [5]])])
+def test_packets_are_told_by_the_round_trip_in_which_they_left(start: int, end: int,
+                                                               numbers: list[list[int]]) -> None:
+    """Whatever is sent again is in no flight."""
+    talk = Conversation().handshake().flight(0, 1, 2).acknowledge(260, 1).acknowledge(270, 2)
+    talk.flight(3, 2, 4, at_ms=330).acknowledge(400, 5).flight(5, at_ms=460)
+    seen = flights(talk.read().at_server, start, end)
+    assert [[(each.seq - 1) // MSS for each in flight] for flight in seen] == numbers

@@ -144,6 +144,13 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
         rtt_ms=39.807, bandwidth_kbps=35.126, uplink_kbps=35.126, initcwnd=15, initrwnd=99,
         response_bytes=916986, request_bytes=105, burst_bytes=676282, gap_ms=82.117,
         earlier_bytes=38479, earlier_request_bytes=77, congestion_control='reno')),
+    "tcp_replace_ts_recent: of a segment and its copy the copy is echoed": (11503.805, Transfer(
+        rtt_ms=10.009, bandwidth_kbps=547.045, uplink_kbps=547.045, initcwnd=73, initrwnd=64,
+        response_bytes=710827, request_bytes=104, burst_bytes=3912, gap_ms=663.917,
+        earlier_bytes=62, earlier_request_bytes=74, congestion_control='reno')),
+    "tcp_replace_ts_recent: also where that keeps the timeout short": (4926.658, Transfer(
+        rtt_ms=2.996, bandwidth_kbps=663.996, uplink_kbps=663.996, initcwnd=19, initrwnd=2,
+        response_bytes=389049, request_bytes=78, earlier_bytes=39, earlier_request_bytes=73)),
 }
 
 
@@ -151,3 +158,13 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
 def test_the_model_takes_what_the_guest_took(rule: str) -> None:
     total_ms, transfer = MEASURED[rule]
     assert predict(transfer).total_ms == pytest.approx(total_ms, abs=0.01)
+
+
+def test_a_queue_holds_what_slow_start_has_sent_when_it_ends() -> None:
+    """hystart_ack_delay: what a batch takes decides at which acknowledgement slow start ends.
+
+    The guest lost a packet to a queue of 164, and none to one of 165.
+    """
+    assert predict(Transfer(
+        rtt_ms=1.138, bandwidth_kbps=757191.792, uplink_kbps=757191.792, initcwnd=44, initrwnd=14,
+        response_bytes=1045003, request_bytes=98)).peak_queue == 165

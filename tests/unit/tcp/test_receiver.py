@@ -22,8 +22,25 @@ def made(rtt_us: int = 100_000, initrwnd: int = 44) -> Receiver:
 def data(receiver: Receiver, payload: int = MSS, at_ms: int = 1000, pushed: bool = False) -> bool:
     """A segment arrives; whether it is acknowledged at once."""
     segment = Sent(payload, pushed)
-    receiver.take(at_ms * MS, segment, echo=START)
+    receiver.take(at_ms * MS, segment, echo=START, sent_at=0)
     return receiver.read(at_ms * MS, segment)
+
+
+def test_what_was_not_acknowledged_yet_is_echoed_first_and_its_copy_in_its_place() -> None:
+    """tcp_replace_ts_recent: what begins beyond the last acknowledgement changes nothing."""
+    receiver = made()
+    for sent_at in (1 * MS, 2 * MS):
+        receiver.take(1000 * MS, Sent(MSS, pushed=False), echo=START, sent_at=sent_at)
+    assert receiver.stamp == 1 * MS
+    receiver.receive_again(1000 * MS, Sent(MSS, False, again=2 * MSS), echo=START, sent_at=3 * MS)
+    assert receiver.stamp == 1 * MS
+    receiver.receive_again(1000 * MS, Sent(MSS, False, again=MSS), echo=START, sent_at=4 * MS)
+    assert receiver.stamp == 4 * MS
+    receiver.acknowledge()
+    receiver.receive_again(1000 * MS, Sent(MSS, False, again=MSS), echo=START, sent_at=5 * MS)
+    assert receiver.stamp == 4 * MS  # before the window: tcp_validate_incoming
+    receiver.take(1000 * MS, Sent(MSS, pushed=False), echo=START, sent_at=6 * MS)
+    assert receiver.stamp == 6 * MS
 
 
 @pytest.mark.parametrize("initrwnd, quick", [(44, 16), (8, 10), (2, 2), (1, 2)])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lab.tcp.exchange import read_exchange
-from lab.tcp.packets import ACK, PUSH, Segment
-from lab.tcp.retransmissions import (FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_TIMER,
-                                     Retransmission, explain)
+from lab.tcp.packets import ACK, PUSH, SYN, Segment
+from lab.tcp.retransmissions import (ASKING, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER,
+                                     SYN_ACK_TIMER, SYN_TIMER, Retransmission, explain)
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
-from tests.unit.tcp.conversation import Conversation
+from tests.unit.tcp.conversation import MS, Conversation
 
 
 @pytest.fixture
@@ -97,3 +97,58 @@ def test_timers_are_named(name: str, cause: str) -> None:
 def test_a_fallback_timer_is_named() -> None:
     """Without time stamps a repeated SYN-ACK leaves a timer of 3 s, which a long RTT outlasts."""
     assert FALLBACK_TIMER in causes(sent_again(stored.load("long_rtt"), 0, later_ms=3050))
+
+
+def shaken(one_way_ms: int, syn_ms: float = 0.0, syn_ack_ms: float = 0.0) -> Conversation:
+    """A handshake over a long way; when its SYN and its SYN-ACK left again, if they did."""
+    talk = Conversation(one_way_ns=one_way_ms * MS).send(0, False, SYN)
+    if syn_ms:
+        talk.send(syn_ms, False, SYN)
+    talk.send(one_way_ms, True, SYN | ACK, ack=1)
+    if syn_ack_ms:
+        talk.send(syn_ack_ms, True, SYN | ACK, ack=1)
+    talk.send(2 * one_way_ms, False, ACK, seq=1, ack=1)
+    return talk.send(2 * one_way_ms, False, ACK | PUSH, seq=1, ack=1, payload=95)
+
+
+@pytest.mark.parametrize(("one_way_ms", "asked_ms", "syn_ms", "cause"), [
+    (600, 0, 1000, SYN_TIMER), (600, 0, 999, None), (500, 0, 1000, SYN_TIMER),
+    (499, 0, 1000, None),  # the answer was there before
+    (350, 400, 600, ASKING), (350, 400, 599, None), (299, 400, 600, None)])
+def test_a_syn_leaves_again_a_second_after_the_client_began(
+        one_way_ms: int, asked_ms: float, syn_ms: float, cause: str | None) -> None:
+    """asked_ms: what its question for an address took (ARP), before its first SYN left."""
+    (found,) = explain(shaken(one_way_ms, syn_ms=syn_ms).read(), asked_ms)
+    assert found.cause == cause and not found.segment.to_client
+
+
+@pytest.mark.parametrize(("syn_ms", "syn_ack_ms", "cause"), [
+    (0, 1600, SYN_ACK_TIMER), (0, 1599, None),
+    (1003, 1603.5, SYN_TIMER),  # it answers the second SYN
+    (1003, 1605, SYN_ACK_TIMER), (990, 1598, None)])
+def test_a_syn_ack_leaves_again_for_its_timer_or_for_another_syn(
+        syn_ms: float, syn_ack_ms: float, cause: str | None) -> None:
+    found = explain(shaken(600, syn_ms, syn_ack_ms).read())
+    assert [each.cause for each in found if each.segment.to_client] == [cause]
+
+
+@pytest.mark.parametrize(("later_ms", "cause"), [(197, None), (199, PROBE)])
+def test_a_client_repeats_its_request_when_its_own_timer_runs_out(later_ms: int, cause: str | None
+                                                                  ) -> None:
+    """No sooner than two RTTs after it left."""
+    talk = Conversation().handshake()
+    talk.send(100 + later_ms, False, ACK | PUSH, seq=1, ack=1, payload=95)
+    talk.send(500, True, ACK, seq=1, ack=96, payload=1448).acknowledge(560, 1)
+    (found,) = explain(talk.read())
+    assert found.cause == cause and not found.segment.to_client
+
+
+@pytest.mark.parametrize(("acknowledged", "second"), [(2, PROBE), (0, None)])
+def test_after_progress_there_may_be_another_probe(acknowledged: int, second: str | None) -> None:
+    talk = Conversation().handshake().flight(0, 1).flight(1, at_ms=360)
+    if acknowledged:
+        talk.acknowledge(420, acknowledged).flight(2, at_ms=480).flight(2, at_ms=690)
+    else:
+        talk.flight(1, at_ms=440)  # no progress: a second one so soon no timer explains
+    talk.acknowledge(900, 3)
+    assert [each.cause for each in explain(talk.read())] == [PROBE, second]

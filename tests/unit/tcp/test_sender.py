@@ -84,7 +84,7 @@ def test_acknowledgements_wait_199_ms_at_most(receiver: Receiver) -> None:
     receiver.patience_ms = 200
     receiver.quick, receiver.interactive = 0, True
     segment = Sent(100, pushed=False)
-    receiver.take(0, segment, echo=0)
+    receiver.take(0, segment, echo=0, sent_at=0)
     assert not receiver.read(0, segment)
     assert receiver.timer_due - CLOCK.jiffies(0) == 199
 
@@ -95,7 +95,7 @@ def test_a_segment_twice_makes_acknowledgements_quick(receiver: Receiver, end: i
     """tcp_enter_quickack_mode; of one before the window tcp_validate_incoming counts none."""
     receiver.received = receiver.acknowledged = 1000
     receiver.interactive, receiver.patience_ms, receiver.quick = True, 200, 0
-    receiver.receive_again(0, Sent(500, pushed=False, again=end), echo=0)
+    receiver.receive_again(0, Sent(500, pushed=False, again=end), echo=0, sent_at=0)
     assert (receiver.interactive, receiver.patience_ms) == (False, 40)
     receiver.acknowledge()
     assert receiver.quick == left
@@ -105,7 +105,7 @@ def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(recei
                                                                            ) -> None:
     """tcp_dec_quickack_mode"""
     receiver.received = 1000
-    receiver.receive_again(0, Sent(500, pushed=False, again=1000), echo=0)
+    receiver.receive_again(0, Sent(500, pushed=False, again=1000), echo=0, sent_at=0)
     receiver.acknowledge()
     assert receiver.quick == 15
 
@@ -115,9 +115,9 @@ def test_after_a_pause_longer_than_the_timeout_acknowledgements_are_quick(receiv
     """tcp_event_data_recv: the timeout counts as backed off, before the answer tells the RTT."""
     receiver.quick, receiver.last_ms = 0, CLOCK.jiffies(0)
     receiver.timer.back_off(0)  # 300 ms to 600
-    receiver.take(500 * MS, Sent(MSS, pushed=False), echo=0)
+    receiver.take(500 * MS, Sent(MSS, pushed=False), echo=0, sent_at=0)
     assert receiver.quick < 2
-    receiver.take(1200 * MS, Sent(MSS, pushed=False), echo=0)
+    receiver.take(1200 * MS, Sent(MSS, pushed=False), echo=0, sent_at=0)
     assert receiver.quick > 10
 
 
@@ -178,7 +178,7 @@ def test_the_server_hears_of_a_call_whose_end_is_acknowledged(
     """tcp_ack_tstamp: also while the rest of the skb is not."""
     sender.write(0, 2 * MSS, last=False)
     sender.batches[0].call_end = call_end
-    sender.acknowledge(100 * MS, upto, 500_000)
+    sender.acknowledge(100 * MS, upto, 500_000, stamp=0)
     assert sender.call_acknowledged == told
 
 
@@ -224,9 +224,9 @@ def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
 def test_what_comes_twice_counts_as_delivered_twice(sender: Sender) -> None:
     """tcp_dsack_seen"""
     sender.write(0, 10 * MSS, last=False)
-    sender.acknowledge(100 * MS, MSS, 500_000)
+    sender.acknowledge(100 * MS, MSS, 500_000, stamp=0)
     assert sender.window == 11
-    sender.acknowledge(101 * MS, 2 * MSS, 500_000, duplicate=True)
+    sender.acknowledge(101 * MS, 2 * MSS, 500_000, stamp=0, duplicate=True)
     assert sender.window == 13
 
 
@@ -235,9 +235,9 @@ def test_nothing_probes_behind_a_segment_that_was_sent_again(sender: Sender) -> 
     sender.write(0, 3 * MSS, last=False)
     sender.expire(202 * MS)  # the third again, as a probe
     assert sender.timer.open
-    sender.acknowledge(300 * MS, 2 * MSS, 500_000)
+    sender.acknowledge(300 * MS, 2 * MSS, 500_000, stamp=0)
     assert sender.timer.open and sender.timer.probe
-    sender.acknowledge(301 * MS, 2 * MSS, 500_000, duplicate=True)
+    sender.acknowledge(301 * MS, 2 * MSS, 500_000, stamp=0, duplicate=True)
     assert not sender.timer.open
 
 

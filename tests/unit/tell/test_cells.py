@@ -6,7 +6,7 @@ import pytest
 
 from lab.core.findings import Cell, Column, Finding, Interval, Rounded, Statement
 from lab.core.stats import Estimate
-from lab.tell.cells import clean, counted, written
+from lab.tell.cells import counted, written
 
 PLAIN, SIGNED, WHOLE = Column("saved"), Column("off", signed=True), Column("mean", digits=0)
 
@@ -27,8 +27,6 @@ def test_a_cell_is_written_as_its_column_says(cell: Cell, column: Column, text: 
 
 
 def test_what_is_not_to_be_seen_becomes_a_space() -> None:
-    assert clean("a\x1b[2Jb\nc\td\u202ee\ud800f\x9bg") == "a [2Jb c d e f g"
-    assert clean("10\u00a0ms – “x” ≤ −1 … →") == "10\u00a0ms – “x” ≤ −1 … →"
     assert written("two\nlines", PLAIN) == "two lines"
 
 

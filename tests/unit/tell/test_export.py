@@ -9,7 +9,8 @@ import json
 import pytest
 
 from lab.core.formats import EXPORTS
-from lab.core.findings import Interval
+from lab.core.findings import Column, Finding, Interval, Rounded, Table
+from lab.core.stats import Estimate
 from lab.tell import export
 from tests.golden import stored_fetches
 from tests.unit.tell.reports import report
@@ -41,6 +42,21 @@ def test_csv_has_a_line_for_each_value() -> None:
     ends = [(float(row["low"]), float(row["high"])) for row in rows if row["low"] and
             not row["value"]]
     assert ends == [(each.low, each.high) for each in intervals]
+
+
+def test_a_line_says_where_its_value_stands_and_nothing_has_none() -> None:
+    columns = (Column("saved", "ms", "improvement"), Column("note", is_text=True))
+    table = Table("By RTT", columns, (
+        (None, ""), (Estimate(1.5, (1.0, 2.0), 3), "x"), (Interval(1.0, 2.0), None),
+        (Estimate(2.5), 7), (Rounded(Estimate(0.25, (0.0, 0.5)), 1), "")))
+    told = report(findings=(Finding("fig5", "Figure 5", (table,)),))
+    head, *lines = csv.reader(io.StringIO(export.exported("csv", told)))
+    assert head == ["finding", "table", "row", "group", "column", "unit", "value", "low", "high"]
+    saved, note = ["improvement", "saved", "ms"], ["", "note", ""]
+    assert lines == [["fig5", "By RTT", *line] for line in (
+        ["2", *saved, "1.5", "1.0", "2.0"], ["2", *note, "x", "", ""],
+        ["3", *saved, "", "1.0", "2.0"], ["4", *saved, "2.5", "", ""], ["4", *note, "7", "", ""],
+        ["5", *saved, "0.25", "0.0", "0.5"])]
 
 
 def test_markdown_is_the_chapter() -> None:

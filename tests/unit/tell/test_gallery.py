@@ -28,8 +28,16 @@ def test_an_entry_has_claim_picture_and_command() -> None:
     assert f"## {told.name}" not in gallery.gallery([told], {})
 
 
+def test_what_is_not_measured_here_keeps_its_words() -> None:
+    kept = report(findings=(Finding("windows", "Windows", chart=LineChart("title", ())),))
+    pictures = {kept.name: "gallery/x.png"}
+    before = "![Ten \\<b> twenty.](gallery/x.png)"
+    assert before in gallery.gallery([kept], pictures, before)
+    assert "![Windows](gallery/x.png)" in gallery.gallery([kept], pictures)
+
+
 def test_a_picture_is_made_smaller() -> None:
-    noise = numpy.random.default_rng(1).integers(0, 255, (900, 1440, 3), dtype=numpy.uint8)
+    noise = numpy.random.default_rng(1).integers(0, 255, (625, 1000, 3), dtype=numpy.uint8)
     png = io.BytesIO()
     Image.fromarray(noise).save(png, "PNG", compress_level=1)
     small = drawing.small({"x": png.getvalue()})["x"]

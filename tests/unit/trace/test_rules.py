@@ -152,13 +152,15 @@ def test_linux_does_not_decay_an_application_limited_window_that_is_acknowledged
     assert rules.cwnd == 36
 
 
-def test_linux_decays_it_where_no_acknowledgement_comes() -> None:
+@pytest.mark.parametrize(("first", "used"), [(1, 10), (12, 14)])
+def test_linux_decays_it_where_no_acknowledgement_comes(first: int, used: int) -> None:
+    """To the mean with what is used, or with the initial window where that is more."""
     rules = linux(36, ssthresh=30)
     rules.rto = 200
-    send(rules, 0, 1)
+    send(rules, 0, first)
     send(rules, 100, 1)
     send(rules, 250, 1)
-    assert (rules.cwnd, rules.ssthresh) == ((36 + 10) // 2, 30)
+    assert (rules.cwnd, rules.ssthresh) == ((36 + used) // 2, 30)
 
 
 @pytest.mark.parametrize(("exact", "grows"), [(False, True), (True, False)])
@@ -222,6 +224,15 @@ def test_beyond_ssthresh_linux_grows_by_one_a_window() -> None:
             windows.append(rules.cwnd)
     # Each of two acknowledgements is worth a segment, then twelve together, then thirteen.
     assert windows == [11, *[12] * 12, *[13] * 13, *[14] * 9]
+
+
+def test_credit_of_a_larger_window_is_worth_one_segment() -> None:
+    """tcp_cong_avoid_ai(): credits accumulated at a higher w are applied gently."""
+    rules = linux(12, ssthresh=10)
+    rules.rto, rules.credit = 200, 30
+    send(rules, 0, 12, more=True)
+    rules.acknowledged(50, MSS + 1)
+    assert (rules.cwnd, rules.credit) == (13, 1)
 
 
 def test_an_acknowledgement_of_many_grows_past_ssthresh_and_on() -> None:

@@ -120,6 +120,8 @@ WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
     ("sample_ms = 1", "sample_ms = 1\nsapmle = 1", "unknown key 'sapmle'"),
     ('congestion_control = "reno"', 'congestion_control = "Re no"', "no name of an algorithm"),
     ('curves = ["first/linux"]', 'curves = ["first/other"]', "no trace is 'first/other'"),
+    ('curves = ["first/linux"]', 'curves = ["first/linux/iw77"]',
+     "no trace is 'first/linux/iw77'"),
     ('curves = ["first/linux"]', 'curves = ["first"]', "is not of the form"),
     ("# A claim in a sentence.", "", "the claim in one sentence"),
     ('title = "A title"', "title = 5", "has to be a string"),

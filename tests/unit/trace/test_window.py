@@ -11,8 +11,9 @@ ROW = ",".join(str(number) for number in range(len(FIELDS))) + "\n"
 
 
 def test_rows_are_samples_in_their_order() -> None:
-    first, second = parse((HEAD + ROW + ROW.replace("0,", "7,", 1)).encode(), "window.csv")
-    assert (first.time_ns, second.time_ns, first.send_window_bytes) == (0, 7, len(FIELDS) - 1)
+    last = (1 << 63) - 1
+    first, second = parse((HEAD + ROW + ROW.replace("0,", f"{last},", 1)).encode(), "window.csv")
+    assert (first.time_ns, second.time_ns, first.send_window_bytes) == (0, last, len(FIELDS) - 1)
 
 
 @pytest.mark.parametrize(("content", "why"), [
@@ -20,6 +21,8 @@ def test_rows_are_samples_in_their_order() -> None:
     (HEAD + "1,2\n", "a row is not one of numbers"),
     (HEAD + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
     (HEAD + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
+    (HEAD + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
+    (HEAD + ROW.replace("0,", f"{1 << 63},", 1), "a row is not one of numbers: 9223372036854775808"),
     (HEAD + "\xe9", "a row is not one of numbers")])
 def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
     with pytest.raises(WindowError, match=f"^window.csv: {why}"):

@@ -1,0 +1,139 @@
+"""A Dask cluster of this machine's processes, each part as on a machine of its own, with TLS.
+
+Networked as root, each part has a network namespace with a link to one bridge; a link can be
+taken down, as a cable that is pulled: whoever waits for an answer sees nothing, not even a reset.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from lab.core.errors import FirstFlightError
+
+SCHEDULER, HOME = "scheduler", "home"  # home: where run.sh runs
+WORKERS = ("one", "two")
+PORT = 8786
+GROUP = "10.99.0."
+# As docs/CLUSTER.md has it.
+CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
+           " -keyout ca-key.pem -out ca.pem",
+           "req -newkey ed25519 -nodes -subj /CN=member -keyout key.pem -out member.csr",
+           "x509 -req -in member.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial"
+           " -days 30 -out cert.pem")
+START_S, END_S = 120.0, 20.0
+
+
+class Network:
+    """Namespaces on one bridge. Needs root, and a network and a /run/netns of its own."""
+
+    def __init__(self) -> None:
+        self.addresses: dict[str, str] = {}
+        ip("link add bridge0 type bridge")
+        ip("link set bridge0 up")
+        for name in (SCHEDULER, HOME, *WORKERS):
+            self.addresses[name] = f"{GROUP}{len(self.addresses) + 1}"
+            ip(f"netns add {name}")
+            ip(f"link add to-{name} type veth peer name eth0 netns {name}")
+            ip(f"link set to-{name} master bridge0 up")
+            ip(f"-n {name} address add {self.addresses[name]}/24 dev eth0")
+            for device in ("lo", "eth0"):
+                ip(f"-n {name} link set {device} up")
+
+    def cut(self, name: str) -> None:
+        ip(f"link set to-{name} down")
+
+    def mend(self, name: str) -> None:
+        ip(f"link set to-{name} up")
+
+
+def ip(words: str) -> None:
+    subprocess.run(["ip", *words.split()], check=True)
+
+
+class Machines:
+    """A scheduler and its workers, each in a process of its own; folder: of all that is theirs."""
+
+    def __init__(self, folder: Path, network: Network | None = None) -> None:
+        """network: what they are on; without one they are on 127.0.0.1."""
+        self.folder, self.network = folder, network
+        folder.mkdir()
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        for words in CERTIFY:
+            subprocess.run(["openssl", *words.split()], cwd=folder, check=True,
+                           capture_output=True)
+        settings = {"CA_FILE": "ca.pem", **{
+            f"{role}__{what}": file for role in ("SCHEDULER", "WORKER", "CLIENT")
+            for what, file in (("CERT", "cert.pem"), ("KEY", "key.pem"))}}
+        self.environment = {**os.environ, **{
+            f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(folder / file)
+            for name, file in settings.items()}}
+        self.host = network.addresses[SCHEDULER] if network else "127.0.0.1"
+        self.port = PORT if network else free_port()
+        self.schedule()
+        for name in WORKERS:
+            self.work(name)
+
+    @property
+    def address(self) -> str:
+        return f"tls://{self.host}:{self.port}"
+
+    def at(self, name: str) -> list[str]:
+        """What a command of this machine's begins with."""
+        return ["ip", "netns", "exec", name] if self.network else []
+
+    def start(self, name: str, *words: str, **more: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*self.at(name), *words], env={**self.environment, **more}, stdout=log,
+                stderr=log, cwd=self.folder, start_new_session=True)
+
+    def schedule(self, *flags: str) -> None:
+        self.start(SCHEDULER, "dask-scheduler", "--protocol", "tls", "--host", self.host,
+                   "--port", str(self.port), *(flags or ("--no-dashboard",)))
+
+    def work(self, name: str, *flags: str, before: tuple[str, ...] = ()) -> None:
+        """A worker with a cache of its own, as on another machine, and the kernel's not there.
+
+        before: a command that starts the worker's.
+        """
+        self.start(name, *before, "dask-worker", self.address, "--nthreads", "1", "--nworkers",
+                   "1", "--no-dashboard", *flags,
+                   XDG_CACHE_HOME=str(self.folder / f"cache-{name}"))
+
+    def wait(self) -> None:
+        """Until both workers have met the scheduler. Raises FirstFlightError."""
+        until = time.monotonic() + START_S
+        while self.said(SCHEDULER).count("Register worker") < len(WORKERS):
+            if time.monotonic() > until:
+                raise FirstFlightError(f"no worker came up: {self.said(WORKERS[0])[-300:]}")
+            time.sleep(0.2)
+
+    def said(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def kill(self, name: str) -> None:
+        """As a machine that loses its power; waits until its Dask is gone."""
+        process = self.processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def end(self, name: str) -> None:
+        """As Ctrl-C does."""
+        process = self.processes.pop(name)
+        process.send_signal(signal.SIGINT)
+        process.wait(END_S)
+
+    def close(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

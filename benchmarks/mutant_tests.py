@@ -1,0 +1,26 @@
+"""Which files of tests there are, and which of them notice most of a change in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+NEAR, GOLDEN = "tests/unit/", "tests/golden/"
+TESTS = (NEAR.rstrip("/"), GOLDEN.rstrip("/"))
+ROOMS = {"server.py": "hosts", "client.py": "hosts"}  # whose tests are in another's folder
+
+
+def near_to(path: str) -> tuple[str, str]:
+    """The folders of tests that notice most of what is changed in a file."""
+    first, *others = path.split("/")
+    return f"{NEAR}{others[0] if first == 'lab' else ROOMS.get(first, first)}/", GOLDEN
+
+
+def files_of_tests(tree: Path, near: Iterable[str] | None) -> list[Path]:
+    """All of them, or those near to some files, as seen from the tree."""
+    found = [path.relative_to(tree) for name in TESTS
+             for path in sorted((tree / name).rglob("test_*.py"))]
+    if near is None:
+        return found
+    folders = tuple({folder for path in near for folder in near_to(path)})
+    return [path for path in found if str(path).startswith(folders)]

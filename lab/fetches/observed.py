@@ -1,0 +1,173 @@
+"""What was said and seen of one trial: by the client, the server, the packets, the qdiscs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from lab.fetches.secured import wire_bytes
+from lab.fetches.tolerances import Tolerances
+from lab.fetches.trial import Trial
+from lab.tcp.exchange import Exchange, bandwidth_behind, seen_rtt_ms
+from lab.tcp.flights import flights
+from lab.tcp.messages import Messages
+from lab.tcp.packets import Segment
+from lab.tcp.retransmissions import Retransmission, explain
+
+# server.py waits for its back-end in whole milliseconds, and may start to twice.
+_PAUSE_MS = 2.0
+# netem's table of the normal distribution ends there (iproute2, netem/normal.c).
+JITTER_SIGMAS = 4.0
+# After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
+HTB_UNSHAPED_PACKETS = 3
+OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What there is of one trial.
+
+    fetch, said: what the client and the server reported (client.py,
+    server.py), or what is known of a server that reports nothing
+    (engines/others.py); nothing where the transfer failed. exchange: what the packets
+    say, None where they cannot be read; messages: the same of a server that reports
+    nothing. sysctls: what the scenario set
+    otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
+    counted (engines.fetch_bench), {} in runs before it did.
+    """
+
+    trial: Trial
+    fetch: Mapping[str, Any]
+    said: Mapping[str, Any]
+    exchange: Exchange | None
+    tolerances: Tolerances
+    sysctls: Mapping[str, str]
+    drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    messages: Messages | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the server reported what it did, as server.py does."""
+        return "latency_ms" in self.said
+
+    # What the packets say ------------------------------------------------------------
+
+    @property
+    def wire(self) -> Exchange:
+        """The exchange, where there is one."""
+        assert self.exchange is not None
+        return self.exchange
+
+    @property
+    def first_flight(self) -> int | None:
+        """Segments before the first acknowledgement of data, paused ones included."""
+        flight = len(self.wire.first_flight)
+        if not self.trial.before and flight < self.trial.server_window:
+            flight += len(self._paused_writes)
+        return flight or None
+
+    @cached_property
+    def rtt_ms(self) -> float | None:
+        # Token buckets and cake send the first packet at once, and wait after it.
+        trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
+        return seen_rtt_ms(
+            self.wire, math.inf if shaped_by_htb else trial.up_kbps,
+            math.inf if shaped_by_htb or trial.qdisc in ("fq_codel", "cake") else trial.down_kbps)
+
+    @property
+    def rtt_allowed_ms(self) -> float:
+        """How far the RTT seen may be from the one asked."""
+        return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+                + JITTER_SIGMAS * self.trial.jitter_ms)
+
+    @property
+    def bandwidth_kbps(self) -> float | None:
+        """From the spacing of the first flight at the client, which jitter spreads."""
+        if self.trial.jitter_ms:
+            return None
+        if self.trial.htb_burst_bytes:
+            return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
+        return self.wire.bandwidth_kbps
+
+    @cached_property
+    def retransmissions(self) -> tuple[Retransmission, ...]:
+        """All that was sent again, with its cause as far as there is one."""
+        return tuple(replace(found, cause=OVERTAKEN)
+                     if found.cause is None and self.trial.jitter_ms else found
+                     for found in explain(self.wire, self.asked_ms))
+
+    @property
+    def asked_ms(self) -> float:
+        """How long the client asked for the server's address: as long as an RTT."""
+        return self.trial.rtt_ms if self.trial.arp_ms else 0.0
+
+    @cached_property
+    def flights(self) -> list[list[Segment]]:
+        """The server's messages up to its Finished, by round trips; none without TLS."""
+        return flights(self.wire.at_server, 0, self.flight_bytes) if self.flight_bytes else []
+
+    @property
+    def flight_bytes(self) -> int | None:
+        """Of the server's messages up to its Finished, told or seen; None without TLS."""
+        if "tls" in self.said:
+            return int(sum(self.said["tls"]["flight"]))
+        return self.messages.flight_bytes or None if self.messages else None
+
+    @property
+    def window_after_handshake(self) -> int | None:
+        """By TCP_INFO, when the client's Finished was there."""
+        if "tls" in self.said:
+            return int(self.said["tls"]["window"])
+        if not self.messages or not self.messages.flight_bytes:
+            return None
+        known: Iterator[int] = (window for _, received, window in self.said["samples"]
+                                if received >= self.messages.asked_bytes)
+        return next(known, None)
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'."""
+        told: float | None = self.said.get("latency_ms")
+        return self.wire.latency_ms if self.messages is not None else told
+
+    @property
+    def response_round_trips(self) -> int | None:
+        """Flights in which the response left, the last that the server sent."""
+        if self.messages is not None:
+            return len(flights(self.wire.at_server, self.messages.start, self.messages.end))
+        size = wire_bytes(self.said)
+        end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
+        return len(flights(self.wire.at_server, end - size, end)) or None if size else None
+
+    @property
+    def retransmission_cause(self) -> str:
+        """Why data or the handshake was sent again although nothing was lost."""
+        # A FIN sent again comes after all data, and the request before it.
+        counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
+        return "; ".join(dict.fromkeys(found.cause for found in self.retransmissions
+                                       if found.cause and found.segment in counted))
+
+    @cached_property
+    def _paused_writes(self) -> tuple[Segment, ...]:
+        """Lone segments that look like a timer's and left when the server's back-end answered."""
+        if not self.trial.gap_ms or self.wire.response_start_ns is None:
+            return ()
+        due_ns = self.wire.response_start_ns + round(self.trial.gap_ms * 1e6)
+        return tuple(segment for segment in self.wire.probes
+                     if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
+
+    # What was dropped ----------------------------------------------------------------
+
+    @property
+    def queue_drops(self) -> int | None:
+        """Packets towards the client; without counters, all losses where chance takes none."""
+        if self.drops:
+            return self.drops["to_client"]["queue"]
+        return None if self.trial.loss_percent else len(self.wire.lost_to_client)
+
+    @property
+    def random_drops(self) -> int | None:
+        return self.drops["to_client"]["random"] if self.drops else None

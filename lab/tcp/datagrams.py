@@ -1,0 +1,170 @@
+"""What the datagrams of a QUIC connection say: the two captures of a trial, summed up.
+
+QUIC encrypts almost all of itself. In the open are each datagram's size and time, and of its
+first packet whether the header is long, of the handshake, or short (RFC 9000, 17.2 and 17.3).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from lab.tcp.packets import ETHERNET_BYTES, SERVER_PORTS, CaptureError, frames
+
+AMPLIFICATION = 3  # times what came from an address that is not validated (RFC 9000, 8.1)
+_IP = struct.Struct(">12xHBxH5xB10x")  # Ethernet's type; of IPv4 version, length, protocol
+_UDP = struct.Struct(">HHHxx")  # ports, length
+_UDP_BYTES, _IPV4, _UDP_PROTOCOL, _LONG_HEADER = 8, 0x0800, 17, 0x80
+
+
+class Datagram(NamedTuple):
+    """time_ns: since the epoch; payload_bytes: of UDP's; frame_bytes: on the wire.
+
+    is_handshake: whether its first packet has a long header.
+    """
+
+    time_ns: int
+    to_client: bool
+    payload_bytes: int
+    frame_bytes: int
+    is_handshake: bool
+
+
+@dataclass(frozen=True)
+class Datagrams:
+    """One connection over links that keep the order, as both taps saw it.
+
+    to_client, to_server: each datagram (as it left, as it came), None where it was lost.
+    asked: the client's before anything of the server's reached it. unvalidated: the server's
+    before the client's next reached it: its address is not validated until then.
+    rounds: the server's of the handshake, by round trips.
+    """
+
+    to_client: tuple[tuple[Datagram, Datagram | None], ...]
+    to_server: tuple[tuple[Datagram, Datagram | None], ...]
+    asked: tuple[Datagram, ...]
+    unvalidated: tuple[Datagram, ...]
+    rounds: tuple[tuple[Datagram, ...], ...]
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        """How many were lost towards the client, and towards the server."""
+        towards, back = (sum(came is None for _, came in each)
+                         for each in (self.to_client, self.to_server))
+        return towards, back
+
+    @property
+    def allowed_bytes(self) -> int:
+        """The most that a server may send before the client's address is validated."""
+        return AMPLIFICATION * sum(each.payload_bytes for each in self.asked)
+
+    @property
+    def unvalidated_bytes(self) -> int:
+        return sum(each.payload_bytes for each in self.unvalidated)
+
+    def rtt_ms(self, down_kbps: float, up_kbps: float) -> float | None:
+        """Of the empty path: how long the first each way were under way, less serialisation."""
+        total_ms = 0.0
+        for each, rate in ((self.to_client, down_kbps), (self.to_server, up_kbps)):
+            left, came = each[0]
+            if came is None:
+                return None
+            total_ms += (came.time_ns - left.time_ns) / 1e6 - left.frame_bytes * 8 / rate
+        return total_ms
+
+    @property
+    def busy(self) -> tuple[Datagram, ...]:
+        """The longest run at the client of what left at once, and so kept the link busy."""
+        runs: list[list[Datagram]] = [[]]
+        for (left, came), (following, next_came) in pairwise(self.to_client):
+            if came is None or next_came is None or following.time_ns - left.time_ns > 1000:
+                runs.append([])
+                continue
+            runs[-1] += [came, next_came] if not runs[-1] else [next_came]
+        longest = 0
+        for place, run in enumerate(runs):
+            longest = place if len(run) > len(runs[longest]) else longest
+        return tuple(runs[longest])
+
+    @property
+    def bandwidth_kbps(self) -> float | None:
+        """From the spacing of `busy`; None where it is too short."""
+        if len(self.busy) < 2 or self.busy[-1].time_ns == self.busy[0].time_ns:
+            return None
+        bits = 8 * sum(each.frame_bytes for each in self.busy[1:])
+        return bits / ((self.busy[-1].time_ns - self.busy[0].time_ns) / 1e6)
+
+
+def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
+    """Raises CaptureError where there is no connection, or it is damaged."""
+    at_client, at_server = (_of(pcap, side) for pcap, side in
+                            ((client_pcap, "client"), (server_pcap, "server")))
+    to_client = _paired([each for each in at_server if each.to_client],
+                        [each for each in at_client if each.to_client])
+    to_server = _paired([each for each in at_client if not each.to_client],
+                        [each for each in at_server if not each.to_client])
+    if not to_client or not to_server:
+        raise CaptureError("no datagram of QUIC each way in the captures")
+    answered_ns = min((came.time_ns for _, came in to_client if came), default=1 << 63)
+    asked = tuple(left for left, _ in to_server if left.time_ns < answered_ns)
+    validated_ns = next((came.time_ns for left, came in to_server
+                         if came and left.time_ns >= answered_ns), 1 << 63)
+    unvalidated = tuple(left for left, _ in to_client if left.time_ns < validated_ns)
+    return Datagrams(to_client, to_server, asked, unvalidated, _rounds(to_client, to_server))
+
+
+def _rounds(to_client: Sequence[tuple[Datagram, Datagram | None]],
+            to_server: Sequence[tuple[Datagram, Datagram | None]]
+            ) -> tuple[tuple[Datagram, ...], ...]:
+    """A round begins with the first that answers something which answered the one before."""
+    rounds: list[list[Datagram]] = []
+    until_ns = -1
+    for left, _ in to_client:
+        if not left.is_handshake:
+            continue
+        if left.time_ns < until_ns:
+            rounds[-1].append(left)
+            continue
+        rounds.append([left])
+        reached_ns = next((came.time_ns for out, came in to_client
+                           if came and out.time_ns >= left.time_ns), 1 << 63)
+        until_ns = next((came.time_ns for out, came in to_server
+                         if came and out.time_ns >= reached_ns), 1 << 63)
+    return tuple(map(tuple, rounds))
+
+
+def _paired(sent: Sequence[Datagram], came: Sequence[Datagram]
+            ) -> tuple[tuple[Datagram, Datagram | None], ...]:
+    """Each that was sent with its arrival: of what is as long, the next one."""
+    pairs: list[tuple[Datagram, Datagram | None]] = []
+    place = 0
+    for each in sent:
+        is_next = place < len(came) and came[place].payload_bytes == each.payload_bytes
+        pairs.append((each, came[place] if is_next else None))
+        place += is_next
+    if place < len(came):
+        raise CaptureError(f"{len(came) - place} datagrams came that nobody sent")
+    return tuple(pairs)
+
+
+def _of(pcap: bytes, side: str) -> list[Datagram]:
+    found = (_datagram(*each) for each in frames(pcap, side))
+    return [each for each in found if each is not None]
+
+
+def _datagram(time_ns: int, frame: bytes, frame_bytes: int) -> Datagram | None:
+    """One captured frame; None for what is not UDP over IPv4 to or from the server."""
+    if len(frame) < _IP.size:
+        return None
+    kind, version, _, protocol = _IP.unpack_from(frame)
+    udp_at = ETHERNET_BYTES + (version & 0x0F) * 4
+    if kind != _IPV4 or protocol != _UDP_PROTOCOL or len(frame) <= udp_at + _UDP_BYTES:
+        return None
+    from_port, to_port, length = _UDP.unpack_from(frame, udp_at)
+    if from_port not in SERVER_PORTS and to_port not in SERVER_PORTS:
+        return None
+    return Datagram(time_ns, from_port in SERVER_PORTS, length - _UDP_BYTES, frame_bytes,
+                    bool(frame[udp_at + _UDP_BYTES] & _LONG_HEADER))

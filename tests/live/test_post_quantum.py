@@ -1,0 +1,75 @@
+"""ML-DSA, SLH-DSA and ML-KEM in guests of Debian 13's programs: all within the model's tolerance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engines import system
+from lab.core import runs
+from tests.live.conftest import Driver, rows
+
+IS_HERE = system.folder().is_dir()
+needs = pytest.mark.skipif(not IS_HERE, reason=system.MISSING)
+
+
+@needs
+@pytest.mark.parametrize(("signature", "chain", "intermediates"), [
+    ("mldsa44", "3993", "0"), ("mldsa65", "16598", "2"), ("mldsa87", "14976", "1"),
+    ("slhdsa128s", "16314", "1"), ("ed25519", "12588,12566,12567", "0")])
+def test_what_openssl_3_5_sends_is_measured_as_the_model_says(
+        drive: Driver, results: Path, signature: str, chain: str, intermediates: str) -> None:
+    done = drive("--rtt", "100", "--bw", "10000", "--iw", "3,10", "--size", "10000", "--signature",
+                 signature, "--chain", chain, "--intermediates", intermediates, "--key-share",
+                 "x25519,x25519mlkem768", "--system", "debian13", "--repeat", "2", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = rows(results, "own")
+    assert all(row["verdict"] == "pass" and row["model_appconnect_ms"] for row in found)
+    assert all(abs(float(row["total_ms"]) - float(row["model_ms"])) < 0.1 for row in found)
+    assert len({(row["initcwnd"], row["chain_bytes"], row["key_share"], row["total_ms"])
+                for row in found}) == len(found) / 2, "repeats are identical"
+    facts = json.loads((runs.newest_first(results / "own")[0] / "run.json").read_text())
+    assert facts["systems"]["debian13"]["libssl3t64"].startswith("3.5")
+
+
+@needs
+def test_the_cliff_by_bisection_is_the_models_also_there(drive: Driver, results: Path) -> None:
+    """Of ML-DSA-44 with ML-KEM under IW 10."""
+    done = drive("--find-cliff", "chain", "--iw", "10", "--rtt", "100", "--bw", "100000",
+                 "--signature", "mldsa44", "--key-share", "x25519mlkem768")
+    assert done.returncode == 0, done.stdout + done.stderr
+    measured, model = (part.split()[0] for part in
+                       done.stdout.split("round trip is ")[1].split("by the model "))
+    assert measured == model.strip(), done.stdout
+
+
+def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
+        results: Path, drive: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kernels = system.cache().parent / "kernel"
+    (tmp_path / "cache" / "first-flight").mkdir(parents=True)
+    (tmp_path / "cache" / "first-flight" / "kernel").symlink_to(kernels)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    done = drive("--rtt", "20", "--chain", "4000", "--system", "here,debian13", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {(row["system"], row["verdict"]) for row in rows(results, "own")} == {
+        ("here", "pass"), ("debian13", "skipped")}
+    assert system.MISSING in done.stdout
+
+
+@needs
+def test_quic_stops_at_three_times_what_the_client_said(drive: Driver, results: Path) -> None:
+    """To the byte: a chain of 3008 bytes fits with X25519, one of 5339 with ML-KEM."""
+    done = drive("--rtt", "100", "--bw", "100000", "--iw", "10", "--size", "1000", "--server",
+                 "nginx", "--http", "3", "--chain", "3008,3009,5339,5340", "--key-share",
+                 "x25519,x25519mlkem768", "--repeat", "2", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = rows(results, "own")
+    assert len(found) == 16 and all(row["verdict"] == "pass" for row in found)
+    trips = {(row["key_share"], row["chain_bytes"]): row["handshake_round_trips"]
+             for row in found}
+    assert [trips["x25519", chain] for chain in ("3008", "3009")] == ["1", "2"]
+    assert [trips["x25519mlkem768", chain] for chain in ("5339", "5340")] == ["1", "2"]
+    assert {row["allowed_bytes"] for row in found} == {"3600", "7200"}
+    assert max(int(row["unvalidated_bytes"]) for row in found) == 7200

@@ -1,0 +1,116 @@
+"""HTTP/3: what its datagrams say, and what its verdict refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engines import nginx
+from hosts.certificates import Files
+from lab import registry
+from lab.core import checks
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.records import FAIL, PASS
+from lab.fetches import quic, sentences
+from lab.fetches.trial import NEWER
+from lab.fetches.verify import CHECKS
+from lab.tcp import datagrams
+from lab.tcp.packets import CaptureError
+from tests.golden import stored
+from tests.golden.stored import Packet, Stored, read
+
+GOOD = stored.load("quic")
+
+
+def changed(side: str, change: Any) -> Stored:
+    """As if one capture had held other packets."""
+    packets = change(read(getattr(GOOD, side)))
+    return GOOD.captured(**{side: packets})
+
+
+def is_udp(packet: Packet, to_client: bool) -> bool:
+    return packet.frame[23] == 17 and packet.to_client == to_client
+
+
+def last_to_client(packets: list[Packet]) -> Packet:
+    return [each for each in packets if is_udp(each, True)][-1]
+
+
+def later(packets: list[Packet], to_client: bool, ns: int, first: int = 0) -> list[Packet]:
+    """Those of one direction, from the first so many on, as if they had come so much later."""
+    found, place = [], 0
+    for packet in packets:
+        moved = is_udp(packet, to_client)
+        found.append(Packet(packet.time_ns + ns, packet.frame, packet.wire_bytes)
+                     if moved and place >= first else packet)
+        place += moved
+    return found
+
+
+def test_the_datagrams_fill_the_record() -> None:
+    record = GOOD.judge()
+    assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
+    assert (record.unvalidated_bytes, record.allowed_bytes) == (7200, 7200)
+    assert record.handshake_round_trips == 2 and record.flight_bytes == 10014
+    assert record.seen_rtt_ms == pytest.approx(100, abs=0.01)
+    assert record.seen_bandwidth_kbps == pytest.approx(10000, rel=0.001)
+    assert record.lost_segments == record.queue_drops == 0
+    assert record.seen_initcwnd is record.window_after_handshake is record.model_ms is None
+
+
+@pytest.mark.parametrize(("tampered", "name"), [
+    (lambda: GOOD.asked(rtt_ms=101), "QUIC path"),
+    (lambda: changed("client", lambda packets: later(packets, True, 200_000)), "QUIC path"),
+    (lambda: GOOD.asked(bandwidth_kbps=11000), "QUIC bandwidth"),
+    (lambda: GOOD.asked(chain_bytes=12000), "QUIC flight"),
+    (lambda: GOOD.asked(chain_bytes=3000), "QUIC flight"),
+    (lambda: changed("client", lambda packets: [
+        each for each in packets if each is not last_to_client(packets)]), "QUIC losses"),
+    (lambda: changed("server", lambda packets: later(packets, False, 40_000_000, 2)),
+     "QUIC amplification")])
+def test_what_differs_is_refused(tampered: Any, name: str) -> None:
+    record = tampered().judge()
+    assert record.verdict == FAIL
+    assert name in checks.failed_checks(CHECKS, record), record.verdict_reason
+
+
+def test_a_capture_without_it_is_refused() -> None:
+    record = changed("server", lambda packets: []).judge()
+    assert record.verdict == FAIL and record.verdict_reason.startswith("capture: ")
+    with pytest.raises(CaptureError, match="no datagram"):
+        datagrams.read(b"", b"")
+    twice = read(GOOD.client)
+    with pytest.raises(CaptureError, match="nobody sent"):
+        datagrams.read(stored.write([*twice, last_to_client(twice).again(10, 1)]), GOOD.server)
+
+
+def test_each_check_is_told_only_where_it_judged() -> None:
+    names = {check.name for check in quic.ON_THE_WIRE}
+    told = {row[0]: row for row in checks.table(CHECKS, [GOOD.judge()]).rows}
+    assert names <= told.keys() and all(told[name][2] == 1 for name in names)
+    assert told["retransmissions"][2] == 0, "TCP's judge nothing of it"
+    plain = {row[0] for row in checks.table(CHECKS, [stored.load("iw10").judge()]).rows}
+    assert not names & plain
+    assert "Of the 1 over QUIC the datagrams" in sentences._verified([GOOD.judge()])
+
+
+@pytest.mark.parametrize(("lists", "words"), [
+    ({"server": ["builtin"]}, "speaks HTTP/1.1 only"), ({"chain_bytes": [0]}, "over TLS"),
+    ({"system": ["here"]}, "3 needs Debian 13's programs")])
+def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str) -> None:
+    one: dict[str, list[Any]] = {"http": ["3"], "server": ["nginx"], "chain_bytes": [4000]}
+    (trial,) = registry.own_question("own", Overrides({**one, "initcwnd": [10]})).trials
+    assert trial.system == NEWER and trial.job()["http"] == "3"
+    with pytest.raises(UsageError, match=words):
+        registry.own_question("own", Overrides({**one, **lists}))
+
+
+def test_nginx_listens_to_quic_only_where_it_is_asked(tmp_path: Any) -> None:
+    tls = {"tickets": 2, "record_bytes": 16384}
+    files = Files(tmp_path / "chain", tmp_path / "key", tmp_path / "root")
+    texts = [nginx.configuration(nginx.Settings.of("10.0.0.2", 8443, files, tls, http), tmp_path,
+                                 tmp_path) for http in ("2", "3")]
+    assert [" quic;" in text for text in texts] == [False, True]
+    assert "listen 10.0.0.2:8443 quic;" in texts[1]

@@ -1,0 +1,220 @@
+"""Servers that are not ours: what their packets say, what their verdict refuses, what is skipped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engines.commands import commands_of
+from engines.routes import named_of
+from lab import registry
+from lab.core.errors import UsageError
+from lab.core.kinds import Overrides
+from lab.core.records import PASS, SKIPPED, to_text
+from lab.core.scenario_file import find
+from lab.fetches.analysis import counting
+from lab.fetches.remarks import of_servers
+from lab.fetches.sentences import summary
+from lab.fetches.study import study
+from lab.fetches.trial import OWN, Trial
+from lab.tcp.exchange import read_exchange
+from lab.tcp.messages import Messages, messages, timed
+from tests.golden import stored
+from tests.unit.fetches.test_verify import fails
+
+NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
+
+
+def trials(**lists: list[Any]) -> list[Trial]:
+    one = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
+    return list(study(find("zhao2019"), Overrides({**one, **lists}, client="curl")).trials)
+
+
+def test_a_trial_names_its_server_and_its_http() -> None:
+    (trial,) = trials(server=["nginx"], http=["2"], chain_bytes=[4000], record_bytes=[4096])
+    assert "-chain4000-record4096-nginx-http2-" in trial.id
+    assert (trial.job()["server"], trial.job()["http"]) == ("nginx", "2")
+    said = commands_of(trial.job())
+    assert "curl --http2 https://10.0.0.2:8443/60000" in said
+    assert any(line.startswith("nginx: TLS 1.3, a chain of 4000 bytes") for line in said)
+    (ours,) = trials()
+    assert not {"server", "http"} & ours.job().keys()
+
+
+@pytest.mark.parametrize("trial", [NGINX, HTTP_2, PLAIN])
+def test_what_was_measured_counts(trial: stored.Stored) -> None:
+    record = trial.judge()
+    assert (record.verdict, record.verdict_reason) == (PASS, "") and record.counts
+    assert record.model_ms is None and record.latency_ms == record.wire_latency_ms
+    assert record.seen_initcwnd == 10 and record.seen_bandwidth_kbps is not None
+
+
+def test_its_packets_tell_of_its_handshake() -> None:
+    record = NGINX.judge()
+    assert (record.flight_bytes, record.handshake_round_trips, record.window_after_handshake,
+            record.flight_writes) == (14379, 2, 21, None)
+    assert HTTP_2.judge().handshake_round_trips == 1
+    assert PLAIN.judge().flight_bytes is None
+
+
+@pytest.mark.parametrize("name", ["https", "https_records", "iw10", "persistent"])
+def test_the_packets_of_our_server_say_what_it_tells(name: str) -> None:
+    """Where its flight and its response begin and end: to the byte, but for its tickets."""
+    ours = stored.load(name)
+    record = ours.judge()
+    port = ours.observation["server"]["client_port"]
+    exchange = read_exchange(ours.client, ours.server, port)
+    found = messages(exchange, bool(ours.trial.chain_bytes), len(ours.trial.before))
+    assert found is not None and found.flight_bytes == (record.flight_bytes or 0)
+    told = ours.observation["server"]
+    if "tls" in told:
+        assert found.asked_bytes == told["tls"]["hello_bytes"] + told["tls"]["finished_bytes"]
+        response = sum(told["tls"]["response"])
+    else:
+        response = told["header_bytes"] + told["body_bytes"]
+    assert found.end - found.start == response
+    assert timed(exchange, found).latency_ms == record.wire_latency_ms
+
+
+def test_a_request_over_http_2_is_behind_the_settings() -> None:
+    """Of nginx two tickets, its settings and their acknowledgement leave before the response."""
+    port = HTTP_2.observation["server"]["client_port"]
+    found = messages(read_exchange(HTTP_2.client, HTTP_2.server, port), True)
+    assert found is not None and found.flight_bytes == 4373
+    assert found.start == 4373 + 271 + 271 + 62 + 31
+
+
+def test_a_connection_without_an_answer_has_no_messages() -> None:
+    exchange = read_exchange(PLAIN.client, PLAIN.server)
+    silent = replace(exchange, at_server=tuple(
+        each for each in exchange.at_server if not (each.to_client and each.payload_bytes)))
+    assert messages(silent, False) is None and messages(silent, True) is None
+    assert isinstance(messages(exchange, False), Messages)
+
+
+def test_the_window_is_the_kernels_word_else_the_first_flight() -> None:
+    fails(NGINX.said("server", initial_window=9), "initial window")
+    assert NGINX.said("server", initial_window=None).judge().verdict == PASS
+    fails(HTTP_2.said("server", initial_window=None), "initial window")  # its flight is small
+    record = NGINX.asked(initcwnd=7).judge()
+    assert {reason.partition(":")[0] for reason in record.verdict_reason.split("; ")} == {
+        "initial window", "first flight"}
+
+
+@pytest.mark.parametrize("tampered", [
+    NGINX.asked(chain_bytes=15000), NGINX.asked(chain_bytes=10000), NGINX.asked(resumed=1)])
+def test_another_flight_than_the_chain_says(tampered: stored.Stored) -> None:
+    fails(tampered, "TLS flight")
+
+
+def test_an_http_that_was_not_agreed() -> None:
+    record = HTTP_2.said("fetch", http_version="1.1").judge()
+    assert not record.ok and record.error == (
+        "HTTP version: seen 1.1, since the server agreed to no other (ALPN), asked 2")
+    assert not NGINX.said("fetch", http_version="2").judge().ok
+    assert "HTTP version" in HTTP_2.said("fetch", http_version="").judge().error
+
+
+def test_other_bytes_than_it_was_given() -> None:
+    assert "digest" in NGINX.said("server", sha256="0" * 64).judge().error
+    assert "size" in NGINX.asked(response_bytes=20001).judge().error
+
+
+def test_a_server_that_is_missing_is_no_failure() -> None:
+    why = "nginx is missing: ./install.sh --with-nginx brings it"
+    record = replace(NGINX, observation={"trial": "x", "skipped": why}).judge()
+    assert (record.ok, record.verdict, record.outcome, record.why_not) == (
+        True, SKIPPED, "skipped", why)
+    assert not record.counts and record.total_ms is None
+    values, excluded = counting([record, NGINX.judge()], "total_ms")
+    assert len(values) == 1 and str(excluded) == "1 skipped trial"
+
+
+@pytest.mark.parametrize(("lists", "words"), [
+    ({"server": ["nginx"], "gap_ms": [50]}, "a back-end .* is of the server builtin, not of nginx"),
+    ({"server": ["nginx"], "chain_bytes": [4000], "buffer_bytes": [0]}, "--tls-buffer"),
+    ({"server": ["builtin", "nginx"], "http": ["2"], "chain_bytes": [4000]},
+     "builtin speaks HTTP/1.1 only"),
+    ({"server": ["nginx"], "http": ["1.1", "2"]}, "HTTP/2 goes over TLS"),
+    ({"server": ["nginx"], "http": ["2"], "chain_bytes": [4000], "resumed": [1]},
+     "with HTTP/1.1 only"),
+    ({"server": ["ngnix"]}, "did you mean 'nginx'"), ({"http": ["1.2"]}, "known: 1.1, 2")])
+def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        trials(**lists)
+
+
+# A server of one's own ---------------------------------------------------------------
+
+COMMAND = {"command": "serve 'a  b' --port={p}"}
+
+
+def question(own: dict[str, Any], client: str | None = None, **lists: Any) -> Trial:
+    (trial,) = registry.own_question("own", Overrides(
+        {"initcwnd": [10], **lists}, client=client, own_server=own)).trials
+    return trial
+
+
+def test_a_question_about_ones_own_server() -> None:
+    trial = question(COMMAND, response_bytes=[20000])
+    assert trial.server == OWN and trial.client == "libcurl" and "-own-" in trial.id
+    job = trial.job()
+    assert job["own"]["command"] == ["serve", "a  b", "--port={p}"]
+    assert job["paths"] == ["/20000"] and "tls" not in job
+    assert "libcurl http://10.0.0.2:8080/20000" in commands_of(job)
+    text = to_text(trial.own_server)
+    assert json.loads(text)["command"] == COMMAND["command"], "a column keeps its blanks"
+
+
+def test_its_own_certificate_makes_it_https() -> None:
+    own = {**COMMAND, "ca": "/c/root.pem", "name": "example.org", "url_path": "/page?x=1",
+           "folders": ["/srv/mine"]}
+    trial = question(own, response_bytes=[20000], http=["2"])
+    job = trial.job()
+    assert trial.is_secure and trial.client == "curl" and not trial.chain_bytes
+    assert named_of(job) == "example.org:8443:10.0.0.2"
+    assert "curl --http2 https://example.org:8443/page?x=1" in commands_of(job)
+    assert job["own"]["folders"] == ["/srv/mine"] and job["own"]["ca"] == "/c/root.pem"
+
+
+@pytest.mark.parametrize(("own", "lists", "words"), [
+    ({"command": "serve '{p}"}, {}, "No closing quotation"), ({"command": " "}, {}, "no word"),
+    ({**COMMAND, "url_path": "/page"}, {}, "say how large the response is"),
+    ({**COMMAND, "url_path": "page/{size}"}, {}, "is no path"),
+    ({**COMMAND, "name": "a b"}, {}, "is no host's name"),
+    ({**COMMAND, "ca": "/c"}, {"chain_bytes": [4000]}, "not both"),
+    (COMMAND, {"server": ["nginx"]}, "--server-command is of the server own"),
+    (COMMAND, {"http": ["2"]}, "HTTP/2 goes over TLS"), (COMMAND, {"gap_ms": [5]}, "not of own"),
+    ({}, {"server": ["own"]}, "say --server-command")])
+def test_what_cannot_be_a_server_is_refused(own: dict[str, Any], lists: dict[str, Any],
+                                            words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        question(own, **lists)
+
+
+def test_a_scenario_is_measured_with_ones_own_server_instead() -> None:
+    made = study(find("zhao2019"), Overrides({"rtt_ms": [20]}, own_server=COMMAND))
+    assert {trial.server for trial in made.trials} == {OWN} and not made.whole
+    assert all(trial.own_server for trial in made.trials)
+    both = study(find("zhao2019"), Overrides({"server": ["builtin", "own"]}, own_server=COMMAND))
+    assert {(trial.server, bool(trial.own_server)) for trial in both.trials} == {
+        ("builtin", False), (OWN, True)}
+
+
+def test_its_repeats_have_the_bytes_of_the_first() -> None:
+    mine = replace(PLAIN, trial=replace(PLAIN.trial, server=OWN, own_server=json.dumps(COMMAND)))
+    assert mine.judge().counts
+    assert "as it came at first" in mine.said("server", sha256="0" * 64).judge().error
+
+
+def test_what_is_not_known_of_servers_is_said() -> None:
+    record, ours = NGINX.judge(), stored.load("https").judge()
+    skipped = replace(NGINX, observation={"trial": "x", "skipped": "no nginx"}).judge()
+    said = of_servers([record, ours, skipped])
+    assert said[0] == "1 of 3 trials are skipped: no nginx."
+    assert said[1].startswith("In which writes nginx sends is not known, so 1 of 3 trials")
+    assert of_servers([ours]) == []
+    assert summary([record, ours, skipped]).endswith("left out: 1 skipped trial")
