@@ -218,6 +218,8 @@ _ALL: tuple[Quantity, ...] = (
              label="round trips of the response"),
     Quantity("window_after_handshake", "the window after the handshake", "segments",
              head="window", label="the server's window after the handshake"),
+    Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
+             label="the server's messages of the handshake"),
     Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
              head="at once", label="sent before the client's second flight"),
     Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",

@@ -17,7 +17,8 @@ from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS, Compared
 from lab.core.findings import Statement
 from lab.core.stats import Estimate
 from lab.fetches.buckets import Bucket, Panel, beside_baseline, of_experiment
-from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim
+from lab.fetches.said import Claim
+from lab.fetches.scenario import LOSS, OF_EXPERIMENT
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
 

@@ -14,9 +14,10 @@ from lab.core.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile
 from lab.fetches import causes, population
 from lab.fetches.own_server import OwnServer
 from lab.fetches.population import Cause, Population, percentile_of
+from lab.fetches.said import OF_BARS, OF_TRIALS, Claim
 from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
-                                  STEPS, WINDOW_MAP, WINDOW_SWEEP, Axis, Claim, Defect, Figure, Raw,
-                                  Scenario)
+                                  STEPS, WINDOW_MAP, WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Defect,
+                                  Figure, Raw, Scenario)
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.users import Users
 
@@ -113,6 +114,11 @@ def _check(scenario: Scenario, where: str) -> None:
     for claim in scenario.claims:
         place = f'{where}: [[claim]] "{claim.says}"'
         figure = figures[schema.one_of(claim.figure, list(figures), f"{place}: figure")]
+        if figure.kind in WITHOUT_BUCKETS if not claim.is_of_trials else (
+                figure.kind not in (STEPS, LEVELS)):
+            raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} are of bars, and"
+                             f" {' and '.join(OF_TRIALS)} of steps and levels; {figure.name!r} is"
+                             f" of kind {figure.kind!r}")
         for label in (*claim.larger, *claim.equal):
             schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
     if scenario.raw is not None:

@@ -63,7 +63,10 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     says = "…"
     larger = ["100", "50"]        # one of: the first bar's percentage is the larger,
     # equal = ["42", "26"]        # two bars' milliseconds are equal,
-    # highest_percent = 40        # the highest bar
+    # highest_percent = 40        # the highest bar; and of steps and levels:
+    # at_most = "allowed_bytes"   # no trial's metric is more than this column of its own,
+    # more_where = ["flight_bytes", "allowed_bytes"]    # it is more than its least in those
+                                  # trials whose first column is the larger, in no other
 
     [raw]                  # optional: published raw values, one fetch per cell
     file = "zhao2019_raw.csv"
@@ -95,6 +98,7 @@ from lab.core.words import plain
 from lab.fetches.causes import AsPublished, Level, levels
 from lab.fetches.population import Cause, Population
 from lab.fetches.record import METRICS
+from lab.fetches.said import Claim
 from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
 from lab.fetches.trial import Trial
 from lab.fetches.users import Users
@@ -195,33 +199,6 @@ class Figure:
             raise UsageError(f"{where}: experiment_initcwnd is missing")
         if self.weights and self.weights == self.by:
             raise UsageError(f"{where}: weights: has to be another axis than by")
-
-
-def _two_bars(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) != 2 or not all(
-            isinstance(label, str) for label in value):
-        raise UsageError(f"{where} has to be the labels of two bars")
-    return tuple(value)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a source says of a figure in words, as a test on its bars.
-
-    larger: the first bar's percentage is larger than the second's; equal:
-    the two are equal in ms; highest_percent: of all bars. Empty or None: not said.
-    """
-
-    figure: str
-    says: str
-    larger: tuple[str, ...] = key((), reader=_two_bars)
-    equal: tuple[str, ...] = key((), reader=_two_bars)
-    highest_percent: float | None = key(None, quantity="shares_percent")
-
-    def check(self, where: str) -> None:
-        """Raises UsageError unless it says one thing."""
-        if bool(self.larger) + bool(self.equal) + (self.highest_percent is not None) != 1:
-            raise UsageError(f"{where}: has to have one of larger, equal and highest_percent")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lab.fetches.buckets import NoPanel
 from lab.fetches.figure import heading
 from lab.fetches.record import Record
 from lab.fetches.scenario import STEPS, Figure, Scenario
+from lab.fetches.step_claims import tested
 from lab.fetches.transfers import computed, is_computable
 from lab.fetches.trial import Trial
 from lab.fetches.weights import by_cell
@@ -91,8 +92,10 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
                     _limits(figure, values, run.records))
              if figure.kind == STEPS else _levels(figure, values, context))
     said = _sentence(figure, values)
-    return [Finding(figure.name, figure.title, tables=(_table(figure, values),), sentence=said,
-                    text=said, chart=chart)]
+    return [Finding(
+        figure.name, figure.title, tables=(_table(figure, values),), sentence=said, text=said,
+        chart=chart, statements=tuple(tested(claim, figure.metric, values.chosen)
+                                      for claim in scenario.claims if claim.figure == figure.name))]
 
 
 def _values(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Values:

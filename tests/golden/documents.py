@@ -20,6 +20,7 @@ from lab.arithmetic.scenario import Arithmetic, Panel
 from lab.fetches import scenario as fetches
 from lab.fetches.population import Mechanism, Population
 from lab.fetches.record import Record
+from lab.fetches.said import Claim
 from lab.fetches.sweep import Sweep
 from lab.fetches.users import Users
 from lab.load import scenario as load
@@ -35,7 +36,7 @@ _KEY = "lab.core.schema"
 # The tables of each kind of scenario: its head in a file, the class that reads it.
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
-                ("[[figure]]", fetches.Figure), ("[[claim]]", fetches.Claim),
+                ("[[figure]]", fetches.Figure), ("[[claim]]", Claim),
                 ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect),
                 ("[[population]]", Population), ("[population.mechanism]", Mechanism),
                 ("[users], which --users writes", Users)],

@@ -12,7 +12,8 @@ from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.core.stats import Estimate
 from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
 from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Row, judged
-from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Claim, Figure
+from lab.fetches.said import Claim
+from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
