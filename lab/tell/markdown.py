@@ -40,6 +40,7 @@ Scenarios under load and traces have statements in place of bars: what the sourc
 found, and the same three words. Under load a statement on two windows is {REPRODUCED} where
 the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
 speaks of, and {DIRECTION_ONLY} where only the mean over the cells does; ± is half of that interval.
+Figures of steps have them too: {REPRODUCED} where every trial has what is said.
 """
 
 NOTHING = "nothing published to compare with"
