@@ -87,7 +87,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from lab.core import quantities, schema
 from lab.core.errors import UsageError
