@@ -3,7 +3,8 @@
 Mode "warm": pytest has collected all tests, and a fork puts the changed code into the functions
 of the file, which is right where nothing of it ran while modules were imported. Mode
 "fresh": a fork imports the project and collects the files of the chosen tests anew.
-A line of JSON comes in for each change and one goes out (`Job`, an outcome).
+A line of JSON comes in for each change and one goes out (`Job`, an outcome); before the first
+READY goes out: from then on the files may change.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import pytest
 from benchmarks.mutant_changes import changed
 
 SURVIVED, KILLED, TIMEOUT, CANNOT = "survived", "killed", "timeout", "cannot"
+READY = "ready"
 CANNOT_STATUS, NO_TESTS = 77, 5
 # What a test may take of the processor, beside what it took, and all of them of the wall clock.
 CPU_FACTOR, CPU_S, WALL_S = 5, 4, 180
@@ -95,6 +97,8 @@ class Serve:
 
 def jobs(lines: TextIO, answers: TextIO) -> Iterator[Job]:
     """Each job, within a fork; the parent tells what became of it and takes the next."""
+    answers.write(f"{READY}\n")
+    answers.flush()
     for line in lines:
         words = json.loads(line)
         job = Job(**words | {"function": words["function"] and tuple(words["function"])})

@@ -41,7 +41,7 @@ from benchmarks.mutant_changes import Change, changed, changes
 from benchmarks.mutant_reach import Reach, reach
 from benchmarks.mutant_tests import TESTS, files_of_tests, near_to
 from benchmarks.mutant_users import Users
-from benchmarks.mutant_worker import CANNOT, SURVIVED
+from benchmarks.mutant_worker import CANNOT, READY, SURVIVED
 from lab.core.command_line import Parser, positive
 from lab.core.errors import OK
 
@@ -93,6 +93,8 @@ class Seat:
         (self.folder / "tmp").mkdir(parents=True)
         copy(self.folder / "tree")
         self.workers = {mode: self.start(mode) for mode in ("warm", "fresh")}
+        for worker in self.workers.values():
+            worker.wait()  # else it would read a file that is changed for the other
 
     def start(self, mode: str) -> Worker:
         worker = Worker(self.folder, mode)
@@ -157,9 +159,16 @@ class Worker:
         with os.fdopen(os.dup(self.jobs), "w") as file:
             file.write(json.dumps(content) + "\n")
 
+    def wait(self) -> None:
+        if (said := self.hear()) != READY:
+            raise RuntimeError(f"a worker said {said}")
+
     def ask(self, job: object) -> str:
         with suppress(BrokenPipeError):
             self.say(job)
+        return self.hear()
+
+    def hear(self) -> str:
         answer = self.answers.readline().strip()
         if not answer:
             raise RuntimeError(f"a worker ended:\n{self.log.read_text()[-2000:]}")

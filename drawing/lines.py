@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -19,7 +20,6 @@ STYLES = ("-", "-", "-", "--", "--", ":", ":")
 ORDERED = ("#BBBBBB", style.SKY, "#44AA99", "#CC6677", style.BLUE, "#332288", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FIRST_BARS = "#999999"  # of what others are compared with
-UNNAMED = "_nolegend_"  # matplotlib's word for a line that its legend leaves out
 BARS_WIDTH = 0.76  # of the distance between ticks, all series together
 
 LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # beside the axes of each column
@@ -66,11 +66,8 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     if plot.y_scale == "symlog":
         axes.set_yscale("symlog", linthresh=1)
     bars = [line for line in plot.lines if line.style == "bars"]
-    for line in plot.lines:
-        if line.style == "bars":
-            _draw_bars(axes, line, bars.index(line), len(bars), chart)
-        else:
-            _draw_line(axes, line, chart)
+    drawn = [_draw_bars(axes, line, bars.index(line), len(bars), chart) if line.style == "bars"
+             else _draw_line(axes, line, chart) for line in plot.lines]
     if plot.zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
@@ -89,7 +86,8 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     axes.set_xlabel(style.literal(plot.x_label))
     axes.set_ylabel(style.literal("\n".join(named)), fontsize=size)
     if plot.legend:
-        axes.legend(loc="best")
+        style.legend(axes, [handle for handle, line in zip(drawn, plot.lines) if line.name],
+                     loc="best")
 
 
 def _set_x(axes: Axes, plot: Plot) -> None:
@@ -148,19 +146,20 @@ def _handle(line: Line, chart: LineChart) -> Artist:
     return Line2D([], [], **_look(line, chart), label=line.name)
 
 
-def _draw_line(axes: Axes, line: Line, chart: LineChart) -> None:
-    """Values, joined, and their intervals."""
-    axes.plot(line.x, line.y, **_look(line, chart), label=style.literal(line.name) or UNNAMED)
+def _draw_line(axes: Axes, line: Line, chart: LineChart) -> Any:
+    """Values, joined, and their intervals; → what stands for it in a legend."""
+    drawn, = axes.plot(line.x, line.y, **_look(line, chart), label=line.name)
     for x, ends in zip(line.x, line.ends):
         if ends is not None:
             axes.plot([x, x], ends, color=_colour(line, chart), linewidth=1.0)
+    return drawn
 
 
-def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> None:
-    """One of so many series of bars beside each other, with their intervals."""
+def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Any:
+    """One of so many series of bars beside each other, with their intervals; → as _draw_line."""
     width = BARS_WIDTH / count
     places = [x + (place - (count - 1) / 2) * width for x in line.x]
-    axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart),
-             label=style.literal(line.name) or UNNAMED)
+    drawn = axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart), label=line.name)
     for x, ends in zip(places, line.ends):
         style.whisker(axes, x, ends)
+    return drawn

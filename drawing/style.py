@@ -106,10 +106,9 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     above += [(line, MEDIUM, INK) for text in chart.context for line in fitted(text, MEDIUM)]
     above += [(line, MEDIUM, ALARM) for line in fitted(chart.alarm, MEDIUM)]
     below = [*fitted(chart.foot, LEGEND), *fitted(chart.caption, LEGEND)]
-    labels = [literal(handle.get_label()) for handle in handles]
-    columns = legend_columns([len(label) for label in labels])
+    columns = legend_columns([len(literal(handle.get_label())) for handle in handles])
     legend_low = 0.08 + 0.17 * len(below)
-    bottom = legend_low + (0.1 + 0.17 * math.ceil(len(labels) / columns) if labels else 0.0)
+    bottom = legend_low + (0.1 + 0.17 * math.ceil(len(handles) / columns) if handles else 0.0)
     height = bottom + body_inches + 0.2 + sum(_line_inches(size) for _, size, _ in above)
 
     drawn = Figure(figsize=(WIDTH_INCHES, height), dpi=DPI)
@@ -123,10 +122,20 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     for place, text in enumerate(reversed(below)):
         drawn.text(0.5, (0.15 + 0.17 * place) / height, literal(text), fontsize=LEGEND,
                    color=FAINT, ha="center", va="center")
-    if labels:
-        drawn.legend(handles, labels, loc="lower center", ncol=columns, frameon=False,
-                     bbox_to_anchor=(0.5, legend_low / height), borderaxespad=0.2, borderpad=0.2)
+    if handles:
+        legend(drawn, handles, loc="lower center", ncol=columns, frameon=False,
+               bbox_to_anchor=(0.5, legend_low / height), borderaxespad=0.2, borderpad=0.2)
     return Frame(drawn, bottom)
+
+
+def legend(owner: Axes | Figure, handles: Sequence[Any], **look: Any) -> None:
+    """The handles with their labels, as these stand.
+
+    matplotlib leaves out what has a label that begins with an underscore, so they come later.
+    """
+    made = owner.legend(handles, ["label"] * len(handles), **look)
+    for text, handle in zip(made.get_texts(), handles):
+        text.set_text(literal(handle.get_label()))
 
 
 def _line_inches(size: float) -> float:

@@ -86,6 +86,14 @@ def limited(a):
 def double(a):
     return a * 2
 """
+# The warm worker takes long to begin: until then nothing may be changed for the other one.
+SLOW = """import sys, time
+from pathlib import Path
+if "warm" in sys.argv:
+    for _ in range(20):
+        assert "LIMIT = 3" in Path("lab/sums.py").read_text()
+        time.sleep(0.02)
+"""
 TESTS = """import pytest
 from lab.sums import limited
 @pytest.fixture(scope="module")
@@ -122,7 +130,7 @@ def test_survivors_are_told_with_their_places(
     (tree / "lab").mkdir()
     (tree / "lab/sums.py").write_text(SUMS)
     (tree / "lab/unused.py").write_text("def unused():\n    return 1\n")
-    (tree / "conftest.py").touch()
+    (tree / "conftest.py").write_text(SLOW)
     (tree / "lab/__init__.py").touch()
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
     monkeypatch.setattr(mutants, "PROJECT", tree)

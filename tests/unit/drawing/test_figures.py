@@ -14,9 +14,9 @@ from matplotlib import cbook, rc_context
 from matplotlib.text import Text
 
 import drawing
-from drawing import style, times
+from drawing import lines, style, times
 from lab.core.formats import PICTURES
-from lab.core.charts import Chart, Sample, TimeChart
+from lab.core.charts import Chart, Line, Plot, Sample, TimeChart
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report
 from tests.unit.drawing import samples
@@ -49,6 +49,22 @@ def test_a_dollar_begins_no_formula() -> None:
         texts = [text.get_text() for text in drawn.findobj(Text) if text.get_visible()]
         assert sum("$" in text for text in texts) > 6, chart.family
         assert not [text for text in texts if cbook.is_math_text(text)], chart.family
+
+
+def test_a_legend_has_every_label_as_it_stands() -> None:
+    """Of a figure and of axes: two dollars, and an underscore at the beginning, which is
+    matplotlib's mark of what a legend leaves out."""
+    names = ["_a_b", "3$a_b$4"]
+    plot = Plot("x", "y", (*(Line(name, (1.0, 2.0), (1.0, 2.0)) for name in (*names, "")),
+                           *(Line(name, (1.0, 2.0), (1.0, 2.0), style="bars") for name in names)),
+                legend=True)
+    with style.settings(), rc_context({"svg.fonttype": "none"}):
+        drawn: Any = lines.draw(samples.line_chart(columns=((plot,),), widths=(1.0,), legend=True))
+        svg = style.image(drawn, "svg")
+    for legend in (drawn.legends[0], drawn.axes[0].get_legend()):
+        assert [text.get_text() for text in legend.get_texts()] == 2 * ["_a_b", r"3\$a_b\$4"]
+    written = [element.text for element in ElementTree.fromstring(svg).findall(".//{*}text")]
+    assert [written.count(name) for name in names] == [4, 4]
 
 
 def test_text_in_svg_is_text() -> None:
