@@ -93,8 +93,9 @@ class Seat:
         (self.folder / "tmp").mkdir(parents=True)
         copy(self.folder / "tree")
         self.workers = {mode: self.start(mode) for mode in ("warm", "fresh")}
-        for worker in self.workers.values():
-            worker.wait()  # else it would read a file that is changed for the other
+        for worker in self.workers.values():  # else it would read what is changed for the other
+            if (said := worker.hear()) != READY:
+                raise RuntimeError(f"a worker said {said}")
 
     def start(self, mode: str) -> Worker:
         worker = Worker(self.folder, mode)
@@ -159,10 +160,6 @@ class Worker:
         with os.fdopen(os.dup(self.jobs), "w") as file:
             file.write(json.dumps(content) + "\n")
 
-    def wait(self) -> None:
-        if (said := self.hear()) != READY:
-            raise RuntimeError(f"a worker said {said}")
-
     def ask(self, job: object) -> str:
         with suppress(BrokenPipeError):
             self.say(job)
@@ -191,10 +188,10 @@ def copy(tree: Path) -> None:
 
 
 def sources() -> list[str]:
-    found = [path for name in SOURCES
-             for path in [*PROJECT.glob(name), *sorted((PROJECT / name).rglob("*.py"))]]
-    names = [str(path.relative_to(PROJECT)) for path in found if path.suffix == ".py"]
-    return [name for name in names if name not in LIVE]
+    found = (path for name in SOURCES
+             for path in [*PROJECT.glob(name), *sorted((PROJECT / name).rglob("*.py"))])
+    return [name for path in found if path.suffix == ".py"
+            and (name := str(path.relative_to(PROJECT))) not in LIVE]
 
 
 def places(only: Sequence[str]) -> list[tuple[str, int, Change]]:
@@ -257,8 +254,7 @@ def outcomes(chosen: Sequence[Mutant], found: Reach, jobs: int) -> Iterator[tupl
 
 def table(seen: Sequence[tuple[Mutant, str]]) -> str:
     """Killed of all by file and by folder."""
-    total: Counter[str] = Counter()
-    killed: Counter[str] = Counter()
+    total, killed = Counter[str](), Counter[str]()
     for mutant, outcome in seen:
         folders = mutant.path.split("/")[:-1]
         for name in {mutant.path, *("/".join(folders[:depth + 1]) + "/"
@@ -283,16 +279,15 @@ def main(words: Sequence[str]) -> int:
     if arguments.sample is not None and arguments.sample < len(chosen):
         chosen = Random(arguments.seed).sample(chosen, arguments.sample)
     chosen.sort(key=lambda place: place[:2])
+    near = {path for path, _, _ in chosen} if arguments.near else None
     with tempfile.TemporaryDirectory(prefix="first-flight-mutants-") as folder:
-        tree = Path(folder) / "tree"
-        copy(tree)
-        found = reach(tree, files_of_tests(
-            tree, {path for path, _, _ in chosen} if arguments.near else None))
+        copy(tree := Path(folder) / "tree")
+        found = reach(tree, files_of_tests(tree, near))
     for test in found.failed:
         print(f"fails unchanged, not used: {test}")
     seen = []
-    made = [replace(mutant, tests=mutant.near) if arguments.near else mutant
-            for mutant in mutants(chosen, found)]
+    made = [each if near is None else replace(each, tests=each.near)
+            for each in mutants(chosen, found)]
     for mutant, outcome in outcomes(made, found, arguments.jobs):
         seen.append((mutant, outcome))
         if outcome in (SURVIVED, NOT_RUN):
