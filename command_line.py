@@ -202,7 +202,8 @@ def add_users(parser: Parser) -> None:
              f" {LOAD:g})")
     add("--find-cliff", choices=("chain", "response"),
         help="the largest certificate chain, or response, that a first flight holds, found to the"
-             " byte for each --iw, with the writes and segments that explain it")
+             " byte for each --iw, with the writes and segments that explain it; of a chain over"
+             " HTTP/3, where no route sets the window, with the datagrams")
     add("--probe", metavar="URL",
         help="what window does this server of yours use, seen from here: one connection, to this"
              " URL and no other; the only flag that talks to the network. With the right to"

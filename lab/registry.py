@@ -74,9 +74,10 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
 
     measure: the records of trials. Raises FirstFlightError.
     """
-    from lab.fetches import cliff
-    for found in cliff.search(what, study.trials, study.head.sysctls, measure):
-        yield found.agrees, list(cliff.told(what, found))
+    from lab.fetches import cliff, cliff_told
+    found = cliff.search(what, study.trials, study.head.sysctls, measure)
+    for each, apart in zip(found, cliff_told.told_apart(study.trials)):
+        yield each.agrees, list(cliff_told.told(what, each, apart))
 
 
 def stored_report(folder: Path) -> Report:

@@ -8,20 +8,21 @@ not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hosts.records import LEAST_BYTES
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import Overrides
 from lab.core.quantities import QUANTITIES
 from lab.fetches.record import Record
-from lab.fetches.transfers import (HEADER_BYTES, computed, flight_writes, is_computable,
-                                   sealed_sizes)
-from lab.fetches.trial import BUILTIN, Trial
+from lab.fetches.transfers import computed, is_computable
+from lab.fetches.trial import BUILTIN, HTTP_3, Trial
 from lab.tcp.predict import predict
 
 CHAIN, RESPONSE = "chain", "response"
+LINUX_WINDOW = 10  # segments
 AT_ONCE = 7  # sizes of a range that are measured together
 MOST_RESPONSE = 1_000_000
 
@@ -56,7 +57,7 @@ class Cliff:
     """The largest size that takes one round trip; None where the least takes more.
 
     model_bytes: the same by the model. is_open: even the most fits. record: of the
-    largest that was measured, None for none.
+    largest that was measured, beyond: of the next, a byte more; None for none.
     """
 
     trial: Trial
@@ -64,6 +65,7 @@ class Cliff:
     model_bytes: int | None
     is_open: bool = False
     record: Record | None = None
+    beyond: Record | None = None
 
     @property
     def agrees(self) -> bool:
@@ -77,12 +79,24 @@ def question(what: str, asked: Overrides) -> Overrides:
     if what_of.field in lists:
         flag = QUANTITIES[what_of.field].flag
         raise UsageError(f"--find-cliff {what}: {flag} is what is searched for")
+    if HTTP_3 in lists.get("http", ()):
+        _check_quic(what, lists)
     if what == CHAIN:
         lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # whatever its parts
         lists.setdefault("response_bytes", [1000])
     else:
         lists["response_bytes"] = [1]
     return replace(asked, lists=lists, client=asked.client or "curl")
+
+
+def _check_quic(what: str, lists: dict[str, Any]) -> None:
+    """Over QUIC there is one cliff. Raises UsageError where others are asked for."""
+    if what != CHAIN:
+        raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
+                         " response begins: say --find-cliff chain")
+    if len(lists.setdefault("initcwnd", [LINUX_WINDOW])) > 1:
+        raise UsageError(f"--find-cliff {what}: over HTTP/3 no route sets the window, so several"
+                         " (--iw) are one: say one, or none")
 
 
 def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
@@ -97,6 +111,7 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
     # The last that fits and the first that does not, as far as known.
     ends = {trial: (least - 1, of.most + 1) for trial, least in ranges.items()}
     largest: dict[Trial, Record] = {}
+    beyond: dict[Trial, Record] = {}
     while wanted := {trial: _between(*end) for trial, end in ends.items() if end[1] - end[0] > 1}:
         sized = {of.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
                  for size in sizes}
@@ -109,9 +124,11 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
                     largest[trial] = found[each]
             else:
                 ends[trial] = low, min(high, size)
+                if size < high:
+                    beyond[trial] = found[each]
     return [Cliff(trial, low if low >= ranges[trial] else None,
                   _model_limit(of, trial, ranges[trial], sysctls) if is_known(trial) else None,
-                  low == of.most, largest.get(trial))
+                  low == of.most, largest.get(trial), beyond.get(trial))
             for trial, (low, _) in ends.items()]
 
 
@@ -151,53 +168,3 @@ def _model_limit(of: What, trial: Trial, least: int, sysctls: Mapping[str, str])
         else:
             high = size
     return low if low >= least else None
-
-
-# In words ----------------------------------------------------------------------------
-
-def told(what: str, cliff: Cliff) -> Iterator[str]:
-    """Lines for a reader: the limit, and the segments and writes that explain it."""
-    name, trial = WHATS[what].name, cliff.trial
-    if cliff.fits_bytes is None:
-        yield f"IW{trial.initcwnd}: even the smallest {name} takes a further round trip"
-        return
-    more = " or more" if cliff.is_open else ""
-    behind = (f" behind a chain of {trial.chain_bytes} bytes and"
-              f" {_counted(trial.tickets, 'ticket')}, each a segment,"
-              if what == RESPONSE and trial.chain_bytes else "")
-    found = (f"IW{trial.initcwnd}: the largest {name}{behind} that costs no further round trip"
-             f" is {cliff.fits_bytes} bytes{more}, measured")
-    if not is_known(trial):
-        yield f"{found} of the server {trial.server} over HTTP/{trial.http}"
-        yield from _on_the_wire(what, cliff)
-        return
-    yield (f"{found}; by the model"
-           f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
-    writes = _writes(what, cliff.fits_bytes, trial)
-    segments = [-(-size // trial.mss) for size in writes]
-    parts = ", ".join(f"{size} bytes ({_counted(count, 'segment')})"
-                      for size, count in zip(writes, segments))
-    yield (f"  {sum(writes)} bytes leave in {_counted(len(writes), 'write')}: {parts}:"
-           f" {_counted(sum(segments), 'segment')}; {trial.initcwnd} full ones would be"
-           f" {trial.initcwnd * trial.mss} bytes")
-
-
-def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
-    """What is seen of a server whose writes are not known."""
-    record = cliff.record
-    if what == CHAIN and record is not None and record.flight_segments:
-        window = cliff.trial.initcwnd
-        yield (f"  {record.flight_bytes} bytes leave in {record.flight_segments} segments;"
-               f" {window} full ones would be {window * cliff.trial.mss} bytes")
-
-
-def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:
-    """The server's writes that shall fit."""
-    if what == CHAIN:
-        return flight_writes(replace(trial, chain_bytes=size))
-    text_bytes = HEADER_BYTES + len(str(size)) + size
-    return sealed_sizes(text_bytes, trial.record_bytes) if trial.chain_bytes else (text_bytes,)
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"

@@ -62,6 +62,8 @@ def _columns(seen: Seen) -> dict[str, Any]:
             "handshake_round_trips": len(wire.rounds) or None,
             "flight_bytes": sum(each.payload_bytes for each in flight),
             "flight_segments": len(flight),
+            "flight_datagrams": ", ".join("+".join(str(each.payload_bytes) for each in part)
+                                          for part in wire.rounds),
             "unvalidated_bytes": wire.unvalidated_bytes, "allowed_bytes": wire.allowed_bytes}
 
 

@@ -70,7 +70,8 @@ class Record(records.Record):
     response_round_trips: flights in which the response left, on the wire.
     unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
         flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
-        Of QUIC segments are datagrams, and their bytes those of UDP's payload.
+        Of QUIC segments are datagrams, and their bytes those of UDP's payload;
+        flight_datagrams: of each of them, as "1200+1200, 50", a comma for each round trip.
     """
 
     trial: Trial
@@ -113,6 +114,7 @@ class Record(records.Record):
     model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
     unvalidated_bytes: int | None = measured(lambda evidence: None)  # of datagrams (quic.py)
     allowed_bytes: int | None = measured(lambda evidence: None)
+    flight_datagrams: str = measured(lambda evidence: "", "")
 
 
 # What figures can be of: every measured column with a line among the quantities.

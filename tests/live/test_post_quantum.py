@@ -73,3 +73,14 @@ def test_quic_stops_at_three_times_what_the_client_said(drive: Driver, results: 
     assert [trips["x25519mlkem768", chain] for chain in ("5339", "5340")] == ["1", "2"]
     assert {row["allowed_bytes"] for row in found} == {"3600", "7200"}
     assert max(int(row["unvalidated_bytes"]) for row in found) == 7200
+
+
+@needs
+def test_the_cliff_over_quic_is_found_to_the_byte_with_its_datagrams(drive: Driver) -> None:
+    done = drive("--find-cliff", "chain", "--http", "3", "--server", "nginx", "--rtt", "100",
+                 "--bw", "100000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert "is 3008 bytes, measured of the server nginx" in lines[0]
+    assert "3600 bytes leave in 3 datagrams, 1200 + 1200 + 1200; 3600 may" in lines[1]
+    assert "a chain of 3009 bytes takes 1200 + 1200 + 1200 and, a round trip later" in lines[2]

@@ -29,7 +29,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
-    ("lab.registry", ("lab.core", "lab.fetches.own", "lab.fetches.cliff", *(f"lab.{kind}.study" for kind in KINDS))),
+    ("lab.registry", ("lab.core", "lab.fetches.own", "lab.fetches.cliff", "lab.fetches.cliff_told", *(f"lab.{kind}.study" for kind in KINDS))),
     # What a TLS record is, server and model share.
     ("lab.fetches", ("lab.fetches", "lab.core", "lab.tcp", "hosts.records")),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),

@@ -13,7 +13,7 @@ from lab import registry
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import Overrides
 from lab.core.records import FAIL, SKIPPED
-from lab.fetches import cliff
+from lab.fetches import cliff, cliff_told
 from lab.fetches.record import Record
 from lab.fetches.transfers import computed
 from lab.fetches.trial import Trial
@@ -62,7 +62,7 @@ def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
     assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
                                                                        (12_588, 12_588)]
     assert max(asked) <= 2 * cliff.AT_ONCE and len(asked) <= 6
-    lines = list(cliff.told(cliff.CHAIN, found[1]))
+    lines = list(cliff_told.told(cliff.CHAIN, found[1]))
     assert lines == [
         "IW10: the largest certificate chain that costs no further round trip is 12588 bytes,"
         " measured; by the model 12588",
@@ -93,6 +93,68 @@ def test_another_servers_cliff_is_its_own() -> None:
             for trial in some})
 
 
+# As nginx sends over QUIC, in datagrams of 1200 bytes: what is around a chain, what it may.
+QUIC_AROUND = {"x25519": (592, 3600), "x25519mlkem768": (1861, 7200)}
+OVER_QUIC = {**ASKED, "server": ["nginx"], "http": ["3"]}
+
+
+def over_quic(asked: Sequence[Trial], stops_at: int = 99_999) -> Mapping[Trial, Record]:
+    """Records as of a server that sends as much as it may, or less."""
+    found = {}
+    for trial in asked:
+        around, allowed = QUIC_AROUND[trial.key_share]
+        flight, at_once = trial.chain_bytes + around, min(allowed, stops_at)
+        parts = "+".join(["1200"] * (min(flight, at_once) // 1200))
+        found[trial] = replace(
+            GOOD, trial=trial, flight_bytes=flight, flight_segments=parts.count("+") + 1,
+            allowed_bytes=allowed, handshake_round_trips=1 + (flight > at_once),
+            flight_datagrams=parts + (f", {flight - at_once}" if flight > at_once else ""))
+    return found
+
+
+def quic_lines(measure: Callable[[Sequence[Trial]], Mapping[Trial, Record]] = over_quic,
+               **lists: Any) -> list[list[str]]:
+    study = registry.cliff_question(cliff.CHAIN, Overrides({**OVER_QUIC, **lists}))
+    return [lines for _, lines in registry.cliffs(cliff.CHAIN, study, measure)]
+
+
+def test_over_quic_datagrams_and_what_may_be_sent_explain_it() -> None:
+    lines, of_mlkem = quic_lines(key_share=["x25519", "x25519mlkem768"])
+    assert lines == [
+        "HTTP/3, key share x25519: the largest certificate chain that costs no further round trip"
+        " is 3008 bytes, measured of the server nginx",
+        "  3600 bytes leave in 3 datagrams, 1200 + 1200 + 1200; 3600 may, three times what the"
+        " client has sent (RFC 9000, 8.1)",
+        "  a chain of 3009 bytes takes 1200 + 1200 + 1200 and, a round trip later, 1"]
+    assert of_mlkem[0].startswith("HTTP/3, key share x25519mlkem768: the largest")
+    assert "is 5339 bytes" in of_mlkem[0] and "7200 may" in of_mlkem[1]
+    assert " 5340 bytes" in of_mlkem[2]
+
+
+def test_another_limit_over_quic_is_said_to_be_another() -> None:
+    (lines,) = quic_lines(lambda some: over_quic(some, stops_at=2400))
+    assert "is 1808 bytes" in lines[0] and lines[2] == (
+        "  a chain of 1809 bytes takes 1200 + 1200 and, a round trip later, 1; it may send that at"
+        " once, so the limit is another one, of the server's own")
+    (lines,) = quic_lines(lambda some: over_quic(some, stops_at=600))
+    assert lines[0] == "HTTP/3: even the smallest certificate chain takes a further round trip"
+
+
+@pytest.mark.parametrize(("what", "lists", "words"), [
+    (cliff.RESPONSE, {}, "over HTTP/3 a capture does not show where a response begins"),
+    (cliff.CHAIN, {"initcwnd": [3, 10]}, "no route sets the window"),
+    (cliff.CHAIN, {"server": ["builtin"]}, "speaks HTTP/1.1 only")])
+def test_what_makes_no_sense_over_quic_is_refused(what: str, lists: dict[str, list[Any]],
+                                                  words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        trials(what, **{**OVER_QUIC, **lists})
+
+
+def test_what_varies_besides_the_window_is_named() -> None:
+    asked = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
+    assert sorted(set(cliff_told.told_apart(asked))) == ["RTT 100 ms", "RTT 20 ms"]
+
+
 def test_a_response_has_its_cliff_too() -> None:
     """Ten segments of 1448 bytes, less the headers: of plain HTTP, and of one TLS record."""
     (plain,) = cliff.search(cliff.RESPONSE, trials(cliff.RESPONSE, initcwnd=[10]), {}, by_model)
@@ -101,7 +163,7 @@ def test_a_response_has_its_cliff_too() -> None:
         cliff.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
     # Two tickets go first: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
-    assert "in 1 write: 11584 bytes (8 segments)" in list(cliff.told(cliff.RESPONSE, secure))[1]
+    assert "in 1 write: 11584 bytes (8 segments)" in list(cliff_told.told(cliff.RESPONSE, secure))[1]
 
 
 def test_the_ends_of_the_range_are_told() -> None:
@@ -109,10 +171,10 @@ def test_the_ends_of_the_range_are_told() -> None:
     sysctls = question.head.sysctls  # buffers as large as that window needs
     (all_fit,) = cliff.search(cliff.CHAIN, question.trials, sysctls,
                               lambda some: by_model(some, sysctls=sysctls))
-    assert all_fit.is_open and "96000 bytes or more" in next(cliff.told(cliff.CHAIN, all_fit))
+    assert all_fit.is_open and "96000 bytes or more" in next(cliff_told.told(cliff.CHAIN, all_fit))
     (none,) = cliff.search(cliff.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
     assert none.fits_bytes is None and none.model_bytes is None
-    assert "even the smallest" in next(cliff.told(cliff.CHAIN, none))
+    assert "even the smallest" in next(cliff_told.told(cliff.CHAIN, none))
 
 
 @pytest.mark.parametrize("broken", [

@@ -54,6 +54,9 @@ def test_the_datagrams_fill_the_record() -> None:
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
     assert (record.unvalidated_bytes, record.allowed_bytes) == (7200, 7200)
     assert record.handshake_round_trips == 2 and record.flight_bytes == 10014
+    parts = [part.split("+") for part in record.flight_datagrams.split(", ")]
+    assert [sum(map(int, part)) for part in parts] == [7200, 2814]
+    assert sum(map(len, parts)) == record.flight_segments
     assert record.seen_rtt_ms == pytest.approx(100, abs=0.01)
     assert record.seen_bandwidth_kbps == pytest.approx(10000, rel=0.001)
     assert record.lost_segments == record.queue_drops == 0

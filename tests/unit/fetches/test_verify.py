@@ -35,7 +35,8 @@ def test_a_good_trial_fills_every_column(good: Stored) -> None:
     empty -= OF_TLS
     assert empty <= {"head", "acts_as", "error", "verdict_reason", "retransmission_cause", "part",
                      "key_rtt_ms", "key_bandwidth_kbps", "limited_by", "queue_from",
-                     "own_server", "unvalidated_bytes", "allowed_bytes"}
+                     "own_server", "unvalidated_bytes", "allowed_bytes",
+                     "flight_datagrams"}
 
 
 def with_drops(trial: Stored, queue: int, random: int, to_server: int = 0) -> Stored:
