@@ -27,6 +27,10 @@ class WorkerError(Exception):
     """A tool of the worker's did not do its part."""
 
 
+class ProgramEnded(WorkerError):
+    """A program that serves one trial after another is gone: no more of them can be run."""
+
+
 class Lacking(Exception):
     """This machine lacks what a trial needs; its text names what would bring it."""
 
@@ -81,11 +85,11 @@ class LineProcess:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
         except OSError as error:
-            raise WorkerError(f"{self.name} has ended: {error}") from error
+            raise ProgramEnded(f"{self.name} has ended: {error}") from error
 
     def receive(self, deadline_s: float, awaited: str,
                 look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
-        """The next line. Raises WorkerError naming what was awaited.
+        """The next line. Raises WorkerError naming what was awaited, ProgramEnded.
 
         look: done meanwhile; in how many seconds again, None for not any more.
         """
@@ -102,7 +106,7 @@ class LineProcess:
                 raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")
             chunk = os.read(self.process.stdout.fileno(), 1 << 16)
             if not chunk:
-                raise WorkerError(f"{self.name} ended while {awaited} was awaited")
+                raise ProgramEnded(f"{self.name} ended while {awaited} was awaited")
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)

@@ -42,7 +42,11 @@ class StorageError(EngineError):
     """What a worker records cannot be written any more; its text says why."""
 
 
-class WorkerKilled(EngineError):
+class WorkerLost(EngineError):
+    """A worker came to an end that costs no trial; another one takes what is waiting."""
+
+
+class WorkerKilled(WorkerLost):
     """Somebody killed a worker, or the system did for lack of memory: no trial's fault."""
 
 
@@ -252,6 +256,8 @@ class WorkerProcess:
             raise EngineError(f"the worker wrote what is no observation: {error!r}") from error
         if stage == "cannot":
             self.ending = EngineCannot(reason)
+        elif stage == "broken":
+            self.ending = WorkerLost(reason)
         elif stage == "failed":
             self.ending = EngineError(reason)
         return None

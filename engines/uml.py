@@ -22,7 +22,7 @@ from typing import Any
 
 from engines import confine, system
 from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
-                         StorageError, WorkerKilled, WorkerProcess, shared_out)
+                         StorageError, WorkerLost, WorkerProcess, shared_out)
 
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
@@ -96,8 +96,8 @@ class UmlEngine:
             folder: Path) -> Iterator[Observation]:
         """Yield one observation per trial, in the order in which they finish.
 
-        A guest that dies or hangs costs the trial it was at, one that is killed
-        costs none; the rest goes to a new guest. Raises EngineError when guests do
+        A guest that dies or hangs costs the trial it was at, one that is killed or whose
+        programs end costs no more; the rest goes to a new guest. Raises EngineError when guests do
         not start.
         """
         hands, left_out = self._placed(trials)
@@ -127,7 +127,7 @@ class UmlEngine:
                         restarts += 1
                         self._check(guest, error, restarts)
                         rest = list(guest.waiting.values())
-                        if not isinstance(error, WorkerKilled):
+                        if not isinstance(error, WorkerLost):
                             yield Observation(rest.pop(0)["id"], {"error": str(error)})
                         if rest:
                             guests.append(self._start(folder / f"restart{restarts}",
@@ -173,7 +173,7 @@ class UmlEngine:
             # Where one was up there was memory until somebody took it, as a disk fills up.
             raise (StorageError if guest.ready or self.was_up else EngineCannot)(why) from error
         if (isinstance(error, EngineCannot) or restarts > MAX_RESTARTS
-                or not (guest.ready or isinstance(error, WorkerKilled))):
+                or not (guest.ready or isinstance(error, WorkerLost))):
             raise error
 
     def _free(self, guests: list[WorkerProcess]) -> int:

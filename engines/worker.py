@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import storage
-from engines.bench import Bench, BenchMaker, Lacking, WorkerError
+from engines.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
 from engines.kernel import KernelLacks, NetworkError
 
 
@@ -53,6 +53,7 @@ class Worker:
         self.project = project
         self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
         self.out = (folder / "observations.jsonl").open("ab", buffering=0)
+        self.broken: ProgramEnded | None = None  # why this bench is of no more use
 
     def _trials(self) -> Iterator[dict[str, Any]]:
         with (self.folder / "trials.jsonl").open(encoding="ascii") as file:
@@ -70,6 +71,8 @@ class Worker:
                 self.write({"stage": "alive"})
             for trial in self._trials():
                 self.write(self._observe(bench, trial))
+                if self.broken:  # the next one would fail for this one's reason
+                    raise self.broken
             self.write({"stage": "done"})
         finally:
             bench.close()
@@ -107,6 +110,7 @@ class Worker:
         except (NetworkError, WorkerError) as error:
             storage.probe(self.folder)  # a full one fails tools of ours: not the transfer
             observation["error"] = str(error)
+            self.broken = error if isinstance(error, ProgramEnded) else None
         observation.update(bench.kept(trial))
         return observation
 
@@ -143,6 +147,9 @@ def main(folder: Path, project: Path) -> int:
     except KernelLacks as error:
         worker.write({"stage": "cannot", "reason": str(error)})
         return 4
+    except ProgramEnded as error:
+        worker.write({"stage": "broken", "reason": str(error)})
+        return 1
     except (NetworkError, WorkerError, OSError) as error:
         if isinstance(error, OSError) and error.errno in storage.FULL:
             storage.tell(folder, error)

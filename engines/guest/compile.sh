@@ -22,6 +22,13 @@ prepare_tree() {
     grep -q 'skb_orphan(skb)' "$tree/net/sched/sch_netem.c" ||
         say "Linux $version has another netem than is known:" \
             "at RTTs above 1 s SYNs will be sent again late"
+    # A file's page that the host has no memory for: the guest ends, with UML's own words for that.
+    # Its programs would end one by one, each for a reason of its own.
+    sed -i '/^static int hostfs_read_folio/,/^}/ s/^\(\t*\)if (bytes_read < 0)/\1if (bytes_read == -EFAULT)\n\1\tpanic("the mount likely just ran out of space");\n&/' \
+        "$tree/fs/hostfs/hostfs_kern.c"
+    grep -q 'likely just ran out of space' "$tree/fs/hostfs/hostfs_kern.c" ||
+        say "Linux $version has another hostfs than is known:" \
+            "where /dev/shm is full, trials fail and it does not say why"
     for module in "$here"/tcp_*.c; do
         [[ -e $module ]] || continue
         name=${module##*/}

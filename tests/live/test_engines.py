@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -82,6 +83,25 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
     unconfined, *_, cannot = done.stderr.splitlines()
     assert "lacks seccomp filters" in unconfined and "that you trust" in unconfined
     assert "ptrace and seccomp are both forbidden" in cannot and "--engine host" in cannot
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a /dev/shm of its own")
+def test_a_guest_ends_where_the_host_has_no_memory_for_a_files_page(kernel: Path,
+                                                                    tmp_path: Path) -> None:
+    """No program is told of it: each would fail for a reason of its own.
+
+    Now and then something else is what there is no room for; that ends the guest anyhow.
+    """
+    said = []
+    for size_mb in (12, 16, 20, 24):  # its first program is read, and more than that
+        done = subprocess.run(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+             f'mount -t tmpfs -o size={size_mb}m tmpfs /dev/shm && exec "$@"', "sh",
+             *guest_command(kernel)], cwd=tmp_path, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=60, check=False)
+        said.append(done.stdout)
+    assert all("likely just ran out of space" in each for each in said), said
+    assert any("not syncing: the mount likely" in each for each in said), said
 
 
 def test_what_a_sysctl_says_reaches_no_shell(kernel: Path, tmp_path: Path) -> None:

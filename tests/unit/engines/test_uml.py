@@ -76,6 +76,19 @@ def test_a_guest_that_is_killed_costs_no_trial(tmp_path: Path, up: str) -> None:
     assert seen.content["said"] == "by another"
 
 
+def test_a_guest_whose_programs_ended_costs_no_more_than_their_trial(tmp_path: Path) -> None:
+    kernel = tmp_path / "linux"
+    kernel.write_text(f"""#!/bin/sh\n{READY}
+        case $PWD in
+        */guest0) echo '{{"trial": "t", "error": "the client ended"}}'
+                  echo '{{"stage": "broken", "reason": "the client ended"}}' ;;
+        *) echo '{{"trial": "u", "said": "by another"}}' ;;
+        esac >> observations.jsonl\n""")
+    kernel.chmod(0o755)
+    seen = list(UmlEngine(kernel, 1).run([TRIAL, {**TRIAL, "id": "u"}], {}, tmp_path / "work"))
+    assert [each.content.get("error") for each in seen] == ["the client ended", None]
+
+
 def test_guests_that_are_killed_again_and_again_stop_the_run(tmp_path: Path) -> None:
     with pytest.raises(WorkerKilled, match="killed while trial t was awaited, by the system if"):
         run(tmp_path, f"{READY}\nkill -KILL $$")

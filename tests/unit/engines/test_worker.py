@@ -17,8 +17,9 @@ class Noting:
 
     sysctls: dict[str, dict[str, str]] = {}
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, error: type[worker.WorkerError] = worker.WorkerError) -> None:
         self.measured: list[str] = []
+        self.error = error
 
     def prepare(self, trial: dict[str, Any]) -> None:
         pass
@@ -27,7 +28,7 @@ class Noting:
         self.measured.append(trial["id"])
         observation["number"] = len(self.measured)
         if len(self.measured) == 1:
-            raise worker.WorkerError("cold")
+            raise self.error("cold")
 
     def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {}
@@ -59,6 +60,18 @@ def test_what_is_fetched_before_the_first_trial_is_not_recorded(
     assert [(line["trial"], line["number"]) for line in told] == [
         (name, number) for number, name in enumerate(names, start=len(before) + 1)]
     assert ("error" in told[0]) == (not before)  # what was cold is forgotten
+
+
+def test_a_program_that_ended_fails_no_other_trial(tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker stops at the trial whose program it was, and says that another has to go on."""
+    bench = Noting(worker.ProgramEnded)
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
+    folder = JobFolder(tmp_path / "job", TRIALS, {})
+    assert worker.main(folder.path, tmp_path) == 1
+    *_, trial, end = map(json.loads, folder.new_lines())
+    assert bench.measured == [TRIALS[0]["id"]] == [trial["trial"]]
+    assert trial["error"] == "cold" and end == {"stage": "broken", "reason": "cold"}
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
