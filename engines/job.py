@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import shutil
 import signal
-import stat
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,13 +15,13 @@ from typing import Any, BinaryIO
 
 from engines import storage
 from engines.silence import Silence
+from engines.within import FILE_NAME, open_within, remove_within
 
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
 CONSOLE = "console.log"
 FORGOTTEN_BYTES = 1 << 20  # of a file that a worker appends to, at least
 _KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, fallocate(2)
-FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 _libc = ctypes.CDLL(None)
 
@@ -139,42 +137,6 @@ class JobFolder:
         for file in (self.lines, *self.captures.values()):
             file.close()
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO:
-    """Open a file of a folder that a guest writes to, where a link may lead anywhere.
-
-    place: the file's name, or its folder's and its own. Raises ValueError where
-    it is none or no regular file, OSError.
-    """
-    within, name = _found_within(folder, place)
-    try:
-        # Opening a pipe would wait for whoever writes to it.
-        opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
-    finally:
-        os.close(within)
-    file = os.fdopen(opened, "rb" if access == os.O_RDONLY else "r+b")
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        file.close()
-        raise ValueError(f"{place!r} is no regular file")
-    return file
-
-
-def remove_within(folder: Path, place: str) -> None:
-    """Remove such a file. Raises ValueError, OSError."""
-    within, name = _found_within(folder, place)
-    try:
-        os.unlink(name, dir_fd=within)
-    finally:
-        os.close(within)
-
-
-def _found_within(folder: Path, place: str) -> tuple[int, str]:
-    """The folder of a place, opened, and the name in it."""
-    *above, name = place.split("/")
-    if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
-        raise ValueError(f"{place!r} is no file of the worker's")
-    return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:

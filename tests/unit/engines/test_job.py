@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engines.job import (FORGOTTEN_BYTES, EngineError, JobFolder, WorkerProcess, open_within,
-                         shared_out)
+from engines.job import FORGOTTEN_BYTES, EngineError, JobFolder, WorkerProcess, shared_out
+from engines.within import open_within
 
 
 def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:

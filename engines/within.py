@@ -1,0 +1,47 @@
+"""Files of a folder that a guest writes to, where a name or a link may lead anywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+
+
+def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO:
+    """Open a file of a folder that a guest writes to, where a link may lead anywhere.
+
+    place: the file's name, or its folder's and its own. Raises ValueError where
+    it is none or no regular file, OSError.
+    """
+    within, name = _found_within(folder, place)
+    try:
+        # Opening a pipe would wait for whoever writes to it.
+        opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+    finally:
+        os.close(within)
+    file = os.fdopen(opened, "rb" if access == os.O_RDONLY else "r+b")
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        file.close()
+        raise ValueError(f"{place!r} is no regular file")
+    return file
+
+
+def remove_within(folder: Path, place: str) -> None:
+    """Remove such a file. Raises ValueError, OSError."""
+    within, name = _found_within(folder, place)
+    try:
+        os.unlink(name, dir_fd=within)
+    finally:
+        os.close(within)
+
+
+def _found_within(folder: Path, place: str) -> tuple[int, str]:
+    """The folder of a place, opened, and the name in it."""
+    *above, name = place.split("/")
+    if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
+        raise ValueError(f"{place!r} is no file of the worker's")
+    return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
