@@ -220,6 +220,8 @@ _ALL: tuple[Quantity, ...] = (
              head="window", label="the server's window after the handshake"),
     Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
              label="the server's messages of the handshake"),
+    Quantity("flight_segments", "the number of segments of a server's handshake", "segments",
+             head="flight", label="segments of the server's messages of the handshake"),
     Quantity("unvalidated_bytes", "what a server sends at once over QUIC", "bytes",
              head="at once", label="sent before the client's second flight"),
     Quantity("allowed_bytes", "what it may send at once", "bytes", head="allowed",

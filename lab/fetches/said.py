@@ -26,7 +26,7 @@ def _label(value: Any, where: str) -> str:
     return value
 
 
-_COLUMN = schema.word(METRICS)
+_COLUMN = schema.word((*METRICS, "initcwnd"))
 _TWO_BARS = _two(_label, "the labels of two bars")
 OF_BARS, OF_TRIALS = ("larger", "equal", "highest_percent"), ("at_most", "more_where")
 

@@ -86,6 +86,9 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         values = _values(scenario, figure, run.records)
     except NoPanel as error:
         return [Finding(figure.name, figure.title, missing=str(error))]
+    if all(record.was_skipped for record in values.chosen):
+        return [Finding(figure.name, figure.title, missing=f"its {len(values.chosen)} trials were"
+                        f" skipped: {values.chosen[0].verdict_reason}")]
     context = (heading(values.chosen),)
     sysctls = {**buffers.grown(values.asked.values()), **scenario.head.sysctls}
     chart = (_lines(figure, values, context, _curves(figure, values, sysctls),

@@ -56,6 +56,9 @@ def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
     assert {(row["system"], row["verdict"]) for row in rows(results, "own")} == {
         ("here", "pass"), ("debian13", "skipped")}
     assert system.MISSING in done.stdout
+    done = drive("chou2026_mldsa", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 of 137 trials verified" in done.stdout and "no table: its 45 trials" in done.stdout
 
 
 @needs

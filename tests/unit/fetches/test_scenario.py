@@ -179,6 +179,6 @@ def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
 
 def test_a_metric_is_whatever_is_measured_and_has_a_line_among_the_quantities() -> None:
     assert METRICS == ("first_byte_ms", "total_ms", "latency_ms", "goodput_kbps", "appconnect_ms",
-                       "handshake_round_trips", "flight_bytes", "window_after_handshake",
-                       "response_round_trips", "unvalidated_bytes", "allowed_bytes")
+                       "handshake_round_trips", "flight_bytes", "flight_segments",
+                       "window_after_handshake", "response_round_trips", "unvalidated_bytes", "allowed_bytes")
     assert "seen_initcwnd" not in METRICS

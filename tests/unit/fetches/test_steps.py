@@ -14,7 +14,7 @@ from lab.core.charts import LineChart
 from lab.core.errors import UsageError
 from lab.core.findings import Finding
 from lab.core.kinds import RunData
-from lab.core.records import FAIL
+from lab.core.records import FAIL, SKIPPED
 from lab.fetches.record import Record
 from lab.fetches.steps import _steep
 from lab.fetches.study import Fetches, study
@@ -124,6 +124,18 @@ def test_squares_and_the_smallest_window_of_each_chain(tmp_path: Path) -> None:
     some[0] = replace(some[0], verdict=FAIL)  # counts no more
     found = findings(of, some, tmp_path)["rounds"]
     assert isinstance(found.chart, LevelChart) and found.chart.levels[1] == (None, 1.0)
+
+
+def test_where_all_was_skipped_a_line_says_why_in_the_place_of_empty_tables(
+        tmp_path: Path) -> None:
+    of = made(tmp_path)
+    some = [replace(record, verdict=SKIPPED, verdict_reason="needs Debian 13's programs")
+            for record in records(of)]
+    found = findings(of, some, tmp_path)["rounds"]
+    assert found.missing == "its 4 trials were skipped: needs Debian 13's programs"
+    assert not found.tables and found.chart is None
+    some[3] = records(of)[3]
+    assert findings(of, some, tmp_path)["rounds"].tables[0].rows[1][2] is not None
 
 
 def test_lines_of_another_quantity_are_under_one_window(tmp_path: Path) -> None:
