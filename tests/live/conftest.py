@@ -44,6 +44,14 @@ def command(results: Path, *flags: str) -> list[str]:
             "--figures", str(results.parent / "figures"), *flags]
 
 
+def watched(results: Path, *flags: str) -> list[str]:
+    """The same for a run that is struck in mid-run: whoever watches it gets a processor first.
+
+    Else, on a machine that is busy, it may be over before anybody has seen that it is under way.
+    """
+    return ["nice", "-n", "19", *command(results, *flags)]
+
+
 def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
     """The rows of the newest run, whole or not, as text."""
     with (runs.newest_first(results / scenario)[0] / runs.TRIALS_CSV).open(newline="") as file:

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.aftermath import parts_of
 from benchmarks.machines import SCHEDULER, WORKERS, Machines
 from lab.core import runs
-from tests.live.conftest import command
+from tests.live.conftest import command, watched
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 
@@ -35,7 +35,7 @@ MICROSECOND_MS = 0.001_01
 
 def begun(machines: Machines, results: Path, *flags: str) -> subprocess.Popen[str]:
     """run.sh, over these machines."""
-    return subprocess.Popen(command(results, "--cluster", machines.address, "--no-figures", *flags),
+    return subprocess.Popen(watched(results, "--cluster", machines.address, "--no-figures", *flags),
                             env=machines.environment, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
 
@@ -161,7 +161,7 @@ def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
     run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "two")
     run.send_signal(signal.SIGINT)
-    said = run.communicate(timeout=60)[1]
+    said = run.communicate(timeout=300)[1]
     assert run.returncode == 130
     assert said.splitlines()[-1] == (
         "run.sh: interrupted; what is measured is kept, the same command resumes")

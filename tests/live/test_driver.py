@@ -16,7 +16,7 @@ from lab import registry
 from lab.core import runs
 from lab.tell import kept, markdown
 from tests.golden import documents
-from tests.live.conftest import PROJECT, Driver, command, processes_with, rows
+from tests.live.conftest import PROJECT, Driver, command, processes_with, rows, watched
 
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10")
 
@@ -82,11 +82,11 @@ def test_two_runs_are_identical_but_for_time_stamps(drive: Driver, results: Path
 def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) -> None:
     flags = ("--scenario", "zhao2019", "--rtt", "20,50,100,200,500", "--bw", "256,512,1000,2000",
              "--iw", "3,10")
-    first = subprocess.Popen(command(results, *flags), stdout=subprocess.DEVNULL,
+    first = subprocess.Popen(watched(results, *flags), stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, start_new_session=True)
     trials = results / "zhao2019" / "latest-partial" / "trials.csv"
     wait_until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 5, "six rows")
-    os.kill(first.pid, signal.SIGKILL)  # experiment.py itself: run.sh has exec'd it
+    os.kill(first.pid, signal.SIGKILL)  # experiment.py itself: nice and run.sh have exec'd it
     first.wait()
     wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
     before = trials.read_text().splitlines()
@@ -108,12 +108,12 @@ def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) 
 
 
 def test_an_interrupt_keeps_what_is_measured(results: Path, kernel: Path) -> None:
-    run = subprocess.Popen(command(results), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    run = subprocess.Popen(watched(results), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            text=True)
     wait_until(lambda: any(table.read_bytes().count(b"\n") > 5
                            for table in results.glob("zhao2019/*-uml/trials.csv")), "six rows")
     run.send_signal(signal.SIGINT)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=300)
     assert run.returncode == 130
     assert "interrupted" in said and "Traceback" not in said
     assert len(rows(results)) >= 5

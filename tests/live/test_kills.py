@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.conftest import PROJECT, command, rows
+from tests.live.conftest import PROJECT, command, rows, watched
 
 FLAGS = ("--scenario", "zhao2019", "--rtt", "20,50,100,200,500",
          "--bw", "256,512,1000,2000", "--iw", "3,10")
@@ -28,8 +28,8 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
     """It reaches every process in the foreground of the terminal, not the driver alone."""
     run, terminal = pty.fork()
     if run == 0:
-        words = command(results, *FLAGS)
-        os.execv(words[0], words)
+        words = watched(results, *FLAGS)
+        os.execvp(words[0], words)
     said = b""
     while select.select([terminal], [], [], 120)[0]:
         try:
