@@ -81,7 +81,7 @@ class Connections:
         import numpy
         again = float(numpy.nansum(self.retransmitted_bytes))
         unique = float(numpy.nansum(self.sent_bytes)) - again
-        return again / unique * 100 if unique > 0 else 0.0
+        return again / unique * 100 if unique else 0.0
 
     def percentile_ms(self, percentile: float) -> float | None:
         """Of the completion time over all connections, those that never completed

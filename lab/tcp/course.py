@@ -10,7 +10,7 @@ from functools import partial
 from lab.tcp.events import Events
 from lab.tcp.flights import Flights
 from lab.tcp.handshake import Handshake
-from lab.tcp.packets import HEADER_BYTES, MS, TIMESTAMP_BYTES
+from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent, waited_ns
 from lab.tcp.receiver import Receiver, receive_window
 from lab.tcp.sender import Sender
@@ -64,7 +64,7 @@ class Course(Events):
         self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
                                self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
-        self.told_at = -MS  # when the server last heard of an acknowledgement
+        self.told_at = 0  # when the server last heard of an acknowledgement
         self._at(shaken.asked, self._first_request)
         for left, arrived in shaken.challenges:
             self._at(arrived, partial(self._hear, left))

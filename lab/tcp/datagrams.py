@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lab.tcp.packets import ETHERNET_BYTES, SERVER_PORTS, CaptureError, frames
+from lab.tcp.path import NEVER
 
 AMPLIFICATION = 3  # times what came from an address that is not validated (RFC 9000, 8.1)
 _IP = struct.Struct(">12xHBxH5xB10x")  # Ethernet's type; of IPv4 version, length, protocol
@@ -108,10 +109,10 @@ def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
                         [each for each in at_server if not each.to_client])
     if not to_client or not to_server:
         raise CaptureError("no datagram of QUIC each way in the captures")
-    answered_ns = min((came.time_ns for _, came in to_client if came), default=1 << 63)
+    answered_ns = min((came.time_ns for _, came in to_client if came), default=NEVER)
     asked = tuple(left for left, _ in to_server if left.time_ns < answered_ns)
     validated_ns = next((came.time_ns for left, came in to_server
-                         if came and left.time_ns >= answered_ns), 1 << 63)
+                         if came and left.time_ns >= answered_ns), NEVER)
     unvalidated = tuple(left for left, _ in to_client if left.time_ns < validated_ns)
     return Datagrams(to_client, to_server, asked, unvalidated, _rounds(to_client, to_server))
 
@@ -121,7 +122,7 @@ def _rounds(to_client: Sequence[tuple[Datagram, Datagram | None]],
             ) -> tuple[tuple[Datagram, ...], ...]:
     """A round begins with the first that answers something which answered the one before."""
     rounds: list[list[Datagram]] = []
-    until_ns = -1
+    until_ns = 0
     for left, _ in to_client:
         if not left.is_handshake:
             continue
@@ -130,9 +131,9 @@ def _rounds(to_client: Sequence[tuple[Datagram, Datagram | None]],
             continue
         rounds.append([left])
         reached_ns = next((came.time_ns for out, came in to_client
-                           if came and out.time_ns >= left.time_ns), 1 << 63)
+                           if came and out.time_ns >= left.time_ns), NEVER)
         until_ns = next((came.time_ns for out, came in to_server
-                         if came and out.time_ns >= reached_ns), 1 << 63)
+                         if came and out.time_ns >= reached_ns), NEVER)
     return tuple(map(tuple, rounds))
 
 

@@ -170,11 +170,15 @@ def _apart_ms(before: Piece, after: Piece) -> float:
 
 def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
     """How fast the server's time stamps run; None without, or where too little time passed."""
-    sent = [packet for packet in packets if packet.to_client and packet.stamp is not None]
-    if not sent or sent[-1].time_ns - sent[0].time_ns < LEAST_RATE_S * 1e9:
+    sent = [(packet.time_ns, packet.stamp) for packet in packets
+            if packet.to_client and packet.stamp is not None]
+    if not sent:
         return None
-    ticks = distance(sent[-1].stamp or 0, sent[0].stamp or 0)
-    return ticks / ((sent[-1].time_ns - sent[0].time_ns) / 1e6) if ticks > 0 else None
+    (first_ns, first), (last_ns, last) = sent[0], sent[-1]
+    if last_ns - first_ns < LEAST_RATE_S * 1e9:
+        return None
+    ticks = distance(last, first)
+    return ticks / ((last_ns - first_ns) / 1e6) if ticks > 0 else None
 
 
 def told(probed: Probed) -> list[str]:

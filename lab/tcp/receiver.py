@@ -166,10 +166,8 @@ class Receiver:
 
     def _delay(self, now: int) -> bool:
         """Put the acknowledgement off, unless it is due too soon (tcp_send_delayed_ack)."""
-        patience_ms = self.patience_ms
-        if patience_ms > DELAYED_ACK_MS:
-            patience_ms = min(patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS))
-        patience_ms = min(patience_ms, MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
+        patience_ms = min(self.patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS),
+                          MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
         due = self.clock.jiffies(now) + patience_ms
         if self.timer_at is not None:
             if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:

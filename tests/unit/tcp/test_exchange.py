@@ -103,7 +103,7 @@ def test_losses_are_found_by_transmission() -> None:
 def test_the_first_flight_ends_with_the_first_acknowledgement_of_data() -> None:
     conversation = Conversation().handshake().flight(0, 1)
     conversation.send(140, False, ACK, seq=96, ack=1)  # of no data
-    conversation.send(170, True, ACK, seq=2897, ack=96, payload=MSS, takes_ms=60)
+    conversation.send(195, True, ACK, seq=2897, ack=96, payload=MSS, takes_ms=60)
     conversation.acknowledge(212, 1).flight(3, at_ms=262.5)
     assert [s.seq for s in conversation.read().first_flight] == [1, 1449, 2897]
 
@@ -197,12 +197,14 @@ def test_what_is_acknowledged_by_a_sack_alone_ends_the_first_flight() -> None:
     assert [each.seq for each in talk.read().first_flight] == [1, 1449]
 
 
-@pytest.mark.parametrize(("apart_ms", "arrivals"), [(6, 2), (6.1, 1)])
-def test_a_link_was_busy_where_the_next_had_left_by_half_of_the_time(apart_ms: float,
-                                                                     arrivals: int) -> None:
-    """Two arrivals are 12 ms apart; whoever left later than half of that may have found it idle."""
+@pytest.mark.parametrize(("apart_ms", "payload", "arrivals"), [
+    (6, MSS, 2), (6.1, MSS, 1), (6, 500, 2), (6.1, 500, 1)])
+def test_a_link_was_busy_where_the_next_had_left_by_half_of_the_time(
+        apart_ms: float, payload: int, arrivals: int) -> None:
+    """Two arrivals are 12 ms apart; whoever left later than half of that may have found it idle,
+    also a short one, though the one before it took most of the time."""
     talk = Conversation().handshake().send(150, True, ACK, seq=1, ack=96, payload=MSS, takes_ms=62)
-    talk.send(150 + apart_ms, True, ACK, seq=1449, ack=96, payload=MSS, takes_ms=74 - apart_ms)
+    talk.send(150 + apart_ms, True, ACK, seq=1449, ack=96, payload=payload, takes_ms=74 - apart_ms)
     assert len(talk.acknowledge(300, 2).read().flight_arrivals) == arrivals
 
 
@@ -220,6 +222,27 @@ def test_each_side_tells_the_round_trip_of_its_own_handshake() -> None:
     seen = Conversation().handshake().read()
     assert round_trip_ns(seen.at_client, to_client=False) == 100 * MS
     assert round_trip_ns(seen.at_server, to_client=True) == 100 * MS
+    slow = Conversation().send(0, False, SYN).send(55, True, SYN | ACK, ack=1)
+    slow.send(105, False, ACK, seq=1, ack=1)  # its SYN-ACK left 5 ms after the SYN had come
+    assert round_trip_ns(slow.read().at_server, to_client=True) == 100 * MS
     alone = Conversation().send(0, False, SYN).read()
     assert round_trip_ns(alone.at_client, to_client=False) is None
     assert round_trip_ns(alone.at_server, to_client=True) is None
+
+
+def test_what_the_network_doubles_was_not_lost_by_the_other_side() -> None:
+    talk = plain()
+    for tap in (talk.client, talk.server):
+        time_ns, *packet = tap[-1]
+        tap.append((time_ns + MS, *packet))  # type: ignore[arg-type]
+    seen = talk.read()
+    assert not seen.lost_to_server and not seen.lost_to_client
+
+
+def test_copies_that_look_alike_are_counted() -> None:
+    """Linux numbers every SYN-ACK zero (ip_build_and_send_pkt): of two that left one came."""
+    talk = Conversation().send(0, False, SYN)
+    for at_ms, lost in ((50, True), (1050, False)):
+        talk.identification = -1
+        talk.send(at_ms, True, SYN | ACK, ack=1, lost=lost)
+    assert [s.to_client for s in talk.read().lost_to_client] == [True]

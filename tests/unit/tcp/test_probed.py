@@ -57,8 +57,10 @@ def test_the_flight_is_what_came_before_it_was_sent_again() -> None:
     assert (found.segments, found.payload_bytes, found.mss) == (10, 10 * MSS, MSS)
     assert found.limit == ("the server's initial window: the response goes on, and there is room"
                            " for it")
-    assert probed.told(found)[0] == "first flight: 10 segments, 14480 bytes"
-    assert "seen by a capture" in probed.told(found)[-1]
+    assert probed.told(found) == [
+        "first flight: 10 segments, 14480 bytes", f"limited by {found.limit}",
+        "RTT 40.0 ms, 1448 bytes in a full segment; the response has 100000 bytes with its head",
+        "seen by a capture of this connection"]
 
 
 def test_what_comes_in_another_order_or_joined_with_more_when_it_is_sent_again() -> None:
@@ -87,9 +89,22 @@ def test_a_probe_that_arrives_with_the_flight_is_known_by_the_servers_clock() ->
     assert probed.judged(seen(*slow, probe, AGAIN)).segments == 10
     next_to_it = data(200, 10 * MSS, sent_ms=61.0)
     assert probed.judged(seen(*slow, next_to_it, AGAIN)).segments == 11
-    # Without stamps the arrivals have to do.
-    bare = flight(10, stamp=False)
-    assert probed.judged(seen(*bare, data(170, 10 * MSS, stamp=False), AGAIN)).segments == 10
+    # Without stamps, also of but one of the two, the arrivals have to do.
+    bare, probe = flight(10, stamp=False), data(170, 10 * MSS, stamp=False)
+    assert probed.judged(seen(*bare, probe, AGAIN)).segments == 10
+    assert probed.judged(seen(*flight(10), probe, AGAIN)).segments == 10
+
+
+@pytest.mark.parametrize(("ticks", "segments"), [(1, 10), (0, 11), (-5, 11)])
+def test_a_servers_clock_tells_time_where_it_runs(ticks: int, segments: int) -> None:
+    """A link so slow that all that a tick of 300 ms tells apart arrives at once; a clock that
+    stands, or goes back, tells nothing: then arrivals count."""
+    def at(time_ms: float, start: int, stamp: int) -> Packet:
+        return data(time_ms, start)._replace(stamp=stamp)
+
+    packets = [at(80, place * MSS, 1000) for place in range(10)]
+    probe = at(81, 10 * MSS, 1000 + ticks)
+    assert probed.judged(seen(*packets, probe, at(330, 0, 1000 + ticks))).segments == segments
 
 
 def test_what_the_program_writes_later_counts() -> None:

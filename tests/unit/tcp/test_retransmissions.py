@@ -94,6 +94,28 @@ def test_timers_are_named(name: str, cause: str) -> None:
     assert cause in causes(stored.load(name))
 
 
+@pytest.mark.parametrize(("again_ms", "cause"), [(298, RETRANSMISSION_TIMER), (297.99, None)])
+def test_the_heads_timer_waits_a_round_trip_and_200_ms(again_ms: float, cause: str | None) -> None:
+    """TCP_RTO_MIN beyond the handshake's 100 ms, less what two clocks in milliseconds round off."""
+    talk = Conversation().handshake().flight(0, 1).flight(0, at_ms=150 + again_ms)
+    (found,) = explain(talk.acknowledge(700, 2).read())
+    assert found.cause == cause
+
+
+@pytest.mark.parametrize(("syn_ack_ms", "cause"), [(2600, FALLBACK_TIMER), (0, None)])
+def test_three_seconds_explain_the_head_only_after_a_second_syn_ack(syn_ack_ms: float,
+                                                                   cause: str | None) -> None:
+    """RFC 6298, 5.7; the RTT of 3.2 s leaves no other timer that could have run out."""
+    talk = shaken(1600, syn_ack_ms=syn_ack_ms).flight(0, 1, at_ms=4800).flight(0, at_ms=7800)
+    found = explain(talk.read())
+    assert [each.cause for each in found if each.segment.payload_bytes] == [cause]
+
+
+def test_no_cause_is_empty() -> None:
+    """That is what a loss is told by."""
+    assert all((ASKING, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER))
+
+
 def test_a_fallback_timer_is_named() -> None:
     """Without time stamps a repeated SYN-ACK leaves a timer of 3 s, which a long RTT outlasts."""
     assert FALLBACK_TIMER in causes(sent_again(stored.load("long_rtt"), 0, later_ms=3050))
@@ -124,8 +146,8 @@ def test_a_syn_leaves_again_a_second_after_the_client_began(
 
 @pytest.mark.parametrize(("syn_ms", "syn_ack_ms", "cause"), [
     (0, 1600, SYN_ACK_TIMER), (0, 1599, None),
-    (1003, 1603.5, SYN_TIMER),  # it answers the second SYN
-    (1003, 1605, SYN_ACK_TIMER), (990, 1598, None)])
+    (1003, 1603, SYN_TIMER), (1003, 1603.5, SYN_TIMER),  # it answers the second SYN
+    (1003, 1604, SYN_ACK_TIMER), (990, 1598, None)])
 def test_a_syn_ack_leaves_again_for_its_timer_or_for_another_syn(
         syn_ms: float, syn_ack_ms: float, cause: str | None) -> None:
     found = explain(shaken(600, syn_ms, syn_ack_ms).read())
