@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engines import system
 from engines.job import (PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess)
 
 START_DEADLINE_S = 60.0
@@ -44,6 +45,15 @@ class HostEngine:
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[Observation]:
         """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
+        for trial in trials:
+            if trial.get("system", system.HERE) != system.HERE:
+                yield Observation(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
+        trials = [trial for trial in trials if trial.get("system", system.HERE) == system.HERE]
+        if trials:
+            yield from self._measured(trials, sysctls, folder)
+
+    def _measured(self, trials: list[Job], sysctls: dict[str, str],
+                  folder: Path) -> Iterator[Observation]:
         if os.geteuid() != 0:
             raise EngineCannot("the host engine needs root: sudo ./run.sh --engine host …")
         job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
@@ -69,10 +79,10 @@ def netem_advice() -> str:
     """The package that would bring netem to this machine, or the way around it."""
     release = platform.release()
     try:
-        system = Path("/etc/os-release").read_text()
+        distribution = Path("/etc/os-release").read_text()
     except OSError:
-        system = ""
-    if "ubuntu" in system.lower():
+        distribution = ""
+    if "ubuntu" in distribution.lower():
         return f"install linux-modules-extra-{release}, or use --engine uml"
     return (f"install the linux-image package whose modules match {release} (it holds"
             " sch_netem), or use --engine uml")

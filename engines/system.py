@@ -28,6 +28,8 @@ TOLD = ("curl", "libcurl4t64", "libssl3t64", "nginx", "python3.13")  # of its pa
 MOUNT_POINT = "first-flight"  # where the project is in it
 PYTHON = "/usr/bin/python3"  # of its own
 CONTENTS = "contents.json"
+ONLY_IN_GUESTS = (f"{NAME}'s programs run in guests only: ./install.sh --with-pq, and measure"
+                  " without --engine host")
 MISSING = f"needs {NAME}'s programs, which are not here: ./install.sh --with-pq brings them"
 
 

@@ -134,7 +134,8 @@ def _pair(figure: Figure, cells: ByCell, cell: Cell, weight: float,
     base_records, experiment_records = (cells[cell, initcwnd] for initcwnd in windows)
     base, base_excluded = counting(base_records, figure.metric)
     experiment, excluded = counting(experiment_records, figure.metric)
-    excluded += base_excluded
+    if windows[0] != windows[1]:  # else they are the same records
+        excluded += base_excluded
     if not base or not experiment:
         excluded += Excluded(unpaired=len(base) + len(experiment))
         base, experiment = [], []

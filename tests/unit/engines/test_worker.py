@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engines import host, worker
+from engines import host, system, worker
 from engines.job import EngineError, JobFolder
 
 
@@ -109,3 +109,11 @@ def test_in_real_time_the_first_fetch_is_asked_not_to_count(
     with pytest.raises(EngineError) as asked:
         list(host.HostEngine().run(TRIALS, {}, tmp_path))
     assert json.loads(str(asked.value))["warm_up"] is True
+
+
+def test_another_systems_programs_do_not_run_on_this_kernel(tmp_path: Path) -> None:
+    """Such a trial is skipped, and what would bring it is said; without others nothing starts."""
+    asked = [{**TRIALS[0], "system": system.NEWER}]
+    (seen,) = host.HostEngine().run(asked, {}, tmp_path)
+    assert seen.trial_id == "slow" and seen.content == {"skipped": system.ONLY_IN_GUESTS}
+    assert not (tmp_path / "host").exists()

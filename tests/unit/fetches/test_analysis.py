@@ -14,11 +14,12 @@ from lab.core.errors import FirstFlightError
 from lab.core.quantities import QUANTITIES
 from lab.core.quantity import Quantity
 from lab.fetches import analysis
-from lab.fetches.buckets import (Excluded, Panel, beside_baseline, of_baseline, of_experiment)
+from lab.fetches.buckets import (Excluded, NoPanel, Panel, beside_baseline, of_baseline,
+                                 of_experiment)
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from lab.fetches.trial import Trial
-from lab.fetches.weights import weighted_cells
+from lab.fetches.weights import by_cell, weighted_cells
 from tests.golden import stored_fetches
 
 
@@ -220,6 +221,18 @@ def test_a_window_sweep_stands_beside_the_published_times() -> None:
     assert beside[0].published.absolute is None
     assert (beside[1].published.absolute, beside[1].published.error) == (127, 6)
     assert beside[1].published.percent == pytest.approx((1 - 681 / 808) * 100)
+
+
+def test_what_a_window_sweep_lacks_of_its_baseline_is_counted_once() -> None:
+    scenario, records = (stored_fetches.scenario("marrama2012"),
+                         stored_fetches.stored("marrama2012"))
+    figure = stored_fetches.panels("marrama2012")["fig2"].figure
+    _, cells = by_cell(scenario, figure, (3,), records)
+    (cell,) = scenario.sweep(figure.sweep).cells
+    (fetch,) = cells[cell, 3]
+    spoiled = [replace(record, ok=False) if record is fetch else record for record in records]
+    with pytest.raises(NoPanel, match=r"of bucket 3 counts \(1 failed transfer\)"):
+        analysis.window_sweep(scenario, figure, spoiled)
 
 
 def test_every_bdp_bucket_has_the_published_share(scenario: Scenario) -> None:
