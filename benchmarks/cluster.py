@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks import command
 from engines.cluster.cluster import Cluster
-from engines.cluster.link import quiet_dask
+from engines.cluster.link import Link, quiet_dask
 from engines.cluster.node import OK
 from engines.job import PROJECT
 from lab.core import batches
@@ -63,28 +63,26 @@ def _text(value: Any) -> str:
     return to_text(value, exact)
 
 
-class Link:
-    """As engines.cluster.link.Link, to processes of this machine that make results up."""
-
-    address, build, version = "made up", "none", ""
-    refused: dict[str, str] = {}
+class MadeUp(Link):
+    """To processes of this machine that make results up."""
 
     def __init__(self, processes: int, threads: int, seconds: float) -> None:
         dask = quiet_dask()
-        self.cluster = dask.LocalCluster(n_workers=processes, threads_per_worker=threads,
-                                         dashboard_address="127.0.0.1:0")
-        self.client = dask.Client(self.cluster, set_as_default=False)
-        self.guests, self.seconds = processes * threads, seconds
+        self.address, self.build, self.name = "made up", "none", "none"
+        self.refused: dict[str, str] = {}
+        self.local = dask.LocalCluster(n_workers=processes, threads_per_worker=threads,
+                                       dashboard_address="127.0.0.1:0")
+        self.client = dask.Client(self.local, set_as_default=False)
+        self.count(self.workers())
+        self.seconds = seconds
         with STORED.open(newline="") as file:
             stored = next(csv.DictReader(file))
         self.row = [stored.get(column, "") for column in columns_of(Record)]
 
-    def submit(self, batch: bytes, avoid: Sequence[str], urgent: bool) -> Any:
-        return self.client.submit(answer, batch, self.row, self.seconds, pure=False)
-
-    def close(self) -> None:
-        self.client.close()
-        self.cluster.close()
+    def submit(self, batch: bytes, avoid: Sequence[str], urgent: bool,
+               attempts: int) -> tuple[Any, frozenset[str]]:
+        return (self.client.submit(answer, batch, self.row, self.seconds, pure=False),
+                frozenset())
 
 
 def made_batches(study: Any, size: int, count: int) -> Iterator[Batch]:
@@ -95,7 +93,7 @@ def made_batches(study: Any, size: int, count: int) -> Iterator[Batch]:
 
 def through(link: Link, study: Any, size: int, count: int, path: Path) -> Iterator[float]:
     """Let so many batches through, their records into a file; yields the time of each."""
-    cluster = Cluster(link)  # type: ignore[arg-type]
+    cluster = Cluster(link)
     file = RecordFile(path, Record)
     try:
         for _, (judged, _) in cluster.results(made_batches(study, size, count), Batch.payload,
@@ -121,7 +119,7 @@ def example(size: int) -> Any:
 
 def told_records(records: int, size: int) -> float:
     """Records a second through scheduler and main process, with the memory on the way."""
-    link, count = Link(2, 1, 0.0), max(PARTS, records // size)
+    link, count = MadeUp(2, 1, 0.0), max(PARTS, records // size)
     study = example(size)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +139,7 @@ def told_records(records: int, size: int) -> float:
 
 def told_dispatch(count: int) -> float:
     """Seconds of the main process for a batch of one trial."""
-    link = Link(2, 1, 0.0)
+    link = MadeUp(2, 1, 0.0)
     study = example(2)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +153,7 @@ def told_dispatch(count: int) -> float:
 
 def told_efficiency(guests: int, seconds: float, rounds: int) -> None:
     """Batches that only wait, on as many threads as a cluster has guests."""
-    link = Link(4, -(-guests // 4), seconds)
+    link = MadeUp(4, -(-guests // 4), seconds)
     study = example(round(seconds / TRIAL_S / 2) * 2)
     try:
         with tempfile.TemporaryDirectory() as folder:
