@@ -65,7 +65,7 @@ class Link:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.names, self.refused = ["one", "two"], {}
-        self.waiting = self.most = self.found = 0
+        self.waiting = self.most = self.found = self.dropped = 0
         self.lost, self.late, self.began = False, 0, 1
         self.states = dict.fromkeys(self.names, "running")
         self.with_whom: dict[str, str] = {}
@@ -107,7 +107,7 @@ class Link:
             raise EngineCannot(f"{machine}: {why}")
 
     def drop(self) -> None:
-        pass
+        self.dropped += 1
 
     def connect(self) -> None:
         self.found += 1
@@ -198,7 +198,7 @@ def test_after_a_lost_scheduler_all_that_was_under_way_is_sent_again(
     for _, each in results(made):
         found.append(each)
         link.lost = each == 4
-    assert found == list(range(20)) and link.found == 3
+    assert found == list(range(20)) and link.found == link.dropped == 3
     assert link.told == [f"the scheduler at {link.address} is lost; it is looked for, for 300 s"
                          " at most"]
     assert len(link.sent) == 20 + AHEAD * 2
@@ -237,7 +237,7 @@ def test_an_answer_without_a_head_is_none(content: bytes) -> None:
 
 @pytest.mark.parametrize(("address", "insecure"), [
     ("tls://10.0.0.1:8786", False), ("tcp://127.0.0.1:8786", False), ("tcp://localhost:1", False),
-    ("tcp://[::1]:8786", False), ("tcp://10.0.0.1:8786", True), ("local:2", False)])
+    ("tcp://[::1]:8786", False), ("tcp://10.0.0.1:8786", True), ("local:1", False)])
 def test_addresses(address: str, insecure: bool) -> None:
     assert checked(address, insecure) == address
 

@@ -12,6 +12,7 @@ from engines.cluster.link import Link
 from tests.unit.engines.test_cluster_node import TOOLS, archive
 
 dask = pytest.importorskip("distributed", reason="./install.sh --with-cluster")
+dask_config = pytest.importorskip("dask.config")
 
 # Each batch leaves a letter for each of its attempts; "kills" ends its worker, "fails" itself.
 BATCH = """import json, os, signal, sys
@@ -38,8 +39,10 @@ def test_whatever_ends_an_attempt_there_are_three(tmp_path: Path,
     seen.mkdir()
     monkeypatch.setattr(link_module, "packed",
                         lambda kernel: archive(**{"batch.py": BATCH % str(seen)}))
-    # Four die, and Dask's nannies do not always start others.
-    with dask.LocalCluster(n_workers=5, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+    # Four die, and Dask's nannies do not always start others. From a server of forks they start
+    # without importing all of Dask each.
+    with dask_config.set({"distributed.worker.multiprocessing-method": "forkserver"}), \
+            dask.LocalCluster(n_workers=5, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                            worker_dashboard_address="127.0.0.1:0",
                            local_directory=str(tmp_path)) as local:
         made = Cluster(Link(local.scheduler_address, kernel, TOOLS, False, print))
