@@ -15,7 +15,9 @@ first_byte_ms to the first byte of the response, total_ms to its last. With
 "trusted", the file of a root certificate, curl trusts that and no other; with
 "apart_s" each URL has a connection of its own that many seconds after the one
 before, and the later ones resume the first's session; "http" is "1.1", "2" or "3"; "curves"
-are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; "named",
+are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; with
+"early_bytes" the later requests leave with the hello (hosts.early), and of them the answer
+has "early_data_bytes", negative where the server refused them; "named",
 NAME:PORT:ADDRESS, is where a host's name is.
 The program "libcurl" is curl's library inside this process (pycurl): the same
 transfer without the process, for many thousands of them. With "think_s", a number
@@ -40,6 +42,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hosts import early
 from hosts.answers import digest, failure, judged, milliseconds, taken
 from hosts.libcurl import fetch_with_libcurl
 from hosts.reports import report, requests
@@ -55,8 +58,8 @@ CURL_LIBRARY = "libcurl.so.4"  # with all that it needs
 
 
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
-                    apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = ""
-                    ) -> list[dict[str, Any]]:
+                    apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = "",
+                    early_bytes: int = 0) -> list[dict[str, Any]]:
     """Fetch with one curl process; one answer per URL, in order."""
     command = ["curl", "-q", "--silent", HTTP_FLAGS[http], "--write-out", "%{json}\n",
                "--max-time", f"{deadline_s:.3f}"]
@@ -68,6 +71,8 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: s
         command += ["--cacert", trusted, "--tlsv1.3", *(["--curves", curves] if curves else [])]
     if apart_s:  # what the connection before still sends shall not meet the next one's
         command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
+    if early_bytes:
+        command += early.flags(urls[-1], early_bytes)
     bodies = [folder / f"body{number}" for number in range(len(urls))]
     for url, body in zip(urls, bodies):
         command += ["--output", str(body), url]
@@ -94,6 +99,7 @@ def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
         "first_byte_ms": milliseconds(row["time_starttransfer"]),
         "total_ms": milliseconds(row["time_total"]),
         "port": int(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
+        "early_data_bytes": int(row.get("tls_earlydata", 0)),
         "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", "")),
         **digest(taken(body))}, row.get("errormsg") or "")
 
@@ -141,7 +147,8 @@ def answer_request(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         elif "trusted" in request:
             fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
                                       request["apart_s"], request.get("http", "1.1"),
-                                      request.get("curves", ""), request.get("named", ""))
+                                      request.get("curves", ""), request.get("named", ""),
+                                      request.get("early_bytes", 0))
         else:
             fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):

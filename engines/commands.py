@@ -29,6 +29,8 @@ def _star_commands(job: dict[str, Any]) -> list[str]:
 
 
 def _client(job: dict[str, Any]) -> str:
+    if job.get("tls", {}).get("early_data_bytes"):
+        return f"{job['client']} --tls-earlydata"
     return f"{job['client']} --http{job['http']}" if "http" in job else str(job["client"])
 
 
@@ -42,7 +44,8 @@ def _tls(job: dict[str, Any]) -> list[str]:
             f" {tls['intermediates']} intermediates, {tls['tickets']} tickets; records of"
             f" {tls['record_bytes']} bytes"
             + ("" if "server" in job else f", a buffer of {tls['buffer_bytes']}")
-            + (", resumed" if tls["apart_s"] else "")]
+            + (", resumed" if tls["apart_s"] else "")
+            + (", early data" if tls["early_data_bytes"] else "")]
 
 
 def _load_commands(job: dict[str, Any]) -> list[str]:

@@ -118,7 +118,7 @@ class FetchBench:
         if self.trusted is not None:
             request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
                            http=trial.get("http", "1.1"), curves=curves_of(trial),
-                           named=named_of(trial))
+                           named=named_of(trial), early_bytes=trial["tls"]["early_data_bytes"])
         self.client.send(request)
         answer = self.client.receive(len(trial["paths"]) * deadline_s + TOOL_DEADLINE_S,
                                      "end of the fetch",

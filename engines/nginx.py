@@ -45,6 +45,12 @@ _SECURE = """\
         ssl_conf_command NumTickets {tickets};
         ssl_buffer_size {record_bytes};
 """
+# The request may leave with the client's hello (RFC 8446, 2.3). nginx would close right after
+# its response, and the client's Finished, which comes later, reset the connection.
+_EARLY = """\
+        ssl_early_data on;
+        lingering_close always;
+"""
 # HTTP/3: the same port, of UDP.
 _QUIC = """\
         listen {address}:{port} quic;
@@ -61,12 +67,14 @@ class Settings:
     tickets: int = 0
     record_bytes: int = 0
     is_quic: bool = False
+    takes_early_data: bool = False
 
     @classmethod
     def of(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
            http: str) -> Settings:
         return cls(address, port, files, *(
-            (tls["tickets"], tls["record_bytes"], http == "3") if files else ()))
+            (tls["tickets"], tls["record_bytes"], http == "3", bool(tls.get("early_data_bytes")))
+            if files else ()))
 
 
 def program() -> str | None:
@@ -81,6 +89,7 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
         record_bytes=settings.record_bytes)
     secure += _QUIC.format(address=settings.address, port=settings.port) \
         if settings.is_quic else ""
+    secure += _EARLY if settings.takes_early_data else ""
     temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     return _CONFIGURATION.format(
         folder=folder, temporary=temporary, address=settings.address, port=settings.port,

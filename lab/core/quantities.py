@@ -150,6 +150,10 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("resumed", "a resumed session", "", 0, 1, whole=True, head="resumed",
              label="session resumed", flag="--resumed", default="0",
              flag_help="1: the session resumes that of an earlier connection, without a chain"),
+    Quantity("early_data_bytes", "early data", "bytes", 0, 16_384, whole=True, head="early data",
+             label="early data (0-RTT)", flag="--early-data", default="0",
+             flag_help="the request leaves with the client's hello, before the handshake (0-RTT; of"
+             " a resumed session, --server nginx): 1 for curl's own, or padded to so many bytes"),
     Quantity("record_bytes", "a record", "bytes", 64, 16_384, whole=True, head="record",
              label="TLS record, and write", flag="--record", default="16384",
              flag_help="plain text in a TLS record; each is a write (nginx: ssl_buffer_size)"),

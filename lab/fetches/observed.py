@@ -11,6 +11,7 @@ from typing import Any
 from lab.fetches.secured import wire_bytes
 from lab.fetches.tolerances import Tolerances
 from lab.fetches.trial import Trial
+from lab.tcp.early import Early
 from lab.tcp.exchange import Exchange, bandwidth_behind, seen_rtt_ms
 from lab.tcp.flights import flights
 from lab.tcp.messages import Messages
@@ -34,7 +35,7 @@ class Observed:
     server.py), or what is known of a server that reports nothing
     (engines/others.py); nothing where the transfer failed. exchange: what the packets
     say, None where they cannot be read; messages: the same of a server that reports
-    nothing. sysctls: what the scenario set
+    nothing; early: of early data that was accepted. sysctls: what the scenario set
     otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
     counted (engines.fetch_bench), {} in runs before it did.
     """
@@ -47,6 +48,7 @@ class Observed:
     sysctls: Mapping[str, str]
     drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     messages: Messages | None = None
+    early: Early | None = None
 
     @property
     def tells(self) -> bool:

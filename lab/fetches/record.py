@@ -68,6 +68,8 @@ class Record(records.Record):
         of those messages, in all. window_after_handshake: TCP_INFO at the server
         when the client's Finished was there. All of them empty without TLS.
     response_round_trips: flights in which the response left, on the wire.
+    accepted_early_bytes: early data that the server took, by the client; negative where it
+        refused so many. request_round_trips: flights in which hello and early data left.
     unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
         flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
         Of QUIC segments are datagrams, and their bytes those of UDP's payload;
@@ -114,6 +116,11 @@ class Record(records.Record):
     model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
     unvalidated_bytes: int | None = measured(lambda evidence: None)  # of datagrams (quic.py)
     allowed_bytes: int | None = measured(lambda evidence: None)
+    accepted_early_bytes: int | None = measured(
+        lambda evidence: evidence.fetch.get("early_data_bytes")
+        if evidence.trial.early_data_bytes else None)
+    request_round_trips: int | None = measured(
+        lambda evidence: evidence.early.round_trips if evidence.early else None)
     flight_datagrams: str = measured(lambda evidence: "", "")
 
 

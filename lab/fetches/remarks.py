@@ -59,7 +59,18 @@ def of_servers(records: Sequence[Record]) -> list[str]:
               for why, count in sorted(skipped.items())),
             *([f"In which writes {names} sends is not known, so {len(others)} of {len(records)}"
                " trials have no model: they are verified by window, RTT, bandwidth, losses, what"
-               f" was sent again and the bytes that came{_over_quic(others)}."] if others else [])]
+               f" was sent again and the bytes that came{_over_quic(others)}."] if others else []),
+            *_early(records)]
+
+
+def _early(records: Sequence[Record]) -> list[str]:
+    """How many requests were early data."""
+    taken = [record.accepted_early_bytes or 0 for record in records
+             if record.counts and record.trial.early_data_bytes]
+    sizes = " to ".join(map(str, sorted({min(taken), max(taken)}))) if taken else ""
+    return [f"The requests of {len(taken)} of {len(records)} trials were early data (0-RTT),"
+            f" {sizes} bytes: they left with the client's hello, and the server took them."
+            ] if taken else []
 
 
 def _over_quic(records: Sequence[Record]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Protocol
 
+from hosts.early import LEAST_PADDED_BYTES
 from hosts.records import LEAST_BYTES, RECORD_OVERHEAD_BYTES
 from lab.core.errors import UsageError
 from lab.fetches import own_server
@@ -16,6 +17,8 @@ from lab.tcp.transfer import Secure
 NEWER_SIGNATURES = ("mldsa44", "mldsa65", "mldsa87", "slhdsa128s")
 NEWER_KEY_SHARES = ("x25519mlkem768",)
 NEWER_HTTP = (HTTP_3,)
+NGINX = "nginx"
+EARLY_DATA = "early data (early_data_bytes, --early-data)"  # of Debian 13's curl
 
 
 class Lists(Protocol):
@@ -31,6 +34,8 @@ class Lists(Protocol):
     def chains(self) -> tuple[tuple[Any, ...], ...]: ...
     @property
     def resumed(self) -> tuple[int, ...]: ...
+    @property
+    def early_data_bytes(self) -> tuple[int, ...]: ...
     @property
     def tickets(self) -> tuple[int, ...]: ...
     @property
@@ -63,7 +68,8 @@ class Lists(Protocol):
 
 def newer(asked: Lists) -> list[str]:
     """What of it only Debian 13's programs have, in words."""
-    return [each for lists, known in ((asked.signature, NEWER_SIGNATURES),
+    early = [EARLY_DATA] if any(asked.early_data_bytes) else []
+    return early + [each for lists, known in ((asked.signature, NEWER_SIGNATURES),
                                       (asked.key_share, NEWER_KEY_SHARES),
                                       (asked.http, NEWER_HTTP))
             for each in lists if each in known]
@@ -81,9 +87,9 @@ def check_tls(asked: Lists, where: str) -> None:
         raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
                          f" {NEWER!r}, --system {NEWER})")
     if not chains and not _has_own_chain(asked):
-        if any(asked.resumed):
-            raise UsageError(f"{where}: a session is resumed (resumed, --resumed) only with TLS:"
-                             " say a chain (chain_bytes, --chain)")
+        if any(asked.resumed) or any(asked.early_data_bytes):
+            raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
+                             " sent, only with TLS: say a chain (chain_bytes, --chain)")
         return
     if asked.client != "curl":
         raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
@@ -93,6 +99,8 @@ def check_tls(asked: Lists, where: str) -> None:
     if any(asked.resumed) and not all(asked.tickets):
         raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
                          " (resumed, --resumed)")
+    if any(asked.early_data_bytes):
+        _check_early_data(asked, where)
     for signature, intermediates, chain_bytes in asked.chains or tuple(product(
             asked.signature, asked.intermediates, chains)):
         count, least = 1 + intermediates, LEAST_BYTES[signature] * (1 + intermediates)
@@ -100,6 +108,20 @@ def check_tls(asked: Lists, where: str) -> None:
             raise UsageError(f"{where}: a chain of {chain_bytes} bytes is too small for {count}"
                              f" certificate{'s' if count > 1 else ''} with {signature}: at least"
                              f" {least}")
+
+
+def _check_early_data(asked: Lists, where: str) -> None:
+    """Raises UsageError where a request cannot leave with the client's hello."""
+    if not all(asked.resumed):
+        raise UsageError(f"{where}: {EARLY_DATA} goes with a session that is resumed (resumed,"
+                         " --resumed 1): its ticket allows it")
+    if any(each != NGINX for each in asked.server):
+        raise UsageError(f"{where}: {EARLY_DATA} is of the server {NGINX} (server, --server"
+                         f" {NGINX}): the others here do not take it")
+    for size in asked.early_data_bytes:
+        if 1 < size < LEAST_PADDED_BYTES:
+            raise UsageError(f"{where}: {EARLY_DATA}: {size} bytes are less than curl's request"
+                             f" may have: say 1 for that, or {LEAST_PADDED_BYTES} and more")
 
 
 # What only server.py does: its name, the value that leaves it be, and its words.

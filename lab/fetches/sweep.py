@@ -123,6 +123,7 @@ class Sweep:
     chains: tuple[Chain, ...] = key((), reader=_chains)
     tickets: tuple[int, ...] = key((2,), reader=_list("tickets"))
     resumed: tuple[int, ...] = key((0,), reader=_list("resumed"))
+    early_data_bytes: tuple[int, ...] = key((0,), reader=_list("early_data_bytes"))
     record_bytes: tuple[int, ...] = key((16_384,), reader=_list("record_bytes"))
     buffer_bytes: tuple[int, ...] = key((4096,), reader=_list("buffer_bytes"))
     server: tuple[str, ...] = key(("builtin",), reader=_list("server"))

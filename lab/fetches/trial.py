@@ -50,6 +50,8 @@ class Trial:
     intermediates: certificates between the server's own and the root.
     tickets: session tickets after the handshake, a write each.
     resumed: 1 for the session of an earlier connection.
+    early_data_bytes: of a request that leaves with the client's hello, 0 for none; curl's own,
+        or padded to so many.
     record_bytes: most plain text in a record of the response, a write each.
     buffer_bytes: through which the server's first messages leave, in writes; 0
         for one write.
@@ -122,6 +124,7 @@ class Trial:
     intermediates: int = field(default=0, metadata=TLS)
     tickets: int = field(default=2, metadata=TLS)
     resumed: int = field(default=0, metadata=TLS)
+    early_data_bytes: int = field(default=0, metadata=TLS)
     record_bytes: int = field(default=16_384, metadata=TLS)
     buffer_bytes: int = field(default=4096, metadata=TLS)
     key_share: str = field(default="x25519", metadata=TLS)

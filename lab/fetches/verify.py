@@ -17,13 +17,14 @@ from typing import Any
 from lab.core import checks
 from lab.core.checks import Check, Compared
 from lab.core.records import FAIL, PASS, SKIPPED, measure, started_at
-from lab.fetches import path, quic
+from lab.fetches import path, quic, zero_rtt
 from lab.fetches.evidence import Evidence
 from lab.fetches.integrity import INTEGRITY, around_chain, is_fetched
 from lab.fetches.record import Record
 from lab.fetches.secured import wire_bytes
 from lab.fetches.tolerances import EXACT, REAL_TIME
 from lab.fetches.trial import BUILTIN, HTTP_3, Trial
+from lab.tcp.early import early
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.messages import messages, timed
 from lab.tcp.packets import CaptureError
@@ -54,7 +55,8 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     fault = ""
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
         try:
-            evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap))
+            evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap),
+                             client_pcap)
         except CaptureError as error:
             fault = f"{CAPTURE.name}: {error}"
     judged: dict[str, Any] = (
@@ -106,11 +108,15 @@ def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: b
                          int(said.get("client_port") or fetch.get("port") or 0), wire_bytes(said))
 
 
-def _seen(evidence: Evidence, exchange: Exchange) -> Evidence:
+def _seen(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidence:
     """With the packets; of a server that tells nothing, with its messages as they have them."""
     if evidence.tells or not evidence.said:
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
+    if (accepted := zero_rtt.accepted_bytes(evidence) or 0) > 0:
+        of_early = early(exchange, client_pcap, zero_rtt.sealed(accepted))
+        return replace(evidence, exchange=timed(exchange, of_early.messages), early=of_early,
+                       messages=of_early.messages)
     found = messages(exchange, trial.is_secure, len(trial.before))
     if found is None:
         raise CaptureError("no request with an answer to it")
@@ -256,6 +262,9 @@ ON_THE_WIRE = (
     Check("TLS flight", "the server's messages, byte for byte", _flight,
           lambda record: _is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
+    Check("early data", "it left with the hello, the server took it, and answered at once",
+          zero_rtt.early_data,
+          lambda record: _is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True),
     Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
           exact_only=True),

@@ -54,15 +54,16 @@ class Rounds:
         return True
 
 
-def flights(at_server: Iterable[Segment], start: int, end: int) -> list[list[Segment]]:
-    """The server's bytes from start to end, from 0, by the flight in which they left (Rounds).
+def flights(seen: Iterable[Segment], start: int, end: int,
+            to_client: bool = True) -> list[list[Segment]]:
+    """A sender's bytes from start to end, from 0, by the flight in which they left (Rounds).
 
-    Segments that are sent again are in none.
+    seen: at the sender, the server or else the client. Segments that are sent again are in none.
     """
     found: list[list[Segment]] = []
     rounds, highest, acknowledged = Rounds(), 1 + start, 1
-    for segment in at_server:
-        if not segment.to_client:
+    for segment in seen:
+        if segment.to_client != to_client:
             acknowledged = max(acknowledged, segment.ack or 0)
         elif segment.payload_bytes and segment.end > highest and segment.seq <= end:
             if rounds.note(segment.seq, acknowledged):

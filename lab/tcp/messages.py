@@ -46,7 +46,7 @@ def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages |
     place = exchange.at_server.index(request)
     start = max((s.end for s in exchange.at_server[:place] if s.to_client and s.payload_bytes),
                 default=1)
-    end = _end(exchange)
+    end = response_end(exchange)
     if end <= start:
         return None
     return Messages((finished.ack or 1) - 1 if finished else 0,
@@ -73,7 +73,7 @@ def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
     return found
 
 
-def _end(exchange: Exchange) -> int:
+def response_end(exchange: Exchange) -> int:
     """The sequence number behind the response: what the client had when it closed.
 
     What a server says to a client that has closed (an alert, GOAWAY) is not part of it.

@@ -1,4 +1,4 @@
-"""ML-DSA, SLH-DSA and ML-KEM in guests of Debian 13's programs: all within the model's tolerance."""
+"""What Debian 13's programs bring, in guests: ML-DSA, SLH-DSA, ML-KEM, HTTP/3 and early data."""
 
 from __future__ import annotations
 
@@ -87,3 +87,21 @@ def test_the_cliff_over_quic_is_found_to_the_byte_with_its_datagrams(drive: Driv
     assert "is 3008 bytes, measured of the server nginx" in lines[0]
     assert "3600 bytes leave in 3 datagrams, 1200 + 1200 + 1200; 3600 may" in lines[1]
     assert "a chain of 3009 bytes takes 1200 + 1200 + 1200 and, a round trip later" in lines[2]
+
+
+@needs
+def test_early_data_saves_a_round_trip_and_is_seen_to(drive: Driver, results: Path) -> None:
+    """Beside the same resumed session without; what passes the client's window saves nothing."""
+    done = drive("--rtt", "100", "--bw", "100000", "--iw", "10", "--size", "9000", "--server",
+                 "nginx", "--chain", "4000", "--resumed", "1", "--early-data", "0,1,3000,16384",
+                 "--repeat", "2", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {row["early_data_bytes"]: row for row in rows(results, "own")}
+    assert {row["verdict"] for row in rows(results, "own")} == {"pass"}
+    times = {size: float(row["first_byte_ms"]) for size, row in found.items()}
+    assert all(abs(times["0"] - times[size] - 100) < 1 for size in ("1", "3000")), times
+    assert abs(times["0"] - times["16384"]) < 2
+    assert [found[size]["accepted_early_bytes"] for size in ("0", "3000", "16384")] == [
+        "", "3000", "16384"]
+    assert [found[size]["request_round_trips"] for size in ("1", "3000", "16384")] == [
+        "1", "1", "2"]
