@@ -76,6 +76,8 @@ def test_the_smallest_within_two_percent_of_the_fastest(times_ms: dict[int, floa
                                                         window: int, tmp_path: Path) -> None:
     told = found(tmp_path, lambda trial: times_ms[trial.initcwnd])
     assert windows(told) == [[[window] * 2] * 2] * 2
+    enough = "8 of 8 cells (100 %)" if window <= 10 else "0 of 8 cells (0 %)"
+    assert f"10 segments is enough in {enough}; " in told.sentence
     left_out = sum(each is None for each in times_ms.values())
     assert {square.left_out for each in told.chart.maps for row in each.rows
             for square in row} == {left_out}

@@ -1,0 +1,161 @@
+"""What a verdict allows, to the last step: the path, the transfer's integrity, TLS, QUIC."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab.core import scenario_file
+from lab.core.checks import Compared
+from lab.fetches import fit, integrity, own_server, path, reading
+from lab.fetches.evidence import Evidence
+from lab.fetches.own_server import OwnServer
+from lab.fetches.tolerances import EXACT, REAL_TIME
+from lab.fetches.trial import NEWER
+from tests.golden import stored
+from tests.golden.stored import Stored
+
+PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
+
+
+def evidence(of: Stored, **trial: Any) -> Evidence:
+    """What both ends said of a stored trial; trial: as if something else had been asked."""
+    seen = copy.deepcopy(of.observation)
+    return Evidence(replace(of.trial, **trial), seen["fetch"], seen["server"], None, EXACT, {},
+                    {"to_client": {"queue": 2, "random": 1}, "to_server": {"queue": 0, "random": 0}})
+
+
+def agrees(compared: Iterable[Compared]) -> bool | None:
+    """Whether all agree; None where nothing was compared."""
+    found = list(compared)
+    return all(each.passed for each in found) if found else None
+
+
+# The path ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("asked_ms", "seen_ms", "jitter_ms", "is_near"), [
+    (10, 10.049, 0, True), (10, 10.051, 0, False), (10, 9.949, 0, False),
+    (200, 200.199, 0, True), (200, 200.201, 0, False),
+    (10, 14.049, 1, True), (10, 14.051, 1, False), (10, None, 0, None)])
+def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
+        asked_ms: float, seen_ms: float | None, jitter_ms: float, is_near: bool | None) -> None:
+    seen = evidence(PLAIN, rtt_ms=asked_ms, jitter_ms=jitter_ms)
+    assert agrees(path.rtt(seen, seen_ms)) is is_near
+
+
+@pytest.mark.parametrize(("kbps", "took_ms", "is_near"), [
+    (1000.9, 100, True), (1001.1, 100, False), (998.9, 100, False),  # a thousandth
+    (1004.9, 1, True), (1005.1, 1, False), (1051, 0.1, False)])  # 5 µs of a short flight
+def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: float,
+                                                         is_near: bool) -> None:
+    assert agrees(path.bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
+
+
+@pytest.mark.parametrize(("lost", "back", "is_so"), [(3, 0, True), (2, 0, False), (3, 1, False)])
+def test_what_was_lost_is_what_the_network_dropped(lost: int, back: int, is_so: bool) -> None:
+    """Queue and chance together, each way."""
+    assert agrees(path.losses(evidence(PLAIN), {"to_client": lost, "to_server": back})) is is_so
+    nothing_known = replace(evidence(PLAIN), drops={})
+    assert agrees(path.losses(nothing_known, {"to_client": 9, "to_server": 9})) is None
+
+
+# Integrity ---------------------------------------------------------------------------
+
+CHECKS: dict[str, Callable[[Evidence], Iterable[Compared]]] = {
+    check.name: check.compare for check in integrity.INTEGRITY}
+
+
+@pytest.mark.parametrize(("name", "said", "is_so"), [
+    ("exit status", {}, True), ("exit status", {"exit_status": 18}, False),
+    ("exit status", {"exit_status": None}, False),
+    ("HTTP status", {}, True), ("HTTP status", {"http_status": None}, True),
+    ("HTTP status", {"http_status": 206}, False),
+    ("size", {}, True), ("size", {"size": 8999}, False),
+    ("digest", {}, True), ("digest", {"sha256": "00"}, False),
+    ("HTTP version", {}, None), ("HTTP version", {"http_version": "1.1"}, True),
+    ("HTTP version", {"http_version": "2"}, False)])
+def test_a_transfer_is_whole_and_the_one_that_was_asked_for(name: str, said: dict[str, Any],
+                                                            is_so: bool | None) -> None:
+    seen = evidence(PLAIN)
+    seen.fetch.update(said)  # type: ignore[attr-defined]
+    assert agrees(CHECKS[name](seen)) is is_so
+
+
+def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
+    for asked, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
+        seen = evidence(PLAIN, response_bytes=asked)
+        seen.said["body_bytes"] = sent  # type: ignore[index]
+        assert agrees(CHECKS["size"](seen)) is is_so
+
+
+@pytest.mark.parametrize(("of", "tls", "asked", "is_so"), [
+    (NEWEST, {}, {}, True), (RESUMED, {}, {}, True), (PLAIN, None, {}, True),
+    (PLAIN, None, {"chain_bytes": 1}, False), (NEWEST, {}, {"chain_bytes": 0}, False),
+    (NEWEST, {"version": "TLSv1.2"}, {}, False), (NEWEST, {"group": "X25519"}, {}, False),
+    (NEWEST, {"group": ""}, {}, False),
+    (NEWEST, {"library": "OpenSSL 3.4.9 1 Jan 2026"}, {}, False),
+    (NEWEST, {"library": "OpenSSL 3.5.0"}, {}, True), (NEWEST, {"library": "OpenSSL 4.0"}, {}, True),
+    (NEWEST, {"library": "LibreSSL 4.9"}, {}, False),
+    (NEWEST, {"resumed": True}, {}, False), (RESUMED, {"resumed": False}, {}, False),
+    # A chain of 8002 bytes and at most 4096 with what is around it, and a signature of 2420.
+    (NEWEST, {"flight": [8002]}, {}, False), (NEWEST, {"flight": [8000, 3]}, {}, True),
+    (NEWEST, {"flight": [8002 + 4096 + 2420]}, {}, True),
+    (NEWEST, {"flight": [8002 + 4096 + 2421]}, {}, False),
+    (RESUMED, {"flight": [9]}, {}, True)])  # no chain at all
+def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, asked: dict[str, Any],
+                         is_so: bool) -> None:
+    seen = evidence(of, **asked)
+    if tls is not None:
+        seen.said["tls"].update(tls)
+    assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
+
+
+def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
+    seen = evidence(NEWEST)
+    del seen.said["latency_ms"]  # type: ignore[attr-defined]
+    assert agrees(CHECKS["TLS"](seen)) is None
+    assert EXACT.model_ms is not None and REAL_TIME.model_ms is None
+
+
+# A server of one's own ---------------------------------------------------------------
+
+@pytest.mark.parametrize("server", [
+    OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
+                                                  "example.org", ("here", "/srv"))])
+def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer) -> None:
+    assert "  " not in server.text and own_server.of(server.text) == server
+
+
+def test_a_worker_gets_words_and_whole_paths() -> None:
+    job = OwnServer("serve 'a b' {p}", ca="own.pem", folders=("here", "/srv")).job()
+    assert job == {"command": ["serve", "a b", "{p}"], "ready": "", "name": "",
+                   "ca": os.path.abspath("own.pem"), "folders": [os.path.abspath("here"), "/srv"]}
+    assert OwnServer("serve").job()["ca"] == "" and OwnServer("serve").job()["folders"] == []
+
+
+# A fit and its population ------------------------------------------------------------
+
+@pytest.mark.parametrize(("rows", "word"), [
+    ([(1, 20, 0.0), (2, 22, 0.0), (3, 20, 0.0)], "yes"),
+    ([(1, 20, 0.0), (2, 21, 0.5), (3, 22, 0.0), (4, 21, 0.51)], "roughly, free from 2 to 3"),
+    ([(1, 20, 0.0), (2, 22, 0.0), (3, 21, 0.0)], "roughly, free from 2 to 3 or more"),
+    ([(1, 21, 0.0), (2, 22, 0.0), (3, 20, 0.0)], "roughly, free from 1 to 2"),
+    ([(1, 21, 0.0), (2, 22, 0.0), (3, 21, 0.0)], "no, free from 1 to 3 or more"),
+    ([(1, 0, 9.0), (2, 0, 9.0), (3, 0, 9.0)], "yes"), ([], "")])
+def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -> None:
+    found = {"profiles": {"x": rows}, "as_fitted": {"figure5": 22, "loss": 0.0}}
+    assert fit.free(found, "x") == word
+    assert [fit._told(value) for value in (True, False, (1.5, 2.0), 0.25)] == [
+        "yes", "no", "1.5, 2", "0.25"]
+
+
+def test_a_large_sample_has_as_many_clients_as_it_says_or_the_same() -> None:
+    (small, *_) = reading.read(scenario_file.find("dukkipati2010")).populations
+    small = replace(small, clients=5, full_clients=0)
+    assert small.in_full.clients == 5
+    assert replace(small, full_clients=50).in_full.clients == 50
