@@ -200,10 +200,10 @@ def add_users(parser: Parser) -> None:
         help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
              f" half of whose connections are theirs; --load says how full it is (default"
              f" {LOAD:g})")
-    add("--find-cliff", choices=("chain", "response"),
-        help="the largest certificate chain, or response, that a first flight holds, found to the"
-             " byte for each --iw, with the writes and segments that explain it; of a chain over"
-             " HTTP/3, where no route sets the window, with the datagrams")
+    add("--find-cliff", choices=("chain", "response", "early"),
+        help="the largest certificate chain, response or early data that a first flight holds,"
+             " found to the byte for each --iw, with the writes and segments that explain it; of a"
+             " chain over HTTP/3, where no route sets the window, with the datagrams")
     add("--probe", metavar="URL",
         help="what window does this server of yours use, seen from here: one connection, to this"
              " URL and no other; the only flag that talks to the network. With the right to"

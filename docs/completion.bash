@@ -9,7 +9,7 @@ _first_flight() {
         --results | --figures | --users | --compare) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         --engine) mapfile -t COMPREPLY < <(compgen -W "auto uml host" -- "$word") ;;
         --sample) mapfile -t COMPREPLY < <(compgen -W "full" -- "$word") ;;
-        --find-cliff) mapfile -t COMPREPLY < <(compgen -W "chain response" -- "$word") ;;
+        --find-cliff) mapfile -t COMPREPLY < <(compgen -W "chain response early" -- "$word") ;;
         --client) mapfile -t COMPREPLY < <(compgen -W "curl wget libcurl" -- "$word") ;;
         *)
             if [[ $word == -* ]]; then

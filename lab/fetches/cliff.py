@@ -12,17 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hosts.early import LEAST_PADDED_BYTES
 from hosts.records import LEAST_BYTES
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import Overrides
 from lab.core.quantities import QUANTITIES
 from lab.fetches.record import Record
+from lab.fetches.secured import NGINX
 from lab.fetches.transfers import computed, is_computable
 from lab.fetches.trial import BUILTIN, HTTP_3, Trial
 from lab.tcp.predict import predict
 
-CHAIN, RESPONSE = "chain", "response"
+CHAIN, RESPONSE, EARLY = "chain", "response", "early"
 LINUX_WINDOW = 10  # segments
+_OF_EARLY = (("early_data_bytes", LEAST_PADDED_BYTES), ("chain_bytes", 2000), ("resumed", 1),
+             ("response_bytes", 1000), ("server", NGINX))
 AT_ONCE = 7  # sizes of a range that are measured together
 MOST_RESPONSE = 1_000_000
 
@@ -37,7 +41,7 @@ class What:
     field: str
     most: int
     round_trips: Callable[[Record], int | None]
-    predicted: Callable[[Trial, Mapping[str, str]], int]
+    predicted: Callable[[Trial, Mapping[str, str]], int] | None = None
 
     def sized(self, trial: Trial, size: int) -> Trial:
         return replace(trial, **{self.field: size})
@@ -49,7 +53,9 @@ WHATS = {
                 lambda trial, sysctls: predict(computed(trial, sysctls)).handshake_round_trips),
     RESPONSE: What("response", "response_bytes", MOST_RESPONSE,
                    lambda record: record.response_round_trips,
-                   lambda trial, sysctls: predict(computed(trial, sysctls)).response_round_trips)}
+                   lambda trial, sysctls: predict(computed(trial, sysctls)).response_round_trips),
+    EARLY: What("early data", "early_data_bytes", int(QUANTITIES["early_data_bytes"].highest),
+                lambda record: record.request_round_trips)}
 
 
 @dataclass(frozen=True)
@@ -79,24 +85,27 @@ def question(what: str, asked: Overrides) -> Overrides:
     if what_of.field in lists:
         flag = QUANTITIES[what_of.field].flag
         raise UsageError(f"--find-cliff {what}: {flag} is what is searched for")
-    if HTTP_3 in lists.get("http", ()):
-        _check_quic(what, lists)
+    if what == EARLY:
+        _one_window(what, lists, "early data leaves under the client's own window")
+        for name, usual in _OF_EARLY:
+            lists.setdefault(name, [usual])
+    elif HTTP_3 in lists.get("http", ()):
+        if what != CHAIN:
+            raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
+                             " response begins: say --find-cliff chain")
+        _one_window(what, lists, "over HTTP/3 no route sets the window")
     if what == CHAIN:
         lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # whatever its parts
         lists.setdefault("response_bytes", [1000])
-    else:
+    elif what == RESPONSE:
         lists["response_bytes"] = [1]
     return replace(asked, lists=lists, client=asked.client or "curl")
 
 
-def _check_quic(what: str, lists: dict[str, Any]) -> None:
-    """Over QUIC there is one cliff. Raises UsageError where others are asked for."""
-    if what != CHAIN:
-        raise UsageError(f"--find-cliff {what}: over HTTP/3 a capture does not show where a"
-                         " response begins: say --find-cliff chain")
+def _one_window(what: str, lists: dict[str, Any], why: str) -> None:
+    """Raises UsageError where several are asked for, though there is one cliff."""
     if len(lists.setdefault("initcwnd", [LINUX_WINDOW])) > 1:
-        raise UsageError(f"--find-cliff {what}: over HTTP/3 no route sets the window, so several"
-                         " (--iw) are one: say one, or none")
+        raise UsageError(f"--find-cliff {what}: {why}, so several (--iw) are one: say one, or none")
 
 
 def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
@@ -104,7 +113,7 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
     """The cliff of each trial. Raises FirstFlightError where one cannot be measured."""
     of = WHATS[what]
     for trial in trials:
-        if not is_computable(trial):
+        if what != EARLY and not is_computable(trial):
             raise UsageError(f"--find-cliff {what}: looks at a connection's first request, without"
                              " --resumed, --kept, --think")
     ranges = {trial: _least(of, trial) for trial in trials}
@@ -138,6 +147,8 @@ def is_known(trial: Trial) -> bool:
 
 
 def _least(of: What, trial: Trial) -> int:
+    if of.field == "early_data_bytes":
+        return LEAST_PADDED_BYTES
     return (LEAST_BYTES[trial.signature] * (1 + trial.intermediates)
             if of.field == "chain_bytes" else 1)
 
@@ -160,6 +171,7 @@ def _fits(of: What, record: Record) -> bool:
 
 
 def _model_limit(of: What, trial: Trial, least: int, sysctls: Mapping[str, str]) -> int | None:
+    assert of.predicted is not None  # of early data there is no server whose writes are known
     low, high = least - 1, of.most + 1
     while high - low > 1:
         size = (low + high) // 2

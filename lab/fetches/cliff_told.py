@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from lab.core.quantities import QUANTITIES
 from lab.core.words import plain
-from lab.fetches.cliff import CHAIN, RESPONSE, WHATS, Cliff, is_known
+from lab.fetches.cliff import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS, Cliff, is_known)
 from lab.fetches.record import Record
 from lab.fetches.transfers import HEADER_BYTES, flight_writes, sealed_sizes
 from lab.fetches.trial import HTTP_3, Trial
@@ -29,8 +29,8 @@ def told_apart(trials: Sequence[Trial]) -> list[str]:
 def told(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
     """Lines for a reader: the limit, and what explains it. apart: see `told_apart`."""
     name, trial = WHATS[what].name, cliff.trial
-    label = ", ".join(filter(None, ("HTTP/3" if trial.http == HTTP_3 else f"IW{trial.initcwnd}",
-                                    apart)))
+    label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3
+                                    else f"IW{trial.initcwnd}", apart)))
     if cliff.fits_bytes is None:
         yield f"{label}: even the smallest {name} takes a further round trip"
         if trial.http == HTTP_3:
@@ -65,6 +65,9 @@ def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
         window = cliff.trial.initcwnd
         yield (f"  {record.flight_bytes} bytes leave in {record.flight_segments} segments;"
                f" {window} full ones would be {window * cliff.trial.mss} bytes")
+    if what == EARLY and record is not None and record.request_segments:
+        yield (f"  with the client's hello it leaves in {record.request_segments} segments, and the"
+               f" window of Linux is {LINUX_WINDOW}; no --iw sets the client's")
 
 
 def _in_datagrams(what: str, cliff: Cliff) -> Iterator[str]:

@@ -69,7 +69,7 @@ class Record(records.Record):
         when the client's Finished was there. All of them empty without TLS.
     response_round_trips: flights in which the response left, on the wire.
     accepted_early_bytes: early data that the server took, by the client; negative where it
-        refused so many. request_round_trips: flights in which hello and early data left.
+        refused so many. request_round_trips, request_segments: in which hello and early data left.
     unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
         flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
         Of QUIC segments are datagrams, and their bytes those of UDP's payload;
@@ -121,6 +121,8 @@ class Record(records.Record):
         if evidence.trial.early_data_bytes else None)
     request_round_trips: int | None = measured(
         lambda evidence: evidence.early.round_trips if evidence.early else None)
+    request_segments: int | None = measured(
+        lambda evidence: evidence.early.segments if evidence.early else None)
     flight_datagrams: str = measured(lambda evidence: "", "")
 
 

@@ -26,7 +26,7 @@ class Early:
     """What the packets say of early data.
 
     wire_bytes: of it, encrypted, what left before anything of the server's was there.
-    answer_ms: from when all of it was at the server to the response. round_trips: flights in
+    answer_ms: from when all of it was at the server to the response. round_trips, segments: in
     which hello and early data left.
     """
 
@@ -34,6 +34,7 @@ class Early:
     wire_bytes: int
     answer_ms: float
     round_trips: int
+    segments: int
 
 
 def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
@@ -57,9 +58,10 @@ def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
                     1 << 63)
     before = max((s.end - 1 for s in exchange.at_client
                   if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
+    left = flights(exchange.at_client, 0, end, to_client=False)
     return Early(Messages(flight_bytes, end, start, response_end(exchange) - 1),
                  min(before, end) - hello_bytes, (answer.time_ns - asked.time_ns) / 1e6,
-                 len(flights(exchange.at_client, 0, end, to_client=False)))
+                 len(left), sum(map(len, left)))
 
 
 def _hello_bytes(client_pcap: bytes, client_port: int) -> int:

@@ -105,3 +105,13 @@ def test_early_data_saves_a_round_trip_and_is_seen_to(drive: Driver, results: Pa
         "", "3000", "16384"]
     assert [found[size]["request_round_trips"] for size in ("1", "3000", "16384")] == [
         "1", "1", "2"]
+
+
+@needs
+def test_the_cliff_of_early_data_is_the_clients_ten_segments(drive: Driver) -> None:
+    """The hello has 554 bytes; of ten segments the third ends with a write of 4096 bytes."""
+    done = drive("--find-cliff", "early", "--rtt", "100", "--bw", "100000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    most = 4096 + 7 * 1448 - 554 - 22
+    assert f"is {most} bytes, measured of the server nginx" in done.stdout
+    assert "it leaves in 10 segments" in done.stdout

@@ -150,6 +150,43 @@ def test_what_makes_no_sense_over_quic_is_refused(what: str, lists: dict[str, li
         trials(what, **{**OVER_QUIC, **lists})
 
 
+def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
+    """Records as of curl: hello and early data in writes of 4096 bytes, under ten segments."""
+    found = {}
+    for trial in some:
+        sent = 554 + trial.early_data_bytes + 22
+        segments = (3 + -(-(sent - 4096) // 1448)) if sent > 4096 else -(-sent // 1448)
+        found[trial] = replace(GOOD, trial=trial, request_segments=segments,
+                               request_round_trips=1 + (segments > 10))
+    return found
+
+
+def test_early_data_has_its_cliff_under_the_clients_window() -> None:
+    study = registry.cliff_question(cliff.EARLY, Overrides(ASKED))
+    (trial,) = study.trials
+    assert (trial.server, trial.resumed, trial.system) == ("nginx", 1, "debian13")
+    ((agrees, lines),) = registry.cliffs(cliff.EARLY, study, early)
+    assert agrees and lines == [
+        "0-RTT: the largest early data that costs no further round trip is 13656 bytes, measured"
+        " of the server nginx over HTTP/1.1",
+        "  with the client's hello it leaves in 10 segments, and the window of Linux is 10; no"
+        " --iw sets the client's"]
+    (all_fit,) = cliff.search(cliff.EARLY, study.trials, {}, lambda some: {
+        each: replace(record, request_round_trips=1) for each, record in early(some).items()})
+    assert all_fit.is_open and all_fit.fits_bytes == 16_384
+
+
+@pytest.mark.parametrize(("lists", "words"), [
+    ({"initcwnd": [3, 10]}, "early data leaves under the client's own window"),
+    ({"early_data_bytes": [1]}, "--early-data is what is searched for"),
+    ({"http": ["3"]}, "with HTTP/1.1 only"), ({"resumed": [0]}, "a session that is resumed"),
+    ({"server": ["builtin"]}, "is of the server nginx")])
+def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]],
+                                                      words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        trials(cliff.EARLY, **lists)
+
+
 def test_what_varies_besides_the_window_is_named() -> None:
     asked = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
     assert sorted(set(cliff_told.told_apart(asked))) == ["RTT 100 ms", "RTT 20 ms"]

@@ -60,6 +60,7 @@ def test_the_request_leaves_with_the_hello_and_is_answered_at_once() -> None:
     record = GOOD.judge()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
     assert (record.accepted_early_bytes, record.request_round_trips) == (3000, 1)
+    assert record.request_segments == 3
     assert record.handshake_round_trips == record.response_round_trips == 1
     assert record.flight_bytes == 282 and record.model_ms is None
     assert record.connect_ms == pytest.approx(100, abs=0.2)
