@@ -24,6 +24,7 @@ from lab.core.command_line import Parser
 PROJECT = Path(__file__).resolve().parent.parent
 EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
 LEFT_OUT = "…"
+PAGE_BYTES = 40_000  # that the document's own server has
 
 
 def blocks(text: str) -> list[str]:
@@ -32,22 +33,24 @@ def blocks(text: str) -> list[str]:
     return [re.sub("(?m)^    ", "", block).strip("\n") for block in found]
 
 
-def examples(text: str) -> tuple[list[tuple[str, list[str]]], str]:
-    """(command, lines that it is to print) of each, and the program that makes up users."""
+def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
+    """(command, lines that it is to print) of each; what makes up users; nginx's configuration."""
     found: list[tuple[str, list[str]]] = []
-    program, is_run = "", False
-    for block in blocks(text):
+    program, configuration, is_run = "", "", False
+    for block in blocks(re.sub(r"\\\n +", "", text)):
         lines = [line for line in block.splitlines() if line.strip() and line.strip() != LEFT_OUT]
         if lines[0].startswith("./run.sh "):
             found.append((lines[0], lines[1:]))
             is_run = True
         elif lines[0].startswith("import "):
             program = block
+        elif lines[0].startswith("daemon off"):
+            configuration = block
         elif lines[0].startswith("$ "):  # what needs more than this project
             is_run = False
         elif is_run:
             found[-1][1].extend(lines)
-    return found, program
+    return found, program, configuration
 
 
 def missing(said: str, lines: Sequence[str]) -> list[str]:
@@ -58,12 +61,16 @@ def missing(said: str, lines: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     Parser(prog="examples", description=__doc__).parse_args(argv)
-    found, program = examples(EXAMPLES.read_text(encoding="utf-8"))
+    found, program, configuration = examples(EXAMPLES.read_text(encoding="utf-8"))
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.redirect_stdout(io.StringIO()) as users:
             exec(program, {})  # noqa: S102  our own document
         Path(folder, "mobile.csv").write_text(users.getvalue())
+        site = Path(folder, "mine", "site")
+        site.mkdir(parents=True)
+        (site / "page.bin").write_bytes(bytes(PAGE_BYTES))
+        (site.parent / "mine.conf").write_text(configuration)
         for told, expected in found:
             _, *words = shlex.split(told)
             done = subprocess.run(

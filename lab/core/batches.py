@@ -18,8 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from lab.core.kinds import Kind, Study
 from lab.core.measuring import Engine, Judged, judge
-from lab.core.record_file import row_of
-from lab.core.records import RowReader, columns_of, trial_class
+from lab.core.records import RowReader, RowWriter, columns_of, trial_class
 
 # Wall seconds of one batch, roughly: beside them booting a guest is little, and no more than
 # these are lost when a machine dies.
@@ -200,19 +199,20 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     trial = trial_class(kind.record)
     waiting = {each.id: each for each in (trial(**values) for values in asked["trials"])}
     order, captured, told = list(waiting), set(asked["captured"]), {}
+    writer = RowWriter(kind.record, columns_of(kind.record))
     for seen in engine.run([each.job() for each in waiting.values()], asked["sysctls"], folder):
         told[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
-                                          asked["sysctls"], seen.trial_id in captured))
+                                          asked["sysctls"], seen.trial_id in captured), writer)
     return packed({"facts": {**engine.facts, "machine": dict(machine)},
                    "trials": [told[each] for each in order]})
 
 
-def _sent(judged: Judged) -> dict[str, Any]:
+def _sent(judged: Judged, writer: RowWriter) -> dict[str, Any]:
     """As Batch._judged reads it."""
     captures, files = ({name: base64.b64encode(content).decode() for name, content in each.items()}
                        for each in (judged.captures, judged.files))
-    return {"row": row_of(judged.record, columns_of(type(judged.record))),
-            "captures": captures, "files": files, "emulated_s": judged.emulated_s}
+    return {"row": writer.row(judged.record), "captures": captures, "files": files,
+            "emulated_s": judged.emulated_s}
 
 
 # As bytes ----------------------------------------------------------------------------

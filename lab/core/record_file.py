@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.core import files
-from lab.core.records import Record, columns_of, rows_of, to_text, whole_lines
-from lab.core.words import exact
+from lab.core.records import Record, RowWriter, columns_of, rows_of, whole_lines
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
 SYNC_INTERVAL_S = 0.2
@@ -33,7 +32,8 @@ class RecordFile:
     def __init__(self, path: Path, kind: type[Record]) -> None:
         """Open or create it. A row cut short by a crash is cut away first."""
         self.path = path
-        self.columns, whole = _adopt(path, columns_of(kind))
+        columns, whole = _adopt(path, columns_of(kind))
+        self.writer = RowWriter(kind, columns)
         self.length, self.rows = len(whole), whole.count(b"\n") - 1
         self.digest = hashlib.sha256(whole)
         self.synced = 0.0
@@ -41,10 +41,10 @@ class RecordFile:
         with files.writing(path):
             self.file.truncate(self.length)
         if not whole:
-            self._write(self.columns)
+            self._write(columns)
 
     def append(self, record: Record) -> None:
-        self._write(row_of(record, self.columns))
+        self._write(self.writer.row(record))
 
     def seal(self) -> dict[str, Any]:
         """What the file holds now, on the disk, to tell later whether it was changed."""
@@ -97,18 +97,6 @@ def _line(row: Sequence[str]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(row)
     return line.getvalue()
-
-
-def row_of(record: Record, columns: Sequence[str]) -> list[str]:
-    """The fields of a record's row."""
-    return [_field(record, column) for column in columns]
-
-
-def _field(record: Record, column: str) -> str:
-    """A field of a row; nothing for a column that this version does not know."""
-    if hasattr(record.trial, column):
-        return to_text(getattr(record.trial, column), exact)
-    return to_text(getattr(record, column, None))
 
 
 # Noticing what was changed -----------------------------------------------------------

@@ -26,6 +26,7 @@ from lab.core import regular
 from lab.core.errors import FirstFlightError
 from lab.core.quantities import QUANTITIES
 from lab.core.quantity import Quantity
+from lab.core.words import exact
 
 PASS = "pass"
 FAIL = "fail"
@@ -233,6 +234,19 @@ def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
 remembered = lru_cache(maxsize=1024)
 
 
+class RowWriter:
+    """Writes the rows of a table with these columns; nothing under one that it does not know."""
+
+    def __init__(self, kind: type[Record], columns: Sequence[str]) -> None:
+        asked = {column.name for column in fields(trial_class(kind))}
+        self.columns = [(column, column in asked) for column in columns]
+
+    def row(self, record: Record) -> list[str]:
+        trial = record.trial
+        return [to_text(getattr(trial, column), exact) if asked else
+                to_text(getattr(record, column, None)) for column, asked in self.columns]
+
+
 def _microseconds(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
@@ -252,7 +266,13 @@ def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str
         return of_float(value)
     if isinstance(value, int):
         return str(value)
-    text = "".join(each for each in " ".join(str(value).split()) if each.isprintable())
+    return _harmless(str(value))
+
+
+@remembered
+def _harmless(text: str) -> str:
+    """On one line, without what cannot be printed, and no formula."""
+    text = "".join(each for each in " ".join(text.split()) if each.isprintable())
     return f"'{text}" if _FORMULA.match(text) else text
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+
 from benchmarks import examples
 
 TEXT = """# Questions
 
 ## One?
 
-    ./run.sh --rtt 25
+    ./run.sh --rtt 25 \\
+        --iw 10
 
     a table
       of 2 rows
@@ -27,6 +30,11 @@ whose output is users.csv:
 
     3 of 3
 
+With this:
+
+    daemon off;
+    events {}
+
 ## A probe needs a server of one's own, and is not run:
 
     $ ./run.sh --probe http://192.0.2.7/
@@ -34,8 +42,10 @@ whose output is users.csv:
 
 
 def test_commands_their_lines_and_the_program() -> None:
-    found, program = examples.examples(TEXT)
-    assert [command for command, _ in found] == ["./run.sh --rtt 25", "./run.sh --users users.csv"]
+    found, program, configuration = examples.examples(TEXT)
+    assert [command for command, _ in found] == ["./run.sh --rtt 25 --iw 10",
+                                                 "./run.sh --users users.csv"]
+    assert configuration == "daemon off;\nevents {}"
     assert found[0][1] == ["a table", "  of 2 rows", "after a gap"]
     assert program == 'import random\nprint("users")'
     assert found[1][1] == ["3 of 3"]
@@ -47,5 +57,7 @@ def test_a_line_that_is_not_printed_is_told() -> None:
 
 
 def test_the_document_is_read_as_it_is_meant() -> None:
-    found, program = examples.examples(examples.EXAMPLES.read_text(encoding="utf-8"))
-    assert len(found) >= 9 and all(lines for _, lines in found) and "lognormvariate" in program
+    found, program, configuration = examples.examples(
+        examples.EXAMPLES.read_text(encoding="utf-8"))
+    assert len(found) >= 10 and all(lines for _, lines in found) and "lognormvariate" in program
+    assert all(shlex.split(command) for command, _ in found) and "listen" in configuration

@@ -16,8 +16,7 @@ from lab import registry
 from lab.core import batches
 from lab.core.batches import Batch, ManyMachines
 from lab.core.measuring import Judged, OneMachine
-from lab.core.record_file import row_of
-from lab.core.records import columns_of, trial_class
+from lab.core.records import RowWriter, columns_of, trial_class
 from lab.core.scenario_file import Head
 from tests.unit.core.example import Record, Trial, whole
 from tests.unit.core.example_run import Engine, Study
@@ -95,9 +94,9 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
     many = ManyMachines(Cluster(tmp_path))
     found = list(many.judged(asked, asked.trials, captured, tmp_path))
     one = list(OneMachine(Engine(9)).judged(asked, asked.trials, captured, tmp_path))
-    columns = columns_of(Rows)  # as they go into the file
-    assert [row_of(each.record, columns) for each in found] == [
-        row_of(each.record, columns) for each in one]
+    writer = RowWriter(Rows, columns_of(Rows))  # as they go into the file
+    assert [writer.row(each.record) for each in found] == [
+        writer.row(each.record) for each in one]
     assert [dict(each.files) for each in found] == [dict(each.files) for each in one]
     assert [each.captures.get("client") for each in found] == [
         each.captures.get("client") for each in one]
