@@ -12,11 +12,13 @@ import pytest
 
 from lab.core import scenario_file
 from lab.core.checks import Compared
-from lab.fetches import fit, integrity, own_server, path, reading
+from lab.fetches import analysis, cliff, fit, integrity, own_server, path, reading
 from lab.fetches.evidence import Evidence
 from lab.fetches.own_server import OwnServer
 from lab.fetches.tolerances import EXACT, REAL_TIME
 from lab.fetches.trial import NEWER
+from lab.tcp.predict import predict
+from lab.tcp.transfer import Transfer
 from tests.golden import stored
 from tests.golden.stored import Stored
 
@@ -115,6 +117,15 @@ def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, asked: dict[str
     assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
 
 
+def test_what_was_to_be_resumed_or_new_is_said() -> None:
+    for of, seen_so, asked_so in ((NEWEST, "resumed", "a new session"),
+                                  (RESUMED, "a new session", "resumed")):
+        seen = evidence(of)
+        seen.said["tls"]["resumed"] = not seen.said["tls"]["resumed"]
+        (failed,) = (each for each in CHECKS["TLS"](seen) if not each.passed)
+        assert (failed.seen, failed.asked) == (seen_so, asked_so)
+
+
 def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     seen = evidence(NEWEST)
     del seen.said["latency_ms"]  # type: ignore[attr-defined]
@@ -136,6 +147,30 @@ def test_a_worker_gets_words_and_whole_paths() -> None:
     assert job == {"command": ["serve", "a b", "{p}"], "ready": "", "name": "",
                    "ca": os.path.abspath("own.pem"), "folders": [os.path.abspath("here"), "/srv"]}
     assert OwnServer("serve").job()["ca"] == "" and OwnServer("serve").job()["folders"] == []
+
+
+# What the model adds -----------------------------------------------------------------
+
+def test_wget_counts_what_was_fetched_before() -> None:
+    """It tells no times of its own: its total is its process's."""
+    kept = predict(Transfer(rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=10_000, initcwnd=10,
+                            initrwnd=64, response_bytes=5000, request_bytes=90,
+                            earlier_bytes=9000, earlier_request_bytes=90))
+    assert kept.started_ms > 150  # a handshake, and a response before
+    assert evidence(PLAIN)._total_ms(kept) == kept.total_ms
+    assert evidence(PLAIN, client="wget")._total_ms(kept) == kept.total_ms + kept.started_ms
+
+
+@pytest.mark.parametrize(("least", "limit"), [(1, 14_419), (14_419, 14_419), (14_420, None)])
+def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int | None) -> None:
+    """14,480 bytes, of which the head takes 61; none where the range begins beyond."""
+    assert cliff._model_limit(cliff.WHATS[cliff.RESPONSE], PLAIN.trial, least, {}) == limit
+
+
+def test_a_cells_weight_is_shared_by_its_repeats() -> None:
+    sample = analysis._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
+    assert (sample.name, sample.values, sample.weights) == (
+        "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])
 
 
 # A fit and its population ------------------------------------------------------------
