@@ -15,11 +15,14 @@ from lab.core import checks
 from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
 from lab.core.records import FAIL, PASS
-from lab.fetches import remarks
+from lab.fetches import remarks, zero_rtt
+from lab.fetches.evidence import Evidence
+from lab.fetches.tolerances import EXACT
 from lab.fetches.trial import NEWER, Trial
 from lab.fetches.verify import CHECKS
-from lab.tcp.early import early
+from lab.tcp.early import Early, early
 from lab.tcp.exchange import read_exchange
+from lab.tcp.messages import Messages
 from lab.tcp.packets import CaptureError
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
@@ -101,6 +104,16 @@ def test_what_leaves_after_an_acknowledgement_is_another_round_trip() -> None:
         return [Packet(each.time_ns + 101_500_000, each.frame, each.wire_bytes)
                 if each is last else each for each in packets]
     assert GOOD.captured(client=later(read(GOOD.client))).judge().request_round_trips == 2
+
+
+@pytest.mark.parametrize(("wire_bytes", "round_trips", "holds"), [
+    (3022, 1, True), (3021, 1, False), (3023, 1, False), (3021, 2, True), (3022, 2, True),
+    (0, 2, False), (3023, 2, False)])
+def test_all_of_it_leaves_right_behind_the_hello_or_fills_the_window(
+        wire_bytes: int, round_trips: int, holds: bool) -> None:
+    found = Early(Messages(282, 3576, 282, 9578), wire_bytes, 0.0, round_trips, 3)
+    evidence = Evidence(GOOD.trial, GOOD.observation["fetch"], {}, None, EXACT, {}, early=found)
+    assert all(each.passed for each in zero_rtt.early_data(evidence)) == holds
 
 
 def test_one_that_is_cut_cannot_be_judged() -> None:
