@@ -7,13 +7,14 @@ from pathlib import Path
 
 NEAR, GOLDEN = "tests/unit/", "tests/golden/"
 TESTS = (NEAR.rstrip("/"), GOLDEN.rstrip("/"))
-ROOMS = {"server.py": "hosts", "client.py": "hosts"}  # whose tests are in another's folder
+# Whose tests are in another's folder.
+ROOMS = {"server.py": "hosts", "client.py": "hosts", "registry.py": "core"}
 
 
 def near_to(path: str) -> tuple[str, str]:
     """The folders of tests that notice most of what is changed in a file."""
-    first, *others = path.split("/")
-    return f"{NEAR}{others[0] if first == 'lab' else ROOMS.get(first, first)}/", GOLDEN
+    room = path.removeprefix("lab/").partition("/")[0]
+    return f"{NEAR}{ROOMS.get(room, room)}/", GOLDEN
 
 
 def files_of_tests(tree: Path, near: Iterable[str] | None) -> list[Path]:

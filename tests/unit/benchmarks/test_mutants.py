@@ -110,12 +110,13 @@ def test_made_again(made):
 
 def test_only_tests_that_are_near_are_recorded_where_no_others_are_run(tmp_path: Path) -> None:
     names = ["tests/unit/trace/test_a.py", "tests/unit/hosts/test_b.py", "tests/unit/test_c.py",
-             "tests/golden/test_d.py"]
+             "tests/golden/test_d.py", "tests/unit/core/test_e.py"]
     for name in (*names, "tests/live/test_e.py", "tests/unit/trace/helper.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert sorted(map(str, files_of_tests(tmp_path, None))) == sorted(names)
-    for path, near in (("lab/trace/view.py", names[0]), ("server.py", names[1])):
+    for path, near in (("lab/trace/view.py", names[0]), ("server.py", names[1]),
+                       ("lab/registry.py", names[4])):
         assert sorted(map(str, files_of_tests(tmp_path, [path]))) == sorted(
             [near, names[3]])
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from lab.core import reporting
+from lab import registry
+from lab.core import reporting, scenario_file
+from lab.core.errors import UsageError
+from lab.core.findings import kernel_of
 
 
 @pytest.mark.parametrize(("given", "told"), [
@@ -21,3 +26,20 @@ from lab.core import reporting
 def test_a_page_says_the_command_that_measures_it_again(given: object, told: str) -> None:
     """However the scenario was named, it stands there once."""
     assert reporting.command({"arguments": given}, "zhao2019") == told
+
+
+@pytest.mark.parametrize(("facts", "kernel"), [
+    ({"kernel": "7.2", "engine": "uml", "machine": {"kernel": "6.1"}}, "7.2"),
+    ({"kernel": "7.2", "engine": "host", "machine": {"kernel": "6.1"}}, "7.2"),
+    ({"engine": "host", "machine": {"kernel": "6.1"}}, "6.1"),  # the host engine's is the machine's
+    ({"engine": "uml", "machine": {"kernel": "6.1"}}, ""),
+    ({"engine": "host", "machine": "6.1"}, ""), ({"engine": "host", "machine": {}}, ""),
+    ({"kernel": 7.2}, "")])
+def test_the_kernel_that_was_measured(facts: dict[str, Any], kernel: str) -> None:
+    assert kernel_of(facts) == kernel
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 63])
+def test_a_seed_that_is_none_is_refused_by_its_flag(seed: int) -> None:
+    with pytest.raises(UsageError, match="--seed"):
+        registry.study_of(scenario_file.find("zhao2019"), seed=seed)

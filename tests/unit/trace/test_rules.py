@@ -263,14 +263,16 @@ def test_an_acknowledgement_of_nothing_new_changes_nothing() -> None:
         assert (rules.cwnd, rules.connection.packets) == (10, 10)
 
 
-def test_before_an_rto_nothing_restarts() -> None:
-    for rules, cwnd in ((linux(36, initcwnd=3), 18), (report(36), 18)):
-        rules.rto = 200
+@pytest.mark.parametrize(("ssthresh", "remembered"), [(INFINITE, INFINITE), (8, 27), (30, 30)])
+def test_before_an_rto_nothing_restarts(ssthresh: int, remembered: int) -> None:
+    """Then half of it is left, and three quarters of what it was are remembered."""
+    for rules in (linux(36, initcwnd=3), report(36)):
+        rules.rto, rules.ssthresh = 200, ssthresh
         edge = 201 if isinstance(rules, LinuxRules) else 200
         rules.before_sending(edge - 1)
-        assert rules.cwnd == 36
+        assert (rules.cwnd, rules.ssthresh) == (36, ssthresh)
         rules.before_sending(edge)
-        assert rules.cwnd == cwnd and rules.ssthresh == INFINITE
+        assert (rules.cwnd, rules.ssthresh) == (18, remembered)
     rules = linux(36)
     rules.rto = 200
     rules.connection.sent(1 + MSS)  # outstanding

@@ -58,5 +58,6 @@ def test_what_was_assumed_is_told() -> None:
     assert "Half of the connections are your users', half of others, who keep 10" in made.head.note
     assert "20000 kbit/s, is offered 90 %" in made.head.note
     assert made.head.name == "users_of_my_log_shared"
+    assert made.head.title == "The users of My log.csv beside others on one link"
     with pytest.raises(UsageError, match="have no bandwidth_kbps; say it with --bw"):
         study(["20,,9000,,1"])
