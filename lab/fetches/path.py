@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from lab.core.checks import Compared
 from lab.fetches.evidence import Evidence
+from lab.tcp.path import bytes_per_s
 
 
 def rtt(evidence: Evidence, seen_ms: float | None) -> Iterable[Compared]:
@@ -21,7 +22,7 @@ def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[
     seen_ms: from the first to the last of what left at once, by which seen_kbps was reckoned.
     """
     asked, tolerances = evidence.trial.down_kbps, evidence.tolerances
-    asked_ms = seen_ms * seen_kbps / asked
+    asked_ms = seen_ms * seen_kbps / (bytes_per_s(asked) * 8 / 1000)
     allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
     yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen_kbps:.2f} kbit/s",
                    f"{asked:g} kbit/s")

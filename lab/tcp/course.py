@@ -145,11 +145,14 @@ class Course(Events):
     def _refuse(self, sent_at: int, now: int) -> None:
         """The server has the request already, and says so (DSACK, tcp_ack_snd_check).
 
-        Before that it sends what waits, and after it what is written then.
+        What waits and may leave by then takes that along (tcp_data_snd_check); else it leaves
+        alone, before what is written then.
         """
         self.echo = sent_at
-        self._send(now, self.sender.release_waiting(now))
-        self._at(self.down.send(now, HEADER_BYTES + DSACK_BYTES), partial(self._see, sent_at))
+        waiting = self.sender.release_waiting(now, DSACK_BYTES)
+        self._send(now, waiting)
+        if not waiting:
+            self._at(self.down.send(now, HEADER_BYTES + DSACK_BYTES), partial(self._see, sent_at))
         self._send(now, self.sender.release_written(now))
 
     def _see(self, echo: int, _now: int) -> None:
@@ -194,7 +197,7 @@ class Course(Events):
     def _send(self, now: int, segments: list[Sent]) -> None:
         for segment in segments:
             self.flights.note(segment, self.sender.acknowledged)
-            arrival = self.down.send(now, HEADER_BYTES + segment.payload)
+            arrival = self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload)
             if segment.payload:
                 self._at(arrival, partial(self._receive_again if segment.again else
                                           self._receive, segment, self.echo, now))

@@ -61,11 +61,13 @@ class Sent:
     """A segment of data on its way; pushed: with PSH.
 
     again: where the data ends of one that was sent before, 0 for a new one.
+    option_bytes: of options beside the time stamps.
     """
 
     payload: int
     pushed: bool
     again: int = 0
+    option_bytes: int = 0
 
 
 class Link:
@@ -73,8 +75,7 @@ class Link:
 
     def __init__(self, rtt_ms: float, rate_kbps: float) -> None:
         self.delay_ns = _delay_ns(rtt_ms / 2)
-        # netem takes whole bytes a second.
-        self.bytes_per_s = rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
+        self.bytes_per_s = bytes_per_s(rate_kbps)
         self.free_at = 0  # when all that has come will have been sent
         self.left = 0  # when the last one really left: its timer may be late
         self.leaving: deque[int] = deque()  # when each of those that wait does
@@ -96,6 +97,11 @@ class Link:
         self.leaving.append(self.left)
         self.peak_queue = max(self.peak_queue, len(self.leaving))
         return self.left
+
+
+def bytes_per_s(rate_kbps: float) -> float:
+    """What netem makes of a rate: whole bytes a second."""
+    return rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
 
 
 def _delay_ns(delay_ms: float) -> int:

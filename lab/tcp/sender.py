@@ -28,6 +28,9 @@ class Sender(Windowed):
     queued: int | None = None
     throttled: bool = False
     retransmitted: int = 0  # segments
+    # Bytes of options that segments leave room for, and that the next skb takes along.
+    reserved: int = 0
+    riding: int = 0
 
     def write(self, now: int, *sizes: int, last: bool) -> list[Sent]:
         """The server writes so many bytes with each of its calls; what leaves meanwhile.
@@ -48,11 +51,15 @@ class Sender(Windowed):
         """What leaves after an acknowledgement."""
         return self.release_waiting(now) + self.release_written(now)
 
-    def release_waiting(self, now: int) -> list[Sent]:
-        """At once (tcp_data_snd_check); nothing leaves the host's own queue meanwhile."""
-        self.queued = 0
+    def release_waiting(self, now: int, option_bytes: int = 0) -> list[Sent]:
+        """At once (tcp_data_snd_check); nothing leaves the host's own queue meanwhile.
+
+        option_bytes: of an acknowledgement that is due. The first skb takes them along, and
+        every segment that leaves now is shorter by them (tcp_current_mss).
+        """
+        self.queued, self.reserved, self.riding = 0, option_bytes, option_bytes
         out = self.transmit(now)
-        self.queued = None
+        self.queued, self.reserved, self.riding = None, 0, 0
         return out
 
     def release_written(self, now: int) -> list[Sent]:
@@ -63,6 +70,11 @@ class Sender(Windowed):
             out += self.release_waiting(now)
             goes_on = self.throttled
         return out
+
+    @property
+    def mss_now(self) -> int:
+        """Bytes of a full segment that leaves now."""
+        return self.mss - self.reserved
 
     def transmit(self, now: int, only_one: bool = False, probe: bool = False) -> list[Sent]:
         """Send what the windows allow, as skbs of a few segments each.
@@ -77,13 +89,13 @@ class Sender(Windowed):
         limited, most = False, self.batch_segments()
         while self.waiting and not self.before_timeout and (self.in_flight < self.window or probe):
             allowed = min(max(self.window // 2, 1), max(self.window - self.in_flight, 1))
-            quota = min(allowed, most) * self.mss
+            quota = min(allowed, most) * self.mss_now
             self.fill(quota)
             size = self.waiting[0].size
             room = self.window_end - self.sent
-            if room < min(size, self.mss):
+            if room < min(size, self.mss_now):
                 break
-            if size > self.mss and not (only_one or probe) and self._should_wait(now, room, most):
+            if size > self.mss_now and not (only_one or probe) and self._should_wait(now, room, most):
                 limited = self._congestion_room() < min(room, size + 1)
                 break
             self.split(min(size, room, quota))
@@ -223,9 +235,9 @@ class Sender(Windowed):
 
     def _take(self, now: int) -> list[Sent]:
         skb = self.waiting.popleft()
-        payloads = [self.mss] * (skb.size // self.mss)
-        if skb.size % self.mss:
-            payloads.append(skb.size % self.mss)
+        payloads = [self.mss_now] * (skb.size // self.mss_now)
+        if skb.size % self.mss_now:
+            payloads.append(skb.size % self.mss_now)
         batch = Batch(deque(), now, call_end=skb.call_end)
         for payload in payloads:
             self.sent += payload
@@ -238,7 +250,9 @@ class Sender(Windowed):
         self.last_sent_at = now
         # Every skb of several segments ends with PSH (__tcp_transmit_skb).
         pushed = len(payloads) > 1 or skb.pushed
-        return [Sent(payload, False) for payload in payloads[:-1]] + [Sent(payloads[-1], pushed)]
+        options, self.riding = self.riding, 0
+        return [*(Sent(payload, False, option_bytes=options) for payload in payloads[:-1]),
+                Sent(payloads[-1], pushed, option_bytes=options)]
 
     def _congestion_room(self) -> int:
         return (self.window - self.in_flight) * self.mss

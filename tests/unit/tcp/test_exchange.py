@@ -29,6 +29,9 @@ def test_the_rtt_is_the_handshake_less_serialisation() -> None:
     """The SYN takes 74 bytes of the uplink, the SYN-ACK 74 of the downlink."""
     sending_ms = 74 * 8 / 80 + 74 * 8 / 800
     assert seen_rtt_ms(plain().read(), 80, 800) == pytest.approx(100 - sending_ms)
+    # netem takes whole bytes a second: 12.151 kbit/s are 1518.
+    slow_ms = 74 * 1000 / 1518
+    assert seen_rtt_ms(plain().read(), 12.151, 80) == pytest.approx(100 - slow_ms - 7.4)
     lost = Conversation().send(0, False, SYN, lost=True).send(1000, False, SYN)
     lost.send(1050, True, SYN | ACK, ack=1)
     assert lost.read().handshake_ms == 1100

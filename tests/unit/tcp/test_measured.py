@@ -144,6 +144,14 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
         rtt_ms=39.807, bandwidth_kbps=35.126, uplink_kbps=35.126, initcwnd=15, initrwnd=99,
         response_bytes=916986, request_bytes=105, burst_bytes=676282, gap_ms=82.117,
         earlier_bytes=38479, earlier_request_bytes=77, congestion_control='reno')),
+    "tcp_data_snd_check: what waited takes the DSACK along": (3182.435, Transfer(
+        rtt_ms=17.056, bandwidth_kbps=29.996, uplink_kbps=29.996, initcwnd=6, initrwnd=64,
+        response_bytes=9645, request_bytes=102, burst_bytes=4325, gap_ms=221.023,
+        earlier_bytes=391, earlier_request_bytes=75, **OLD)),
+    "tcp_current_mss: segments leave room for a DSACK": (12203.576, Transfer(
+        rtt_ms=18.679, bandwidth_kbps=32.625, uplink_kbps=32.625, initcwnd=16, initrwnd=64,
+        response_bytes=45817, request_bytes=103, burst_bytes=4325, gap_ms=237.745,
+        earlier_bytes=634, earlier_request_bytes=75, **OLD)),
     "tcp_replace_ts_recent: of a segment and its copy the copy is echoed": (11503.805, Transfer(
         rtt_ms=10.009, bandwidth_kbps=547.045, uplink_kbps=547.045, initcwnd=73, initrwnd=64,
         response_bytes=710827, request_bytes=104, burst_bytes=3912, gap_ms=663.917,
