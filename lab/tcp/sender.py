@@ -95,7 +95,8 @@ class Sender(Windowed):
             room = self.window_end - self.sent
             if room < min(size, self.mss_now):
                 break
-            if size > self.mss_now and not (only_one or probe) and self._should_wait(now, room, most):
+            if (size > self.mss_now and not (only_one or probe)
+                    and self._should_wait(now, room, most)):
                 limited = self._congestion_room() < min(room, size + 1)
                 break
             self.split(min(size, room, quota))
