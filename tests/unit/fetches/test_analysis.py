@@ -210,6 +210,21 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
     assert whole.buckets[0].lossless and not whole.buckets[1].lossless
 
 
+@pytest.mark.parametrize(("changed", "exact"), [
+    ({}, True), ({"qdisc": "fq"}, True), ({"qdisc": "cake"}, False), ({"jitter_ms": 1.0}, False),
+    ({"loss_percent": 1.0}, False)])
+def test_what_chance_decides_is_not_called_exact(changed: dict[str, object], exact: bool) -> None:
+    scenario, records = (stored_fetches.scenario("marrama2012"),
+                         stored_fetches.stored("marrama2012"))
+    figure = stored_fetches.panels("marrama2012")["fig2"].figure
+    (cell,) = scenario.sweep(figure.sweep).cells
+    _, cells = by_cell(scenario, figure, (3, 10), records)
+    other = replace(cell, values=tuple((dict(cell.values) | changed).items()))
+    found = analysis.square(figure, {(other, initcwnd): cells[cell, initcwnd]
+                                     for initcwnd in (3, 10)}, other, (3, 10))
+    assert found is not None and found.lossless is exact
+
+
 def test_a_window_sweep_stands_beside_the_published_times() -> None:
     sweep = stored_fetches.panels("marrama2012")["fig2"]
     assert [bar.label for bar in sweep.buckets] == ["3", "6", "10", "16", "26", "42"]
