@@ -12,7 +12,7 @@ import pytest
 from engines.cluster import link as link_module
 from engines.cluster.cluster import Cluster, opened
 from engines.cluster.link import PROJECT, Link, packed
-from engines.cluster.node import CODE, OK
+from engines.cluster.node import CODE, OK, SPENT
 from engines.job import EngineCannot
 from tests.unit.engines.test_cluster_node import BATCH, TOOLS, archive
 
@@ -73,6 +73,13 @@ def test_what_a_refused_worker_has_is_known_and_waited_for(link: Link, tmp_path:
     assert link.held() == {future.key}
     (tmp_path / "go").touch()
     assert link.wait(future, 60) and link.held() == set()
+
+
+@pytest.mark.parametrize(("attempts", "status"), [(1, OK), (0, SPENT)])
+def test_a_batch_whose_attempts_are_spent_is_not_measured(link: Link, attempts: int,
+                                                          status: str) -> None:
+    future, _ = link.submit(b"abc", [], urgent=True, attempts=attempts)
+    assert link.wait(future, 60) and opened(future.result())[0]["status"] == status
 
 
 def test_a_cluster_that_is_closed_has_no_connection(link: Link) -> None:

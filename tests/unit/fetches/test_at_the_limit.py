@@ -12,9 +12,12 @@ import pytest
 
 from lab.core import scenario_file
 from lab.core.checks import Compared
-from lab.fetches import analysis, cliff, fit, integrity, own_server, path, reading
+from lab.core.errors import UsageError
+from lab.fetches import (analysis, cliff, explained, fit, integrity, own_server, path, reading,
+                         setups)
 from lab.fetches.evidence import Evidence
 from lab.fetches.own_server import OwnServer
+from lab.fetches.record import Record
 from lab.fetches.tolerances import EXACT, REAL_TIME
 from lab.fetches.trial import NEWER
 from lab.tcp.predict import predict
@@ -142,6 +145,14 @@ def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer
     assert "  " not in server.text and own_server.of(server.text) == server
 
 
+@pytest.mark.parametrize(("server", "key"), [
+    (OwnServer("'"), "command"), (OwnServer(" "), "command"), (OwnServer("x", url_path="a"), "url_path"),
+    (OwnServer("x", ready="a b"), "ready"), (OwnServer("x", name="a_b"), "name")])
+def test_what_makes_no_sense_is_refused_by_its_key(server: OwnServer, key: str) -> None:
+    with pytest.raises(UsageError, match=f"^here: {key}: "):
+        server.check("here")
+
+
 def test_a_worker_gets_words_and_whole_paths() -> None:
     job = OwnServer("serve 'a b' {p}", ca="own.pem", folders=("here", "/srv")).job()
     assert job == {"command": ["serve", "a b", "{p}"], "ready": "", "name": "",
@@ -171,6 +182,21 @@ def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     sample = analysis._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
     assert (sample.name, sample.values, sample.weights) == (
         "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])
+
+
+@pytest.mark.parametrize(("seen", "said"), [
+    ({"queue_drops": 1, "random_drops": 1}, "the larger flight overflowed the queue"),
+    ({"random_drops": 1}, "random loss took other packets"),
+    ({"lost_segments": 1}, "random loss took other packets"),
+    ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer")])
+def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said: str) -> None:
+    assert explained.why(Record(PLAIN.trial, True, **seen)) == said  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("receive_bytes", "segments"), [(1548, 2), (1547, 1), (99, 0)])
+def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
+                                                                  segments: int) -> None:
+    assert setups.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
 
 
 # A fit and its population ------------------------------------------------------------

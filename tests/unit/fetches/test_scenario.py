@@ -72,6 +72,7 @@ def test_marrama2012_is_what_they_measured() -> None:
     ("shares_percent = [40, 60]", "shares_percent = [40]", ["1 shares_percent for 2 values"]),
     ("shares_percent = [40, 60]", "labels = ['a']", ["1 labels for 2 values"]),
     ("values = [20, 50]", "values = [20, 51]", ["differ in 50, 51"]),
+    ("values = [56, 256]", "values = [56, 255]", ["bandwidth_kbps", "differ in 255, 256"]),
     ("shares_percent = [25, 75]\n", "", ["weights", "bandwidth_kbps", "shares_percent"]),
     ('weights = "bandwidth_kbps"\n', "", ["several cells"]),
     ('kind = "improvement"', 'kind = "improvment"', ["did you mean 'improvement'?"]),

@@ -9,7 +9,8 @@ import dpkt
 import pytest
 
 from lab.tcp.exchange import read_exchange
-from lab.tcp.packets import ACK, PCAP_HEADER, CaptureError, Segment, capture_file, client_ports
+from lab.tcp.packets import (ACK, PCAP_HEADER, CaptureError, Segment, capture_file, client_ports,
+                             read_connection, read_connections)
 from tests.unit.tcp.conversation import (CLIENT, MS, SERVER, START_NS, Conversation, capture,
                                          plain)
 
@@ -114,3 +115,11 @@ def test_a_capture_as_a_file() -> None:
 def test_segments_compare_by_content() -> None:
     segment = plain().read().first_flight[0]
     assert isinstance(segment, Segment) and segment == Segment(*segment)
+
+
+def test_a_damaged_capture_is_named_by_its_side() -> None:
+    good = capture(Conversation().handshake().client)
+    for client, server, side in ((good[:-1], good, "client"), (good, good[:-1], "server")):
+        for read in (read_connection, read_connections):
+            with pytest.raises(CaptureError, match=f"^{side} capture ends within a packet"):
+                read(client, server)

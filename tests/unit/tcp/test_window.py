@@ -87,6 +87,17 @@ def test_a_send_buffer_holds_ten_segments_and_what_tcp_wmem_says(buffers: tuple[
     assert made(window=3, buffers=buffers).buffer == buffer
 
 
+@pytest.mark.parametrize(("room", "sent_again"), [(1, 0), (0, MSS)])
+def test_a_fin_is_a_byte_of_the_receive_window(room: int, sent_again: int) -> None:
+    """tcp_send_loss_probe, tcp_snd_wnd_test: without room the last segment leaves again."""
+    sender = made()
+    sender.write(0, 10 * MSS, last=True)
+    sender.write_fin(0)
+    sender.window_end = 10 * MSS + room
+    (probe,) = sender.expire(250 * MS)
+    assert (probe.payload, probe.again) == (sent_again, 10 * MSS if sent_again else 0)
+
+
 # The client's ------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("clamp", "threshold", "at_once"), [

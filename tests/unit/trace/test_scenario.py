@@ -93,6 +93,8 @@ WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
     (WRITES, "writes = [{ at_s = 0, until_s = 2, every_s = 0.5, bytes = 5 },"
      " { at_s = 1, bytes = 5 }]", "time goes backwards"),
     (WRITES, "writes = [{ at_s = -1, bytes = 5 }]", "a time of -1 s is out of range"),
+    (WRITES, "writes = [{ at_s = 0, bytes = 5 }, { at_s = 1, bits = 5 }]", "writes 2: "),
+    ("rtt_ms = 20\n", 'rtt_ms = 20\nschedule = "one"\n', "[defaults]"),
     (WRITES, "writes = [{ at_s = nan, bytes = 5 }]", "nan is not a finite number"),
     (WRITES, "writes = [{ at_s = inf, bytes = 5 }]", "inf is not a finite number"),
     (WRITES, "writes = [{ at_s = 0, bytes = -5 }]", "a size of -5 bytes is out of range"),
