@@ -35,7 +35,8 @@ class Observed:
     server.py), or what is known of a server that reports nothing
     (engines/others.py); nothing where the transfer failed. exchange: what the packets
     say, None where they cannot be read; messages: the same of a server that reports
-    nothing; early: of early data that was accepted. sysctls: what the scenario set
+    nothing; early: of early data that was accepted. lost_in_all: packets of all its connections, by
+    direction, where it has another one than the exchange. sysctls: what the scenario set
     otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
     counted (engines.fetch_bench), {} in runs before it did.
     """
@@ -49,6 +50,7 @@ class Observed:
     drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     messages: Messages | None = None
     early: Early | None = None
+    lost_in_all: Mapping[str, int] | None = None
 
     @property
     def tells(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from lab.core.checks import Compared
 from lab.fetches.evidence import Evidence
+from lab.tcp.exchange import read_exchanges
 from lab.tcp.path import bytes_per_s
 
 
@@ -26,6 +27,13 @@ def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[
     allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
     yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen_kbps:.2f} kbit/s",
                    f"{asked:g} kbit/s")
+
+
+def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
+    """Packets of all connections of a trial that did not arrive, by direction: CaptureError."""
+    exchanges = read_exchanges(client_pcap, server_pcap).values()
+    return {"to_client": sum(len(each.lost_to_client) for each in exchanges),
+            "to_server": sum(len(each.lost_to_server) for each in exchanges)}
 
 
 def losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:

@@ -56,7 +56,8 @@ class Record(records.Record):
         handshake_retransmissions: SYNs and SYN-ACKs sent again;
         lost_segments: data segments that the client never received.
     queue_drops, random_drops: packets towards the client that the bottleneck's
-        queue dropped, and that random loss took; by the qdiscs' own counters.
+        queue dropped, and that random loss took; by the qdiscs' own counters, so those
+        of the connection before a resumed session are among them.
     retransmission_cause: why it retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
     model_ms, model_latency_ms, model_retransmissions: predicted total_ms,

@@ -57,6 +57,9 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
         try:
             evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap),
                              client_pcap)
+            if trial.resumed:  # the qdiscs counted the first connection's losses as well
+                evidence = replace(evidence,
+                                   lost_in_all=path.lost_in_all(client_pcap, server_pcap))
         except CaptureError as error:
             fault = f"{CAPTURE.name}: {error}"
     judged: dict[str, Any] = (
@@ -166,8 +169,8 @@ def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
 
 def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
     """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
-    lost = {"to_client": len(evidence.wire.lost_to_client),
-            "to_server": len(evidence.wire.lost_to_server)}
+    lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
+                                    "to_server": len(evidence.wire.lost_to_server)}
     yield from path.losses(evidence, lost)
     if not evidence.may_lose:
         total = sum(lost.values())

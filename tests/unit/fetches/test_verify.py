@@ -67,6 +67,17 @@ def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() 
     fails(without(trial, 0), "lost packets")
 
 
+def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> None:
+    """A resumed session has another connection in the same queues."""
+    lossy = stored.load("https_resumed").asked(loss_percent=1.0)
+    one_lost = without(lossy, 2)
+    packet = stored.nth_data(stored.read(lossy.client), 2)
+    assert int.from_bytes(packet.frame[36:38], "big") != lossy.observation["fetch"]["port"]
+    assert with_drops(one_lost, 0, 1).judge().counts
+    fails(with_drops(one_lost, 0, 0), "lost packets")
+    fails(with_drops(lossy, 0, 1), "lost packets")
+
+
 @pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
                                      {"net.ipv4.tcp_wmem": "4096 4608 4608"}])
 def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
