@@ -60,7 +60,7 @@ def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
 
 def chapter(report: Report) -> str:
     """One run, as a section of the second level; it ends in a newline."""
-    verified = ("; ".join(line.strip() for line in report.summary)
+    verified = (_joined([line.strip().rstrip(".") for line in report.summary])
                 or f"{report.verified} of {report.count} trials verified")
     counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
     parts = [f"## {escaped(report.name)}",
@@ -70,6 +70,12 @@ def chapter(report: Report) -> str:
     for finding in report.findings:
         parts += _finding(report.name, finding)
     return "\n\n".join(parts) + "\n"
+
+
+def _joined(lines: Sequence[str]) -> str:
+    """Lines as running text: a sentence of its own is one, the others are its parts."""
+    return "".join(lines[:1]) + "".join(
+        f"{'. ' if line[:1].isupper() else '; '}{line}" for line in lines[1:])
 
 
 def _opening(report: Report) -> list[str]:
