@@ -6,12 +6,18 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # Mininet lives with the system's Python; another one may come first on the PATH. Ctrl-C waits
 # until experiment.py is read: an interpreter that it interrupts while it starts says so at length.
-start=(env --block-signal=INT /usr/bin/python3 "$here/experiment.py")
+python=/usr/bin/python3
+start=(env --block-signal=INT "$python" "$here/experiment.py")
 
-# These need nothing that would have to be installed first.
+# These need nothing that would have to be installed first, but Python itself, which a small Debian lacks.
 for flag in "$@"; do
     case $flag in
-        -h | --help | --list | --probe | --probe=*) exec "${start[@]}" "$@" ;;
+        -h | --help | --list | --probe | --probe=*)
+            [[ -x $python ]] || {
+                echo "run.sh: ${flag%%=*} needs $python, and there is none; ./install.sh installs it" >&2
+                exit 4
+            }
+            exec "${start[@]}" "$@" ;;
     esac
 done
 

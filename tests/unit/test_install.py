@@ -195,3 +195,15 @@ def test_check_reports_a_missing_kernel_and_installs_nothing(tmp_path: Path) -> 
     done = run(PROJECT / "install.sh", "--check", cache=tmp_path)
     assert done.returncode == 1 and "missing: the guest kernel" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help", "--list", "--probe", "--probe=http://192.0.2.7/"])
+def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: str) -> None:
+    """As a new Debian container is: the driver itself, on a machine whose Python is elsewhere."""
+    driver = tmp_path / "run.sh"
+    driver.write_text((PROJECT / "run.sh").read_text().replace("=/usr/bin/python3\n", "=/none/python3\n"))
+    driver.chmod(0o755)
+    done = run(driver, flag, cache=tmp_path / "cache")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == (f"run.sh: {flag.split('=', maxsplit=1)[0]} needs /none/python3, and there is none;"
+                           " ./install.sh installs it\n")
