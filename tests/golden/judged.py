@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from lab.core.findings import Report
 from lab.core.records import columns_of, to_text
 from lab.fetches.record import Record
 from tests.golden import stored, stored_fetches
+from tests.golden.stored import Stored
 
 
 @cache
@@ -24,7 +27,30 @@ def records() -> tuple[Record, ...]:
             loaded("queue_timer").asked(rtt_ms=500.0).judge(),
             stored.sent_again(good, 3, 50.0).judge(),
             loaded("random_loss").asked(loss_percent=0.0).judge(),
-            loaded("receive_window").asked(initrwnd=40).judge())
+            loaded("receive_window").asked(initrwnd=40).judge(), *secured())
+
+
+def secured() -> Iterator[Record]:
+    """Over TLS and QUIC, with early data and a server of its own: every check's own words."""
+    https, newest, resumed, quic, nginx, early = (stored.load(name) for name in (
+        "https", "mldsa", "https_resumed", "quic", "nginx", "nginx_early"))
+
+    def tls(of: Stored, **said: Any) -> Stored:
+        return of.said("server", tls={**of.observation["server"]["tls"], **said})
+
+    flight = https.observation["server"]["tls"]["flight"]
+    changed = (
+        https.asked(chain_bytes=0), https.asked(chain_bytes=9000), https.asked(resumed=1),
+        tls(https, version="TLSv1.2"), tls(https, window=14),
+        tls(https, flight=[flight[0] - 100, *flight[1:]]),
+        tls(newest, group=""), tls(newest, library="OpenSSL 3.4.9 1 Jan 2026"),
+        tls(resumed, resumed=False), tls(resumed, flight=[9]),
+        quic.asked(rtt_ms=101), quic.asked(bandwidth_kbps=11000), quic.asked(chain_bytes=12000),
+        quic.asked(chain_bytes=3000), quic.said("fetch", http_version="2"),
+        nginx.asked(chain_bytes=9000), nginx.asked(chain_bytes=1000), nginx.asked(initcwnd=3),
+        nginx.said("fetch", http_status=206, size=1), early.asked(early_data_bytes=4000),
+        early.asked(initcwnd=3), early.asked(rtt_ms=90.0))
+    yield from (each.asked(repeat=100 + place).judge() for place, each in enumerate(changed))
 
 
 def text() -> str:

@@ -26,6 +26,7 @@ from tests.golden import (asked, judged, quantities, stored_fetches, stored_load
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
 CELLS = 40  # records of a run of a part of a scenario
+TOLD = ("text", "sentence", "missing", "bars", "measured", "also", "published")  # of a finding
 
 
 def page_of(report: Report) -> str:
@@ -43,7 +44,8 @@ def parts_of(report: Report) -> str:
     lines = [f"tile: {tile.value} {tile.meaning}" for tile in report.tiles]
     lines += [f"sentence: {sentence}" for sentence in report.sentences]
     for finding in report.findings:
-        lines += [f"{finding.name}.text: {finding.text}"] if finding.text else []
+        lines += [f"{finding.name}.{part}: {told}" for part in TOLD
+                  if (told := getattr(finding, part))]
         lines += [f"{name}: {value}" for name, value in _values(finding.name, finding.chart)]
         lines += [_column(f"{finding.name}.table", column)
                   for table in finding.tables for column in table.columns]
@@ -109,6 +111,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     **{f"{name}_cells": lambda name=name: cells(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
     stored_fetches.EXPLAINED: lambda: stored_fetches.whole_report(stored_fetches.EXPLAINED),
+    "raw": stored_fetches.raw_report,
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
@@ -116,6 +119,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},
     "users": stored_questions.users, "population": stored_questions.population,
+    "fit": stored_questions.fitted,
     "warm": stored_trace.warm,
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
     "judged": judged.report}.items()}

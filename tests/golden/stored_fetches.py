@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from lab.core import runs, scenario_file
 from lab.core.findings import Report
 from lab.core.kinds import RunData
-from lab.core.records import read_records
+from lab.core.records import PASS, read_records
 from lab.fetches import analysis, reading
 from lab.fetches.buckets import Panel
 from lab.fetches.record import Record
@@ -50,3 +51,55 @@ def report(name: str, records: Any, whole: bool = True, **facts: Any) -> Report:
     """What such a run says; facts: of its run.json, beside FACTS."""
     run = RunData(FOLDER.parent / f"{name}-run", {**FACTS, "scenario": name, **facts}, records)
     return Fetches(scenario(name), (), whole).report(run)
+
+
+def raw_report() -> Report:
+    """What is told of every raw value from three sides."""
+    found, records = raw_and_causes()
+    return Fetches(found, (), True).report(
+        RunData(FOLDER.parent / "raw-run", {**FACTS, "scenario": "mine"}, records))
+
+
+# Raw values, and fetches that fail: one cause of each ---------------------------------------
+
+RAW_AND_CAUSES = """# Some of the causes.
+
+title = "t"
+source = "s"
+
+[as_published]
+of = "zhao2019"
+within_percent = 3
+within_ms = 10
+
+[[cause]]
+name = "new network"
+says = "…"
+known = "code"
+where = "here"
+set = {arp_ms = 940}
+
+[[cause]]
+name = "failures count"
+says = "…"
+known = "kernel"
+where = "there"
+set = {failed_ms = 2200}
+"""
+
+
+def _waited(record: Record) -> Record:
+    """A fetch of a network that has just begun, as it would have been."""
+    trial = replace(record.trial, arp_ms=940)
+    if trial.cannot_connect:
+        return Record(trial, ok=False, error="curl 7: failed", verdict=PASS)
+    assert record.total_ms is not None
+    return replace(record, trial=trial, total_ms=record.total_ms + trial.rtt_ms)
+
+
+@cache
+def raw_and_causes() -> tuple[Scenario, tuple[Record, ...]]:
+    """Some of the causes of raw values, and the records with and without them."""
+    clean = stored("zhao2019")
+    found = reading.read(scenario_file.parsed("mine", RAW_AND_CAUSES))
+    return replace(found, figures=()), (*clean, *map(_waited, clean))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from lab.core import scenario_file
 from lab.core.errors import UsageError
 from lab.core.findings import Finding, Report
 from lab.core.kinds import Overrides
-from lab.core.records import FAIL, PASS
+from lab.core.records import FAIL
 from lab.core.step_charts import SideChart, StepChart
 from lab.fetches import as_published, reading, study
 from lab.fetches.causes import AsPublished, Cause, Reading
@@ -22,7 +22,7 @@ from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from tests.golden import stored_fetches
 
-MARRAMA = stored_fetches.EXPLAINED
+MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES
 NAMES = ("zhao2019_as_published", MARRAMA, "tselentis2013_as_published")
 
 # A word of what each cause installs, or what it does to the reading.
@@ -179,49 +179,8 @@ def test_bounds_of_an_agreement() -> None:
 
 # Raw values, and fetches that fail -------------------------------------------------------
 
-RAW = """# Some of the causes.
-
-title = "t"
-source = "s"
-
-[as_published]
-of = "zhao2019"
-within_percent = 3
-within_ms = 10
-
-[[cause]]
-name = "new network"
-says = "…"
-known = "code"
-where = "here"
-set = {arp_ms = 940}
-
-[[cause]]
-name = "failures count"
-says = "…"
-known = "kernel"
-where = "there"
-set = {failed_ms = 2200}
-"""
-
-
-def waited(record: Record) -> Record:
-    """A fetch of a network that has just begun, as it would have been."""
-    trial = replace(record.trial, arp_ms=940)
-    if trial.cannot_connect:
-        return Record(trial, ok=False, error="curl 7: failed", verdict=PASS)
-    assert record.total_ms is not None
-    return replace(record, trial=trial, total_ms=record.total_ms + trial.rtt_ms)
-
-
-def zhao() -> tuple[Scenario, Sequence[Record]]:
-    clean = stored_fetches.stored("zhao2019")
-    found = reading.read(scenario_file.parsed("mine", RAW))
-    return replace(found, figures=()), [*clean, *map(waited, clean)]
-
-
 def test_a_failed_fetch_has_the_time_that_was_published() -> None:
-    found, records = zhao()
+    found, records = stored_fetches.raw_and_causes()
     items = as_published.items(found, as_published.measured(found, records))
     assert len(items) == 128
     clean, new, failures = as_published.counts(items)
@@ -234,7 +193,7 @@ def test_a_failed_fetch_has_the_time_that_was_published() -> None:
 
 
 def test_process_time_is_added_to_what_counts_alone() -> None:
-    _, records = zhao()
+    _, records = stored_fetches.raw_and_causes()
     read = Reading(process_ms=8).of(records)
     assert read[0].total_ms == pytest.approx((records[0].total_ms or 0) + 8)
     assert read[-1].total_ms is None and not read[-1].ok
