@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lab.fetches.trial import Trial
+from lab.tcp.offered import RECEIVE_BUFFERS, SYN_MSS, receive_window
 from lab.tcp.packets import MSS
-from lab.tcp.receiver import RECEIVE_BUFFERS, SYN_MSS, receive_window
 from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"

@@ -18,9 +18,9 @@ from lab.fetches.observed import Observed
 from lab.fetches.secured import asked_bytes, secure_of
 from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns
+from lab.tcp.offered import receive_window
 from lab.tcp.packets import MSS
 from lab.tcp.predict import Prediction, predict
-from lab.tcp.receiver import receive_window
 from lab.tcp.transfer import CONGESTION_CONTROLS, Transfer
 
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.
@@ -43,7 +43,7 @@ class Evidence(Observed):
         trial = self.trial
         if not trial.head or trial.gap_ms or trial.before:
             return self.prediction.first_flight
-        room = receive_window(trial.client_window)
+        room = receive_window(trial.client_window, buffers.of(self.sysctls, buffers.RECEIVE))
         whole = setups.segments_at_once(
             trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)
@@ -65,8 +65,11 @@ class Evidence(Observed):
                        "earlier_request_bytes": request_bytes + digits - len(path)}
         secure = secure_of(self.said)
         writes = tuple(self.said["tls"]["response"]) if secure is not None else ()
-        return transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
-                           **earlier)
+        asked = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
+                            **earlier)
+        # Without an option none (RFC 7323, 2.2): the SYN tells how its kernel counts windows.
+        syns = self.exchange.syns if self.exchange is not None else ()
+        return replace(asked, window_scale=syns[0].scale) if syns else asked
 
     @cached_property
     def prediction(self) -> Prediction:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.record import Record
 from lab.fetches.trial import BUILTIN, HTTP_3, OWN, Trial
+from lab.tcp.offered import receive_window
 from lab.tcp.packets import MSS
-from lab.tcp.receiver import receive_window
 
 NAMES = {OWN: "the server of your own"}
 

@@ -10,9 +10,10 @@ from functools import partial
 from lab.tcp.events import Events
 from lab.tcp.flights import Flights
 from lab.tcp.handshake import Handshake
+from lab.tcp.offered import receive_window
 from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
 from lab.tcp.path import Clock, Link, Sent, waited_ns
-from lab.tcp.receiver import Receiver, receive_window
+from lab.tcp.receiver import Receiver
 from lab.tcp.sender import Sender
 from lab.tcp.transfer import Secure, Transfer
 
@@ -40,13 +41,13 @@ class Course(Events):
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
-                                      transfer.mss + TIMESTAMP_BYTES),
+                                      transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
             buffers=transfer.send_buffers, handshake_us=shaken.server_us,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
                                  shaken.client_us, clock, transfer.receive_buffers,
-                                 transfer.loss_probes)
+                                 transfer.window_unit, transfer.loss_probes)
         self.transfer = transfer
         self.connected = shaken.connected
         self.echo = shaken.connected  # when the client sent what the server heard last

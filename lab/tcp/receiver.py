@@ -7,14 +7,11 @@ nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
+from lab.tcp.offered import first_window, receive_window, scaled
 from lab.tcp.packets import TIMESTAMP_BYTES
 from lab.tcp.path import Clock, RoundTrip, Sent
 from lab.tcp.timers import LossTimer
 
-SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
-MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
-LEAST_SCALED_FOR = 212992  # net.core.rmem_max
-RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
@@ -28,10 +25,11 @@ class Receiver:
     """
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
-                 buffers: tuple[int, int], probes: bool = True) -> None:
+                 buffers: tuple[int, int], unit: int, probes: bool = True) -> None:
         """connected: when it had the SYN-ACK; handshake_us: the RTT that it took that for.
 
-        buffers: bytes, at first and at most (tcp_rmem); probes: as of LossTimer.
+        buffers: bytes, at first and at most (tcp_rmem); unit: that the header counts the
+        window in, bytes; probes: as of LossTimer.
         """
         self.mss = mss
         self.clock = clock
@@ -41,13 +39,13 @@ class Receiver:
         self.received = self.acknowledged = 0
         self.stamp = 0  # when what it echoes was sent (ts_recent)
         self.scheduled = False  # an acknowledgement of data that came twice
-        self.unit = window_unit(buffers)
-        self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES)
+        self.unit = unit
+        self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES, unit)
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved (tcp_init_buffer_space)
         self.clamp = self.buffer // 2 - mss
-        self.threshold = min(_first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
+        self.threshold = min(first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
                              self.clamp)  # rcv_ssthresh
         # What counts as a full segment (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
@@ -119,8 +117,8 @@ class Receiver:
 
     def _offer(self, unread: int) -> int:
         """The window to offer while so much memory holds what is not read (__tcp_select_window)."""
-        return _scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
-                       self.unit)
+        return scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
+                      self.unit)
 
     def note_stamp(self, begin: int, sent_at: int) -> None:
         """A segment that begins there is echoed, unless one waits that was not acknowledged.
@@ -157,7 +155,7 @@ class Receiver:
             if not self.quick:
                 self.patience_ms = DELAYED_ACK_MS
         offer, self.offer = self.offer, None
-        self.window = max(_scaled(self.window - (self.received - self.acknowledged), self.unit),
+        self.window = max(scaled(self.window - (self.received - self.acknowledged), self.unit),
                           self._offer(0) if offer is None else offer)
         self.acknowledged, self.scheduled = self.received, False
         self.short_or_pushed = 0
@@ -274,25 +272,3 @@ class Receiver:
         buffer = min((window << 8) // self.payload_share, self.most_buffer)
         if buffer > self.buffer:
             self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
-
-
-def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
-                   syn_mss: int = SYN_MSS) -> int:
-    """Bytes that the client's first acknowledgement offers, for a route's initrwnd."""
-    return _scaled(_first_window(initrwnd, buffers, syn_mss), window_unit(buffers))
-
-
-def window_unit(buffers: tuple[int, int]) -> int:
-    """Bytes that the header's window counts in (tcp_select_initial_window)."""
-    space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
-    return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
-
-
-def _first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
-    """Half of the buffer in whole segments, or less by the route."""
-    return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
-
-
-def _scaled(window: int, unit: int) -> int:
-    """A window as the header can say it, rounded up (__tcp_select_window)."""
-    return -(-window // unit) * unit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lab.tcp.offered import RECEIVE_BUFFERS, window_unit
 from lab.tcp.packets import MSS
-from lab.tcp.receiver import RECEIVE_BUFFERS
 from lab.tcp.writer import SEND_BUFFERS
 
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
@@ -48,6 +48,8 @@ class Transfer:
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
+    window_scale: bits, as the client's SYN says; None for what offered.window_unit makes
+        of its buffers.
     """
 
     rtt_ms: float
@@ -70,6 +72,13 @@ class Transfer:
     clock_phase_ns: int = 2_002
     receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
     send_buffers: tuple[int, int] = SEND_BUFFERS
+    window_scale: int | None = None
+
+    @property
+    def window_unit(self) -> int:
+        """Bytes that the client counts its window in."""
+        return (window_unit(self.receive_buffers) if self.window_scale is None
+                else 1 << self.window_scale)
 
     @property
     def first_request_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import pytest
 from lab.core import scenario_file
 from lab.core.kinds import Overrides
 from lab.fetches import buffers, reading
+from lab.fetches.evidence import Evidence
 from lab.fetches.study import apply, expand, study
+from lab.fetches.tolerances import EXACT
+from lab.tcp.exchange import read_exchange
 from lab.tcp.predict import predict
 from lab.tcp.transfer import Transfer
+from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
@@ -92,3 +97,14 @@ def test_the_model_knows_the_servers_own_buffer() -> None:
     # It asks only when a packet of the queue begins: 16 segments pass even through three.
     assert predict(Transfer(**{**base, "initcwnd": 16},
                             send_buffers=buffers.locked(4344))).first_flight == 16
+
+
+def test_the_syn_says_what_its_kernel_counts_windows_in() -> None:
+    """Where tcp_rmem is small that follows net.core.rmem_max, which grew in Linux 6.18."""
+    of = stored.load("receive_window")
+    exchange = read_exchange(of.client, of.server)
+    small = Evidence(of.trial, of.observation["fetch"], of.observation["server"], exchange, EXACT,
+                     {RMEM: "4096 30000 200000"})
+    assert small.transfer.window_unit == 128
+    older = replace(exchange, syns=(exchange.syns[0]._replace(scale=2),))
+    assert replace(small, exchange=older).transfer.window_unit == 4

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lab.tcp.course import Course
+from lab.tcp.offered import RECEIVE_BUFFERS, window_unit
 from lab.tcp.packets import MS, MSS
 from lab.tcp.predict import predict
-from lab.tcp.receiver import RECEIVE_BUFFERS, window_unit
 from lab.tcp.timers import GIVEN_UP_MS
 from lab.tcp.transfer import Transfer
 from lab.tcp.writer import SEND_BUFFERS
@@ -122,9 +122,12 @@ def test_the_buffers_limit_the_first_flight(given: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize(("most", "unit"), [
-    (65536, 4), (6291456, 128), (8762920, 256), (1 << 40, 1 << 14)])
+    (65536, 128), (6291456, 128), (8762920, 256), (1 << 40, 1 << 14)])
 def test_what_the_header_counts_the_window_in(most: int, unit: int) -> None:
     assert window_unit((65536, most)) == unit
+    asked = replace(BASE, receive_buffers=(65536, most))
+    assert asked.window_unit == unit
+    assert replace(asked, window_scale=2).window_unit == 4  # as kernels before Linux 6.18 say
 
 
 def test_hystart_ends_slow_start_from_16_segments_on() -> None:

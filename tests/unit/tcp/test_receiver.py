@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lab.tcp.offered import RECEIVE_BUFFERS, receive_window, window_unit
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, Sent
-from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver, receive_window, window_unit
+from lab.tcp.receiver import Receiver
 
 CLOCK = Clock(phase_ns=0)
 START = 1000 * MS
@@ -14,7 +15,7 @@ START = 1000 * MS
 
 def made(rtt_us: int = 100_000, initrwnd: int = 44) -> Receiver:
     receiver = Receiver(initrwnd=initrwnd, mss=MSS, connected=START, handshake_us=rtt_us,
-                        clock=CLOCK, buffers=RECEIVE_BUFFERS)
+                        clock=CLOCK, buffers=RECEIVE_BUFFERS, unit=128)
     receiver.last_ms = CLOCK.jiffies(START)
     return receiver
 
@@ -254,7 +255,8 @@ def test_within_a_millisecond_the_buffer_grows_less_and_never_past_tcp_rmem() ->
 
 def test_windows_are_counted_in_units_of_the_largest_that_may_be() -> None:
     assert window_unit((131072, 6291456)) == 128 == window_unit((20 << 20, 6291456)) // 2
-    assert window_unit((4096, 4096)) == 4  # net.core.rmem_max
+    assert window_unit((4096, 4096)) == 128  # net.core.rmem_max
+    assert receive_window(10, unit=4) == 14_600
     assert receive_window(10) % 128 == 0 and 0 <= receive_window(10) - 14_600 < 128
     assert receive_window(500) == receive_window(44)  # half of the buffer
 

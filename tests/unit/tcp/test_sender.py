@@ -6,9 +6,10 @@ from collections import deque
 
 import pytest
 
+from lab.tcp.offered import RECEIVE_BUFFERS
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, RoundTrip, Sent
-from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver
+from lab.tcp.receiver import Receiver
 from lab.tcp.sender import Sender
 from lab.tcp.timers import LONGEST_TIMEOUT, LossTimer
 from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
@@ -34,7 +35,7 @@ def sender() -> Sender:
 @pytest.fixture
 def receiver() -> Receiver:
     return Receiver(initrwnd=44, mss=MSS, connected=100 * MS, handshake_us=100_000, clock=CLOCK,
-                    buffers=RECEIVE_BUFFERS)
+                    buffers=RECEIVE_BUFFERS, unit=128)
 
 
 def due_after(timer: LossTimer, now: int) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lab.tcp.offered import RECEIVE_BUFFERS
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, Sent
-from lab.tcp.receiver import RECEIVE_BUFFERS, Receiver
+from lab.tcp.receiver import Receiver
 from lab.tcp.sender import Sender
 
 CLOCK = Clock(phase_ns=0)
@@ -110,7 +111,7 @@ def test_a_window_that_could_double_is_told_at_once(clamp: int, threshold: int,
     9,984 bytes are left; windows are offered in units of 128 bytes, rounded up.
     """
     receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=100_000, clock=CLOCK,
-                        buffers=RECEIVE_BUFFERS)
+                        buffers=RECEIVE_BUFFERS, unit=128)
     receiver.full, receiver.quick, receiver.window = MSS, 0, 9_984 + MSS
     receiver.clamp, receiver.threshold, receiver.received = clamp, threshold, MSS
     assert receiver.read(1 * MS, Sent(MSS, pushed=False)) == at_once
@@ -119,7 +120,7 @@ def test_a_window_that_could_double_is_told_at_once(clamp: int, threshold: int,
 def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> None:
     """__mod_timer: 100 ms ahead slots are 8 ms wide, 50 ms ahead one."""
     receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=200_000, clock=CLOCK,
-                        buffers=RECEIVE_BUFFERS)
+                        buffers=RECEIVE_BUFFERS, unit=128)
     receiver.patience_ms = 100
     assert receiver._delay(0)
     set_for = receiver.timer_at
