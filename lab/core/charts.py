@@ -33,7 +33,7 @@ class Chart:
     nothing; it is drawn to be seen.
     """
 
-    family: ClassVar[str] = ""
+    family: ClassVar[str]
 
     title: str
     context: tuple[str, ...]

@@ -165,7 +165,7 @@ def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: floa
                    ["no other window is faster"] if best is base else
                    [f"no window saves more than noise: the best, {best.initcwnd}, saves"
                     f" {best.saved.value:.1f} ms of {base.mean_ms:.1f}"]
-                   if best.saved.sign <= 0 or _as_good(base, outcomes) else
+                   if _as_good(base, outcomes) else
                    ["every window that saves time does harm"])
     else:
         reasons = [f"it saves {chosen.saved.value:.1f} ms of {base.mean_ms:.1f}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lab.core.charts import Ends, is_wide
 from lab.core.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, Compared, counts, judge,
                              summary, word_of)
 
@@ -46,3 +47,9 @@ def test_words_are_counted_and_told() -> None:
     assert counted == {REPRODUCED: 2, DIRECTION_ONLY: 0, NOT_REPRODUCED: 1}
     assert summary(counted) == "2 of 3 reproduced, 0 direction only, 1 not reproduced"
     assert summary(counts([])) == ""
+
+
+@pytest.mark.parametrize(("ends", "is_one"), [
+    (None, False), ((1.0, 1.0), False), ((0.0, 0.05), False), ((0.0, 0.0501), True)])
+def test_an_interval_that_prints_as_one_value_is_none(ends: Ends | None, is_one: bool) -> None:
+    assert is_wide(ends) is is_one

@@ -94,3 +94,9 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
 def test_wrong_runs_are_one_line(flags: list[str]) -> None:
     with pytest.raises(Exception, match="two or more runs|there is no such run"):
         experiment.main(flags)
+
+
+@pytest.mark.parametrize(("value", "told"), [
+    (0.5, "0.5"), (0, "0"), ("cubic", "cubic"), ("", ""), (None, "")])
+def test_a_cells_value_is_told_plainly(value: Any, told: str) -> None:
+    assert comparison._plain(value) == told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import resource
 import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.core import records
+from lab.core.files import WriteError
 from lab.core.record_file import RecordFile
 from lab.core.records import (FAIL, PASS, RecordsError, columns_of, measure, measured,
                               measured_columns, read_records, to_text, value_of)
@@ -146,6 +148,24 @@ def test_a_torn_last_line_is_dropped_and_cut_away_on_resuming(path: Path, cut: i
     assert [each.trial.rtt_ms for each in read_records(path, Record)] == [10]
     write(path, record(30.0))
     assert [each.trial.rtt_ms for each in read_records(path, Record)] == [10, 30]
+
+
+def test_half_a_row_is_cut_away_where_there_is_no_more_room(path: Path) -> None:
+    """By a limit of the size of files, as a full disk would; the next row stands where it was."""
+    file = RecordFile(path, Record)
+    file.append(record(1))
+    before, (soft, hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 5, hard))
+    try:
+        with pytest.raises(WriteError, match="File too large"):
+            file.append(record(1))
+        cut = path.read_bytes()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert cut == before
+    file.append(record(1))
+    assert file.seal()["rows"] == 2 and lines(path)[1] == lines(path)[2]
+    file.close()
 
 
 def test_a_torn_header_is_written_anew(path: Path) -> None:

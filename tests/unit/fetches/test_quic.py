@@ -79,6 +79,15 @@ def test_what_differs_is_refused(tampered: Any, name: str) -> None:
     assert name in checks.failed_checks(CHECKS, record), record.verdict_reason
 
 
+def test_what_the_client_lost_is_not_the_servers_loss() -> None:
+    sent = [each for each in read(GOOD.client) if is_udp(each, False)]
+    kept = [each for each in read(GOOD.server) if each.frame != sent[-1].frame]
+    assert len(kept) == len(read(GOOD.server)) - 1
+    assert GOOD.captured(server=kept).judge().lost_segments == 0
+    assert changed("client", lambda packets: [
+        each for each in packets if each is not last_to_client(packets)]).judge().lost_segments == 1
+
+
 def test_a_capture_without_it_is_refused() -> None:
     record = changed("server", lambda packets: []).judge()
     assert record.verdict == FAIL and record.verdict_reason.startswith("capture: ")

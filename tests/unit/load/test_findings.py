@@ -13,7 +13,7 @@ from lab.core.findings import Finding, Rounded
 from lab.core.kinds import Overrides
 from lab.core.records import FAIL
 from lab.core.stats import Estimate
-from lab.load import analysis, findings
+from lab.load import analysis, charts, findings
 from lab.load.record import LoadRecord
 from lab.load.runs import Runs
 from lab.load.scenario import Claim
@@ -204,6 +204,15 @@ def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> No
     assert saved.zero and saved.ticks == again.ticks == ((0, "0.5"), (1, "0.9"))
     assert [line.style for line in again.lines] == ["line", "faint"]
     assert again.y_label == "retransmitted bytes (% of unique; faint: IW 3)"
+
+
+def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
+                                                                  ) -> None:
+    runs = Runs.of(FIGURES["gain"], records, RUN)
+    (line,) = analysis.lines(runs)
+    alone = replace(line, window="")
+    assert [charts.gain(runs, found).legend for found in ([line], [alone], [alone] * 2)] == [
+        True, False, True]
 
 
 def test_the_decks_numbers_stand_beside_ours(found: dict[str, Finding]) -> None:
