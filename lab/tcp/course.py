@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from lab.tcp.events import Events
+from lab.tcp.ends import Ends
 from lab.tcp.flights import Flights
-from lab.tcp.handshake import Handshake
-from lab.tcp.offered import receive_window
-from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
-from lab.tcp.path import Clock, Link, Sent, waited_ns
-from lab.tcp.receiver import Receiver
-from lab.tcp.sender import Sender
+from lab.tcp.packets import HEADER_BYTES
+from lab.tcp.path import Sent, waited_ns
 from lab.tcp.transfer import Secure, Transfer
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
@@ -24,7 +20,7 @@ FAILED_CALL_NS = 1000
 HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
 
-class Course(Events):
+class Course(Ends):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
     started: when the client began the fetch that counts, 0 for the first;
@@ -33,24 +29,7 @@ class Course(Events):
     """
 
     def __init__(self, transfer: Transfer) -> None:
-        super().__init__()
-        self.clock = clock = Clock(transfer.clock_phase_ns)
-        self.down = Link(transfer.rtt_ms, transfer.bandwidth_kbps)
-        self.up = Link(transfer.rtt_ms, transfer.uplink_kbps)
-        shaken = Handshake(clock, self.up, self.down, transfer.first_request_bytes)
-        self.sender = Sender(
-            mss=transfer.mss, window=transfer.initcwnd,
-            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
-                                      transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
-            buffers=transfer.send_buffers, handshake_us=shaken.server_us,
-            clock=clock, hystart=transfer.congestion_control == "cubic",
-            restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
-        self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
-                                 shaken.client_us, clock, transfer.receive_buffers,
-                                 transfer.window_unit, transfer.loss_probes)
-        self.transfer = transfer
-        self.connected = shaken.connected
-        self.echo = shaken.connected  # when the client sent what the server heard last
+        super().__init__(transfer)
         # Bytes: when what the client waits for has arrived, and when all has.
         self.expected = transfer.first_bytes
         self.readable = self.end = transfer.response_bytes + transfer.earlier_bytes
@@ -58,7 +37,6 @@ class Course(Events):
             before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
             self.readable = before + transfer.secure.first_bytes
             self.end += before
-        self.timer_set: int | None = None
         self.started = self.first_arrival = self.last_arrival = self.shaken = 0
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = self.window_shaken = 0
@@ -66,8 +44,8 @@ class Course(Events):
                                self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
         self.told_at = 0  # when the server last heard of an acknowledgement
-        self._at(shaken.asked, self._first_request)
-        for left, arrived in shaken.challenges:
+        self._at(self.shaken_hands.asked, self._first_request)
+        for left, arrived in self.shaken_hands.challenges:
             self._at(arrived, partial(self._hear, left))
 
     def _hear(self, left: int, now: int) -> None:
@@ -76,9 +54,7 @@ class Course(Events):
         self._send(now, self.sender.release(now))
 
     def _first_request(self, now: int) -> None:
-        # The server's kernel acknowledges the first request before it is answered.
-        acknowledged = self.down.send(now, HEADER_BYTES)
-        self.receiver.hear(self.clock.us(acknowledged) - self.clock.us(self.connected))
+        self._take_first_message(now)
         if self.transfer.secure is not None:
             self._at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
         elif self.transfer.earlier_bytes:
@@ -97,8 +73,8 @@ class Course(Events):
         for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
             upto, window_end = self.receiver.ask(now)
             arrival = self.up.send(now, HEADER_BYTES + size)
-            self._at(arrival, partial(self._acknowledged, upto, window_end, now,
-                                      self.receiver.stamp))
+            self._at(arrival, partial(self._take_message, size, now, partial(
+                self._acknowledged, upto, window_end, now, self.receiver.stamp)))
             self._at(arrival + FAILED_CALL_NS, self._answer if number else self._take_finished)
 
     def _take_finished(self, now: int) -> None:
@@ -156,10 +132,6 @@ class Course(Events):
             self._at(self.down.send(now, HEADER_BYTES + DSACK_BYTES), partial(self._see, sent_at))
         self._send(now, self.sender.release_written(now))
 
-    def _see(self, echo: int, _now: int) -> None:
-        """Of the server, what holds no data."""
-        self.receiver.note_echo(echo)
-
     def _take_answer(self, now: int) -> None:
         """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
         us = self.clock.us(now) - self.clock.us(self.started)
@@ -197,8 +169,10 @@ class Course(Events):
 
     def _send(self, now: int, segments: list[Sent]) -> None:
         for segment in segments:
+            self._ride(now, segment)
             self.flights.note(segment, self.sender.acknowledged)
             arrival = self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload)
+            self._tell_client(arrival)
             if segment.payload:
                 self._at(arrival, partial(self._receive_again if segment.again else
                                           self._receive, segment, self.echo, now))
