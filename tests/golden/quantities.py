@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES, Quantity
+from lab.fetches import population, users
+from lab.load import trial
 
 # Beyond and at the ends of each range, and what is no number or word at all.
 ALWAYS: tuple[Any, ...] = (True, "x y", float("nan"), 2 ** 70, 0.5, [], "")
@@ -15,7 +18,22 @@ WORDS: tuple[Any, ...] = ("fifo", "reno", "ms", "0.5bdp", "bdp", "50ms", "7", 7,
 
 def text() -> str:
     """A paragraph for each, with what it answers to values at and beyond its ends."""
-    return "\n".join("\n".join(_lines(each)) for each in QUANTITIES.values()) + "\n"
+    return "\n".join("\n".join(_lines(each))
+                     for each in (*QUANTITIES.values(), *_of_their_own())) + "\n"
+
+
+def _of_their_own() -> list[Quantity]:
+    """Those of a module alone, and of the keys of its tables."""
+    found: dict[Quantity, None] = {}
+    for module in (population, users, trial):
+        kept: dict[str, Any] = vars(module)
+        keys = [option["reader"] for table in kept.values() if is_dataclass(table)
+                for each in fields(table) for option in each.metadata.values()
+                if isinstance(option, dict)]
+        for reader in (*kept.values(), *keys):
+            if isinstance(each := getattr(reader, "__self__", reader), Quantity):
+                found[each] = None
+    return [each for each in found if each not in QUANTITIES.values()]
 
 
 def _lines(each: Quantity) -> list[str]:
