@@ -23,7 +23,8 @@ Else headers and body leave in one write, with TCP_NODELAY: two small ones would
 meet Nagle's algorithm. With a gap they are two, like the paper's Web search
 (section 4.1). The response latency is the paper's (section 2): from the first
 byte sent to the acknowledgement of the last one, the latter with the kernel's
-own time stamp (SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
+own time stamp, and so the former where tickets take the window
+(SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
 
 A request has to be here whole DEADLINE_S after its beginning. Where there are
 as many connections as the process may have files, one that was silent for that
@@ -205,6 +206,7 @@ class Server(Accepting):
         if connection.trace:
             connection.trace.take(connection.socket)
         while response.sent < response.released:
+            now_ns = time.time_ns()
             try:
                 sent = connection.socket.sendmsg([response.pending], time_stamps.WANTED)
             except BlockingIOError:
@@ -212,6 +214,7 @@ class Server(Accepting):
                 return
             connection.sent_bytes += sent
             response.sent += sent
+            connection.note_start(now_ns)
         self._sample(connection)
         self._watch(connection, selectors.EVENT_READ)
         if response.writes:
@@ -228,6 +231,7 @@ class Server(Accepting):
     def _read_acknowledgements(self, connection: Connection) -> None:
         """Report every response whose last byte the kernel saw acknowledged."""
         for stamp_ns, offset in time_stamps.acknowledgements(connection.socket):
+            connection.note_start(stamp_ns)
             while connection.unacknowledged \
                     and offset >= connection.unacknowledged[0].end_offset:
                 report(connection.told(connection.unacknowledged.pop(0), stamp_ns))

@@ -54,6 +54,21 @@ class Connection:
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, TRACE_SEND_BUFFER_BYTES)
             self.trace = Trace(round(wanted.trace_ms * 1e6))
 
+    def note_start(self, at_ns: int) -> None:
+        """What was written, or acknowledged, at that time may have let a response begin to leave.
+
+        One whose window is taken by what was sent before it, such as tickets,
+        begins when that is acknowledged.
+        """
+        waiting = [response for response in self.unacknowledged if not response.start_ns]
+        if not waiting:
+            return
+        # The end of the connection counts as a byte more.
+        left = self.sent_bytes + self.ended - TcpInfo.of(self.socket).unsent_bytes
+        for response in waiting:
+            if left > response.offset:
+                response.start_ns = at_ns
+
     def told(self, response: Response, ack_ns: int) -> dict[str, Any]:
         """The report on a response whose last byte was acknowledged at that time."""
         now = TcpInfo.of(self.socket)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -46,6 +45,7 @@ class Response(Sending):
     """One response on its way.
 
     end_offset: of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does.
+    start_ns: since the epoch, when its first byte left; 0 while none has.
     records: the writes of one that is sealed, bytes each.
     """
 
@@ -54,9 +54,14 @@ class Response(Sending):
     header_bytes: int
     body_bytes: int
     sha256: str
-    start_ns: int
     end_offset: int
+    start_ns: int = 0
     records: tuple[int, ...] = ()
+
+    @property
+    def offset(self) -> int:
+        """Of its first byte, counted as end_offset."""
+        return self.end_offset + 1 - len(self.payload)
 
 
 # A text as it goes on the wire, and how long each write of it is.
@@ -94,7 +99,7 @@ def respond(request: tuple[str, str, bool], wanted: Wanted | None, request_bytes
     _, at_once = writes.popleft()
     return Response(path=path, request_bytes=request_bytes, header_bytes=len(headers),
                     body_bytes=len(body), sha256=hashlib.sha256(body).hexdigest(),
-                    start_ns=time.time_ns(), payload=payload, released=at_once, writes=writes,
+                    payload=payload, released=at_once, writes=writes,
                     cuts=cuts, records=records, end_offset=offset + len(payload) - 1, close=close)
 
 

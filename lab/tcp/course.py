@@ -24,7 +24,7 @@ class Course(Ends):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
     started: when the client began the fetch that counts, 0 for the first;
-    first_sent: its first segment at the server. Both, and the arrivals, are
+    first_sent: when its first segment left the server. Both, and the arrivals, are
     overwritten by a later fetch on the connection.
     """
 
@@ -141,7 +141,6 @@ class Course(Ends):
         self.receiver.timer.at = None
 
     def _answer(self, now: int) -> None:
-        self.first_sent = now
         size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
         if gap_ns and self.transfer.burst_bytes < size:
             self._write((self.transfer.burst_bytes,), now)
@@ -170,7 +169,8 @@ class Course(Ends):
     def _send(self, now: int, segments: list[Sent]) -> None:
         for segment in segments:
             self._ride(now, segment)
-            self.flights.note(segment, self.sender.acknowledged)
+            if self.flights.note(segment, self.sender.acknowledged):
+                self.first_sent = now
             arrival = self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload)
             self._tell_client(arrival)
             if segment.payload:

@@ -23,15 +23,16 @@ class Flights:
     of_response: Rounds = field(default_factory=lambda: Rounds())
     sent: int = 0
 
-    def note(self, segment: Sent, acknowledged: int) -> None:
-        """A segment leaves, while so many bytes are acknowledged."""
+    def note(self, segment: Sent, acknowledged: int) -> bool:
+        """A segment leaves, while so many bytes are acknowledged; whether it begins the response"""
         if segment.again or not segment.payload:
-            return
+            return False
         begin, self.sent = self.sent, self.sent + segment.payload
         if begin < self.handshake_bytes:
             self.of_handshake.note(begin, acknowledged)
-        if self.sent > self.response_start:
-            self.of_response.note(begin, acknowledged)
+        if self.sent <= self.response_start:
+            return False
+        return self.of_response.note(begin, acknowledged) and self.of_response.count == 1
 
 
 @dataclass

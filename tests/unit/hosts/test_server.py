@@ -18,7 +18,7 @@ from hosts.loop import Loop
 from hosts.request import parse_path
 from hosts.serving import body_of
 from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
-from tests.unit.hosts.running import Program, connect, received, running
+from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 
 
 @pytest.fixture(name="server", scope="module")
@@ -184,6 +184,26 @@ def test_more_than_the_buffers_hold_arrives_whole(client: Client) -> None:
     time.sleep(0.05)  # until the server has to wait
     client.answer(size)
     assert client.told("response")["body_bytes"] == size
+
+
+def test_a_response_that_waits_for_the_one_before_begins_when_it_leaves(
+        server: tuple[Program, int]) -> None:
+    client = Client.__new__(Client)
+    client.program, port = server
+    client.socket = socket.socket()
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.socket.settimeout(WAIT_S)
+    client.socket.connect(("127.0.0.1", port))
+    client.port = client.socket.getsockname()[1]
+    client.ask("/30000", "/30")
+    time.sleep(0.1)  # both are written, and the window is full
+    began = time.monotonic()
+    client.answer(30_000)
+    client.answer(30)
+    client.told("response")
+    latency_ms = client.told("response")["latency_ms"]
+    assert 0 <= latency_ms <= (time.monotonic() - began) * 1000
+    client.socket.close()
 
 
 def test_a_back_end_answers_after_its_time(client: Client) -> None:
