@@ -47,6 +47,8 @@ def parts_of(report: Report) -> str:
         lines += [f"{finding.name}.{part}: {told}" for part in TOLD
                   if (told := getattr(finding, part))]
         lines += [f"{name}: {value}" for name, value in _values(finding.name, finding.chart)]
+        lines += [f"{name}: {value}" for place, sample in enumerate(finding.samples)
+                  for name, value in _values(f"{finding.name}.samples[{place}]", sample)]
         lines += [_column(f"{finding.name}.table", column)
                   for table in finding.tables for column in table.columns]
     for name in ("trials", "checks", "failures", "causes", "settings"):
