@@ -41,7 +41,8 @@ def page_of(report: Report) -> str:
 
 def parts_of(report: Report) -> str:
     """What the text of a report does not show: charts, columns, every trial, checks, timelines."""
-    lines = [f"tile: {tile.value} {tile.meaning}" for tile in report.tiles]
+    lines = [f"caption: {report.caption}",
+             *(f"tile: {tile.value} {tile.meaning}" for tile in report.tiles)]
     lines += [f"sentence: {sentence}" for sentence in report.sentences]
     for finding in report.findings:
         lines += [f"{finding.name}.{part}: {told}" for part in TOLD

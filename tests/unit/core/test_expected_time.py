@@ -12,7 +12,7 @@ import pytest
 from lab import registry
 from lab.core import runs, scenario_file
 from lab.core.kinds import HOST_OVERHEAD_S, Overrides
-from lab.core.measuring import Asked, OneMachine, measure
+from lab.core.measuring import GUEST_START_S, Asked, OneMachine, expected_s, measure
 from lab.core.scenario_file import Head
 from tests.unit.core.example import Trial
 from tests.unit.core.example_run import Engine, Study
@@ -52,6 +52,18 @@ def test_a_load_run_takes_its_duration_and_grows_with_its_connections() -> None:
                    for place in (0, -1))
     assert study.network_s(first) > first.duration_s
     assert study.guest_s(last) > study.guest_s(first) > 0
+
+
+def test_a_run_is_shared_by_its_guests_and_one_at_a_time_on_the_host() -> None:
+    study = study_of("zhao2019")
+    study = replace(study, trials=study.trials[:3])
+    each = [study.guest_s(trial) for trial in study.trials]
+    assert sum(each) > 0
+    for jobs, at_once in ((1, 1), (2, 2), (3, 3), (8, 3)):  # no more guests than trials
+        assert expected_s(study, "uml", jobs) == pytest.approx(GUEST_START_S + sum(each) / at_once)
+    on_host = sum(study.network_s(trial) for trial in study.trials)
+    assert expected_s(study, "host", 2) == on_host > 0
+    assert expected_s(replace(study, trials=()), "uml", 2) == 0
 
 
 def test_a_run_adds_up_what_it_took_over_its_parts(tmp_path: Path) -> None:

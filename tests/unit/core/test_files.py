@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import files
+from lab.core import files, regular
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
 
@@ -115,7 +115,7 @@ def test_a_full_disk_is_named_with_what_to_do(code: int, advice: str) -> None:
 
 LIMITED = """
 import pathlib, sys
-from lab.core import files
+from lab.core import files, regular
 try:
     files.write(pathlib.Path(sys.argv[1]), "x" * 5000)
 except files.WriteError as error:
@@ -198,3 +198,17 @@ def test_another_users_folder_and_a_hard_link_are_refused(tmp_path: Path, sudo: 
     with pytest.raises(WriteError, match="a second name, a hard link"):
         files.append(tmp_path / "trials.csv")
     assert owner(tmp_path / "shadow") == (0, 0)
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    """A FIFO would wait for a writer for ever."""
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    file.write_bytes(b"\0all")
+    os.mkfifo(pipe)
+    assert regular.content(file) == b"\0all"
+    for path, kind, code in ((tmp_path, IsADirectoryError, errno.EISDIR),
+                             (pipe, OSError, errno.EINVAL),
+                             (tmp_path / "none", FileNotFoundError, errno.ENOENT)):
+        with pytest.raises(kind) as caught:
+            regular.opened(path)
+        assert (caught.value.errno, caught.value.filename) == (code, str(path))

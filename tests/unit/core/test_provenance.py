@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
     assert told["tools"]["curl"].startswith("curl ") and "\n" not in told["tools"]["curl"]
     assert told["tools"]["iproute2"].startswith("ip utility, iproute2")
     assert told["tools"]["openssl"].startswith("OpenSSL ")
+    there = shutil.which("nginx", path=f"{os.defpath}:/usr/sbin:/sbin")
+    assert told["tools"]["nginx"].startswith("nginx") == bool(there)
     assert told["project"] == {"version": __version__, "commit": "", "changed": False}
 
 

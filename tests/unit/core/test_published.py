@@ -13,6 +13,7 @@ from lab.core.errors import UsageError
 def test_published_files_are_read_as_they_stand() -> None:
     rtt = published.buckets("paper_figure5.csv", "RTT")
     assert len(rtt) == 8 and rtt[">3000"].absolute_ms == 3387.37
+    assert {(each.error_ms, each.error_points) for each in rtt.values()} == {(0, 0)}, "not stated"
     assert published.buckets("paper_figure6.csv")["56"].percent == 17.92
     assert published.buckets("paper_figure7.csv")["7"].responses_percent == 65.07
     assert len(published.fetches("zhao2019_raw.csv")) == 128

@@ -33,6 +33,16 @@ def test_every_scenario_has_a_head(name: str) -> None:
     assert head.title and head.source and head.claim.endswith(".")
 
 
+def test_a_part_of_a_scenario_is_one_of_its_own(tmp_path: Path) -> None:
+    whole = written(tmp_path, TEXT)
+    part = whole.sampled(4)
+    assert part.text == '# A claim.\n\none_in = 4\ntitle = "t"\nsource = "s"\n'
+    assert part.raw == {"title": "t", "source": "s", "one_in": 4} and "one_in" not in whole.raw
+    assert (part.name, part.where) == ("small_1in4", f"{whole.where}, one in 4")
+    assert part.claim == whole.claim and not part.names_command
+    assert written(tmp_path, f'{TEXT}[own_server]\ncommand = "x"\n').names_command
+
+
 def test_unknown_scenarios_name_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown scenario 'zhao2091'.*mean 'zhao2019'") as caught:
         scenario_file.find("zhao2091")
