@@ -43,8 +43,8 @@ class Receiver:
         self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES, unit)
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
-        # window_clamp, with one segment reserved (tcp_init_buffer_space)
-        self.clamp = self.buffer // 2 - mss
+        # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
+        self.clamp = max(self.buffer // 2 - mss, min(self.buffer // 2, 2 * mss))
         self.threshold = min(first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
                              self.clamp)  # rcv_ssthresh
         # What counts as a full segment (tcp_initialize_rcv_mss).

@@ -2,7 +2,7 @@
 
 transfers.csv are those of plain HTTP under the kernel's own settings; settings.json those that
 tell rules apart under others: TLS with its records and tickets, smaller buffers (tcp_rmem,
-tcp_wmem), no slow start after idle. They are 26 of 631 random ones, Linux 7.2.
+tcp_wmem), no slow start after idle. They are a few of 1500 random ones, Linux 7.2.
 """
 
 from __future__ import annotations
