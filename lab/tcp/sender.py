@@ -207,7 +207,7 @@ class Sender(Windowed):
                 self._tell(batch, upto)
         if self.batches:
             self._tell(self.batches[0], upto)
-        self.largest_offer = max(self.largest_offer, window_end - upto)
+        self.note_offer(window_end - upto)
         self.window_end = max(self.window_end, window_end)
         if self.timer.probed_upto and upto >= self.timer.probed_upto and (
                 duplicate or not self.timer.repeated):

@@ -47,6 +47,7 @@ class Batch:
 class Writer:
     """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
 
+    mss: at most; half of the largest window that was offered where that is less.
     window: initcwnd at first, segments; window_end: what the receiver offers;
     buffers: bytes that the send buffer has at first and at most (tcp_wmem).
     Counts of bytes unless it says otherwise.
@@ -72,11 +73,18 @@ class Writer:
     call_acknowledged: bool = False  # the server has not heard of it yet
     last_write: bool = False
     buffer: int = 0
+    full_mss: int = 0
 
     def __post_init__(self) -> None:
         self.buffer = self.buffers[0]
         self._expand_buffer()
-        self.largest_offer = self.window_end
+        self.full_mss = self.mss
+        self.note_offer(self.window_end)
+
+    def note_offer(self, window: int) -> None:
+        """Bytes that the receiver offers (tcp_sync_mss, tcp_bound_to_half_wnd)."""
+        self.largest_offer = max(self.largest_offer, window)
+        self.mss = min(self.full_mss, self.largest_offer // 2)
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
         """Send what the windows allow (Sender)."""
