@@ -158,7 +158,12 @@ class Course(Ends):
         if now != self.rest_at or not self.rest_due:
             return
         self.rest_due = 0
-        self._write_last(now, self.transfer.response_bytes - self.transfer.burst_bytes)
+        rest = self.transfer.response_bytes - self.transfer.burst_bytes
+        if self.sender.calls:  # one write with what there was no room for
+            self.sender.calls[-1] += rest
+            self._write_last(now)
+        else:
+            self._write_last(now, rest)
 
     def _write_last(self, now: int, *sizes: int) -> None:
         closes = not self.transfer.earlier_bytes

@@ -43,7 +43,12 @@ class Sender(Windowed):
         return self.copy(now)
 
     def write_fin(self, now: int) -> list[Sent]:
-        """Shut down after the last write; the FIN, if it leaves alone, at once (tcp_send_fin)."""
+        """Shut down after the last write; the FIN, if it leaves alone, at once (tcp_send_fin).
+
+        What the buffer has no room for is written first.
+        """
+        if self.calls:
+            return []
         self.fin_waiting = not self.waiting
         return self.transmit(now)
 
@@ -64,8 +69,10 @@ class Sender(Windowed):
 
     def release_written(self, now: int) -> list[Sent]:
         """What a server writes that was woken, and what that queue kept back (tcp_tsq_write)."""
-        goes_on = self.throttled
+        goes_on, writes = self.throttled, bool(self.calls)
         out = self.write_on(now)
+        if writes and self.last_write:
+            out += self.write_fin(now)
         while goes_on:
             out += self.release_waiting(now)
             goes_on = self.throttled
