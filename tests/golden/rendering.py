@@ -122,7 +122,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},
     "users": stored_questions.users, "population": stored_questions.population,
-    "fit": stored_questions.fitted,
+    "fit": stored_questions.fitted, "best": stored_questions.best,
     "warm": stored_trace.warm,
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
     "judged": judged.report}.items()}

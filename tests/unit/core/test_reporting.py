@@ -39,6 +39,23 @@ def test_the_kernel_that_was_measured(facts: dict[str, Any], kernel: str) -> Non
     assert kernel_of(facts) == kernel
 
 
+@pytest.mark.parametrize(("facts", "engine", "kernel"), [
+    ({"engine": "uml", "virtual_time": True}, "User-Mode Linux guest, virtual time", "7.2"),
+    ({"engine": "uml"}, "User-Mode Linux guest, real time", "7.2"),
+    ({"engine": "host"}, "this machine's kernel, real time", "7.2"),
+    ({"engine": "none"}, None, None), ({"engine": "other"}, "other, real time", "7.2"),
+    ({}, None, "7.2"),
+    ({"engine": "host", "kernel": ""}, "this machine's kernel, real time", "6.1")])
+def test_what_ran_the_trials_stands_in_the_provenance(facts: dict[str, Any], engine: str | None,
+                                                      kernel: str | None) -> None:
+    told = {fact.name: fact.value for fact in reporting.provenance(
+        {"kernel": "7.2", "machine": {"kernel": "6.1", "cpus": 2, "processor": "A"}, **facts},
+        "none", "here", "")}
+    assert (told.get("engine"), told.get("kernel under test")) == (engine, kernel)
+    assert (told["machine's kernel"], told["processor"]) == ("6.1", "A, 2 cores")
+    assert told["run"] == "here"
+
+
 @pytest.mark.parametrize("seed", [-1, 1 << 63])
 def test_a_seed_that_is_none_is_refused_by_its_flag(seed: int) -> None:
     with pytest.raises(UsageError, match="--seed"):

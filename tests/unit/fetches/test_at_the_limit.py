@@ -13,8 +13,8 @@ import pytest
 from lab.core import scenario_file
 from lab.core.checks import Compared
 from lab.core.errors import UsageError
-from lab.fetches import (analysis, cliff, explained, fit, integrity, own_server, path, reading,
-                         setups)
+from lab.fetches import (analysis, cliff, explained, figure, fit, integrity, own_server, path,
+                         reading, setups)
 from lab.fetches.evidence import Evidence
 from lab.fetches.own_server import OwnServer
 from lab.fetches.record import Record
@@ -197,6 +197,20 @@ def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said:
 def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
                                                                   segments: int) -> None:
     assert setups.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
+
+
+def test_who_answered_stands_in_a_figures_context() -> None:
+    """Nobody, where it was our own server over HTTP/1.1 alone."""
+    def told(*of: tuple[str, str]) -> str:
+        return figure.heading([Record(replace(PLAIN.trial, server=server, http=http), True,
+                                      verdict="pass") for server, http in of])
+
+    start = "real Linux TCP, {} of {} transfers verified on the wire"
+    assert told(("builtin", "1.1")) == start.format(1, 1)
+    assert told(("nginx", "1.1")) == f"{start.format(1, 1)}; server: nginx"
+    assert told(("builtin", "1.1"), ("own", "2")) == (
+        f"{start.format(2, 2)}; servers: server.py, one's own (HTTP/2)")
+    assert told(("nginx", "3")).startswith("real Linux TCP and QUIC, 1 of 1")
 
 
 # A fit and its population ------------------------------------------------------------

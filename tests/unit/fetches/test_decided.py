@@ -66,6 +66,15 @@ def test_the_bandwidth_decides_where_it_takes_three_fifths_of_the_time(more_ms: 
     assert words(made) == (said if decides else [])
 
 
+@pytest.mark.parametrize(("more_bytes", "fits"), [(0, True), (1, False)])
+def test_a_response_fits_to_its_last_byte(more_bytes: int, fits: bool) -> None:
+    """Three segments hold 4344 bytes, of which the head takes 61."""
+    said = words(change(response_bytes=3 * 1448 - 61 + more_bytes))
+    assert said[0][1] == ("larger windows cannot help: the whole response (3 segments) fits in 3"
+                          if fits else "10 segments hold the whole response (4 segments): still"
+                          " larger windows cannot help")
+
+
 def test_random_losses_keep_a_response_that_fits_open() -> None:
     """What is lost may well be changed by the window."""
     fits = change(None, {"random_drops": 1}, response_bytes=2000)

@@ -144,3 +144,9 @@ def test_cells_that_vary_more_get_more_clients(average: Joint) -> None:
 def test_too_few_clients_say_which_bucket_is_empty(average: Joint) -> None:
     with pytest.raises(UsageError, match="10 clients are too few"):
         draws.sample(average, 10, 1, even(average))
+
+
+def test_who_is_as_far_as_the_limit_is_near(average: Joint) -> None:
+    limit_ms = float(average.rtt_ms[3])
+    seen = joint.near(average, limit_ms).share.sum(axis=1) > 0
+    assert seen[:4].any() and seen[3] and not seen[4:].any()

@@ -149,6 +149,18 @@ def test_faults_are_told_in_one_line(tmp_path: Path, old: str, new: str,
     assert caught.value.exit_status == USAGE
 
 
+@pytest.mark.parametrize("key", ["name", "rtt_ms", "bandwidth_kbps", "pairs"])
+def test_what_is_a_sweeps_own_has_no_default(tmp_path: Path, key: str) -> None:
+    with pytest.raises(UsageError, match=rf"\[defaults\]: unknown key '{key}'"):
+        small(tmp_path, ("initrwnd = 27", f"{key} = 27"))
+
+
+def test_percents_are_of_the_baseline_or_of_the_experiment(tmp_path: Path) -> None:
+    for word in ("baseline", "experiment"):
+        made = small(tmp_path, ("initcwnd = 10\n", f"initcwnd = 10\npercent_of = '{word}'\n"))
+        assert made.figures[0].percent_of == word
+
+
 def test_an_axis_without_labels_is_labelled_by_its_values(tmp_path: Path) -> None:
     named = small(tmp_path).axes[0]
     assert named.labels == ("20", "50") and named.label(50) == "50"
