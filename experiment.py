@@ -23,7 +23,7 @@ from engines.engine import Engine
 from lab import registry
 from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
 from lab.core.command_line import interrupt, run_main, say
-from lab.core.errors import FirstFlightError, UsageError
+from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
 from lab.core.measuring import Asked, measure
@@ -82,6 +82,8 @@ def probe(words: str) -> int:
     url = probed_url(words)
     try:
         seen = client.observe(url)
+    except client.NotAllowed as error:
+        raise CannotError(f"--probe: {words} {error}") from error
     except client.NoAnswer as error:
         raise FirstFlightError(f"--probe: {words} {error}") from error
     if seen["status"] // 100 == 3:

@@ -45,6 +45,10 @@ class NoAnswer(Exception):
     """The server was not reached, or did not say what can be judged; the message says why."""
 
 
+class NotAllowed(NoAnswer):
+    """This machine does not let this user probe; the message says what would."""
+
+
 class Plain:
     """Bytes as they are."""
 
@@ -125,9 +129,6 @@ def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
         raise NoAnswer("does not answer") from error
     except ssl.SSLError as error:
         raise NoAnswer(f"does not speak TLS as this machine does: {error.reason}") from error
-    except PermissionError as error:
-        raise NoAnswer("cannot be probed: this kernel lets only root set a filter on a socket;"
-                       " run it as root") from error
     except (OSError, ValueError) as error:  # ValueError: a name that TLS does not take
         reason = getattr(error, "strerror", None) or error
         raise NoAnswer(f"cannot be reached: {reason}") from error
@@ -147,7 +148,11 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
     (segments_before,), (window_bytes,) = (
         struct.unpack_from("=I", info.ljust(_TCP_INFO_BYTES, b"\0"), place)
         for place in (152, 232))  # tcpi_data_segs_in, tcpi_rcv_wnd
-    attach(connection, _NO_DATA)
+    try:
+        attach(connection, _NO_DATA)
+    except PermissionError as error:
+        raise NotAllowed("cannot be probed: this kernel lets only root set a filter on a socket;"
+                         " run it as root") from error
     channel.send(request(url))
     started = time.monotonic()
     packets, counts = ((_until_sent_again(tap, started), []) if tap else
@@ -287,5 +292,5 @@ def _rest(connection: socket.socket, channel: Plain, held: int) -> dict[str, Any
 def _content_length(head: bytes) -> int | None:
     """How long head and body are together; None where the head does not say."""
     text, _, _ = head.partition(HEAD_END)
-    found = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t]*$", text)
+    found = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
     return len(text) + len(HEAD_END) + int(found[1]) if found else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import command_line
 import experiment
 from lab.core import errors
-from lab.core.errors import FirstFlightError, UsageError
+from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL, PASS, Record
@@ -217,6 +218,18 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
         with pytest.raises(FirstFlightError, match=words) as raised:
             experiment.main(["--probe", "http://192.0.2.7/"])
         assert raised.value.exit_status == errors.FAILED
+
+
+def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("hosts.probe.attach", refused)
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            pytest.raises(CannotError, match="^--probe: http.*; run it as root$") as raised:
+        experiment.main(["--probe", f"http://127.0.0.1:{server.getsockname()[1]}/"])
+    assert raised.value.exit_status == errors.CANNOT
 
 
 @pytest.mark.parametrize("url", ["example.org", "ftp://example.org/", "http://", "http://[::1/",

@@ -58,7 +58,6 @@ def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> dict[s
     return probe.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
 
 
-@needs_capture
 def may_filter() -> bool:
     """Whether this kernel lets this user set a filter on a socket; hardened ones let only root."""
     with socket.socket() as one:
@@ -72,6 +71,7 @@ def may_filter() -> bool:
 filters = pytest.mark.skipif(not may_filter(), reason="this kernel lets only root set a filter")
 
 
+@needs_capture
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"),
                                               (socket.AF_INET6, "[::1]")])
 def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
@@ -99,6 +99,23 @@ def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.M
     # A FIN may come on its own, and on a path without a delay what a timer sends.
     assert 1 <= seen["counts"][-1][1] <= 4
     assert seen["response_bytes"] == len(OK) + 304 and seen["window_bytes"] in (0, 65536)
+
+
+@filters
+@pytest.mark.parametrize("head", [OK, OK + b"\r\nServer: one", OK + b" \t\r\nETag: 300"])
+def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
+    """Most servers have other headers after Content-Length; the connection stays open here."""
+    def answer(connection: socket.socket) -> None:
+        says(head, 300)(connection)
+        connection.recv(1)
+
+    with serving(answer) as (port, _):
+        seen = observed(port, capture=False)
+    assert seen["ended"] and seen["size_bytes"] == seen["response_bytes"] == len(head) + 304
+    large = head.replace(b": 300", b": 200000", 1)
+    with serving(says(large, 200_000)) as (port, _):
+        seen = observed(port, capture=False)
+    assert seen["size_bytes"] == len(large) + 200_004
 
 
 @filters
@@ -163,8 +180,19 @@ def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
 
     monkeypatch.setattr(probe, "attach", refused)
     with socket.create_server(("127.0.0.1", 0)) as server, \
-            pytest.raises(probe.NoAnswer, match="lets only root set a filter"):
+            pytest.raises(probe.NotAllowed, match="lets only root set a filter"):
         probe.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
+
+
+def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route that is prohibited (EACCES), a rule that rejects what leaves (EPERM)."""
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(probe, "_connected", refused)
+    with pytest.raises(probe.NoAnswer, match="cannot be reached: Permission denied") as raised:
+        probe.observe(urlsplit("http://192.0.2.7/"))
+    assert not isinstance(raised.value, probe.NotAllowed)
 
 
 @pytest.mark.parametrize(("options", "stamp"), [
