@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy
 from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
-from lab.tell import markdown, page, text
+from lab.tell import export, kept, markdown, page, text
 from tests.golden import (asked, judged, quantities, stored_fetches, stored_load,
                           stored_questions, stored_trace)
 
@@ -115,6 +115,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
        for name in stored_fetches.SMALL_SCENARIOS},
     stored_fetches.EXPLAINED: lambda: stored_fetches.whole_report(stored_fetches.EXPLAINED),
     "raw": stored_fetches.raw_report,
+    "load_shared": stored_load.shared,
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
@@ -127,9 +128,13 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
     "judged": judged.report}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
-    "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of}
-# Every kind in every form, and the text and parts of what else there is.
-RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace") for form in RENDERERS),
+    "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of,
+    "data": partial(export.exported, "json"), "csv": partial(export.exported, "csv"),
+    "kept": kept.dumps}
+# Every kind in every form, one of them as data, and the text and parts of what else there is.
+RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
+              for form in ("txt", "md", "html", "parts")),
+            *(("load_shared", form) for form in ("data", "csv", "kept")),
             *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace")
               for form in ("txt", "parts"))]
 

@@ -11,16 +11,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from lab.core import runs, scenario_file
-from lab.core.findings import Report
+from lab.core.findings import Finding, Report
 from lab.core.kinds import RunData
+from lab.load import findings
 from lab.load import study as studies
+from lab.load.runs import Runs
+from lab.load.scenario import Figure
 from lab.load.study import LoadStudy
 from lab.load.trial import LoadTrial
 from lab.tcp.packets import PCAP_HEADER
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"
+SHARED = Figure(name="shared", title="Cost", kind="share", sweeps=("one",),
+                windows=("3+10", "16+10"))
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,28 @@ def axes() -> Report:
     """The same run along other axes, and under other claims."""
     scenario = studies.study(scenario_file.read(GOLDEN / "axes.toml")).scenario
     return replace(study(), scenario=scenario).report(run())
+
+
+@cache
+def mixed() -> Runs:
+    """The stored mix; and with another window the same, but the second part takes a tenth more."""
+    whole: Any = run()
+    before = [record for record in whole.records
+              if (record.trial.part, record.trial.window) == ("one", "3+10")]
+    others = [replace(record, trial=replace(record.trial, window="16+10")) for record in before]
+    made = Runs.of(SHARED, [*before, *others], RUN)
+    for record, other in zip(before, others):
+        own = made.connections(record)
+        slower = numpy.where(own.host == 1, 1.1, 1.0)
+        made._read[other.trial.id] = replace(own, total_ms=own.total_ms * slower)
+    return made
+
+
+def shared() -> Report:
+    """What is told of a mix of your users and others."""
+    shown = findings.SHOWN["share"](mixed())
+    return Report("shared", "Cost", "A claim.", "", "", {}, 0, 0, (
+        Finding("shared", "Cost", shown.tables, shown.answers, chart=shown.chart),))
 
 
 @cache

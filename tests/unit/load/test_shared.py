@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy
 import pytest
 
 from lab.core.charts import LineChart
@@ -12,28 +11,14 @@ from lab.core.errors import UsageError
 from lab.core.findings import Finding
 from lab.load import analysis, findings, shared, tables
 from lab.load.runs import Runs
-from lab.load.scenario import Figure
 from lab.load.trial import distribution, points_of, sizes_text
 from tests.golden import stored_load
-from tests.golden.stored_load import RUN
+from tests.golden.stored_load import SHARED
 from tests.unit.load.test_scenario import DEFAULTS, made
-
-FIGURE = Figure(name="shared", title="Cost", kind="share", sweeps=("one",),
-                windows=("3+10", "16+10"))
-
 
 @pytest.fixture(name="runs")
 def _runs() -> Runs:
-    """The stored mix; and with another window the same, but the second part takes a tenth more."""
-    mixed = [record for record in stored_load.run().records
-             if (record.trial.part, record.trial.window) == ("one", "3+10")]
-    others = [replace(record, trial=replace(record.trial, window="16+10")) for record in mixed]
-    runs = Runs.of(FIGURE, [*mixed, *others], RUN)
-    for record, other in zip(mixed, others):
-        own = runs.connections(record)
-        slower = numpy.where(own.host == 1, 1.1, 1.0)
-        runs._read[other.trial.id] = replace(own, total_ms=own.total_ms * slower)
-    return runs
+    return stored_load.mixed()
 
 
 def test_the_cost_is_what_the_second_part_takes_longer(runs: Runs) -> None:
@@ -88,10 +73,10 @@ def test_points_that_are_no_distribution(points: list[list[float]]) -> None:
 
 
 def test_what_it_rests_on_is_said(runs: Runs) -> None:
-    scenario = replace(stored_load.study().scenario, figures=(FIGURE,))
+    scenario = replace(stored_load.study().scenario, figures=(SHARED,))
     noted = replace(scenario, head=replace(scenario.head, note="Half of them are yours"))
     found = Finding("shared", "Cost")
-    assert findings._assumed(scenario, FIGURE, found) == found
-    (said,) = findings._assumed(noted, FIGURE, found).statements
+    assert findings._assumed(scenario, SHARED, found) == found
+    (said,) = findings._assumed(noted, SHARED, found).statements
     assert said.found == "Half of them are yours."
-    assert findings._assumed(noted, replace(FIGURE, kind="mix"), found) == found
+    assert findings._assumed(noted, replace(SHARED, kind="mix"), found) == found

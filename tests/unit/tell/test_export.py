@@ -20,6 +20,9 @@ def test_json_holds_every_value_and_where_it_is_from() -> None:
     told = stored_fetches.whole_report("zhao2019")
     data = json.loads(export.exported("json", told))
     assert data["provenance"]["kernel under test"] == "7.2.11" and data["trials"] == told.count
+    assert (data["scenario"], data["title"], data["claim"], data["source"], data["run"]) == (
+        told.name, told.title, told.claim, told.source, told.path)
+    assert data["verified"] == told.verified and tuple(data["sentences"]) == told.sentences
     for finding, there in zip(told.findings, data["findings"]):
         assert there["name"] == finding.name
         for table, kept in zip(finding.tables, there["tables"]):
