@@ -11,6 +11,7 @@ from lab.tcp.ends import Ends
 from lab.tcp.flights import Flights
 from lab.tcp.packets import HEADER_BYTES
 from lab.tcp.path import Sent, waited_ns
+from lab.tcp.reads import Reads
 from lab.tcp.transfer import Secure, Transfer
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
@@ -37,6 +38,7 @@ class Course(Ends):
             before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
             self.readable = before + transfer.secure.first_bytes
             self.end += before
+        self.reads = Reads(transfer)
         self.started = self.first_arrival = self.last_arrival = self.shaken = 0
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = self.window_shaken = 0
@@ -218,7 +220,8 @@ class Course(Ends):
         if is_last and self.transfer.secure and not (self.sender.fin_waiting
                                                      or self.sender.fin_sent):
             self.receiver.interactive = True  # with a FIN (tcp_fin)
-        at_once = self.receiver.read(now, segment)
+        at_once = self.receiver.read(now, segment, self.reads.first(
+            self.receiver.received - segment.payload, self.receiver.received))
         # With its last byte the client closes: what it says acknowledges, unless that was done.
         closing = self.transfer.secure.close_bytes if self.transfer.secure is not None else 0
         if at_once:

@@ -86,28 +86,37 @@ class Receiver:
         if payload >= 128:
             self._grow(payload)
 
-    def read(self, now: int, segment: Sent) -> bool:
+    def read(self, now: int, segment: Sent, upto: int = 0) -> bool:
         """Read what was taken; whether to acknowledge at once (__tcp_ack_snd_check).
 
         A short segment or one with PSH is acknowledged when it has been read,
         and one that leaves less than half of the window that could be offered
-        (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
+        (tcp_measure_rcv_mss, tcp_cleanup_rbuf). upto: how far the first of
+        several calls reads, 0 for one call.
         """
         # What is acknowledged before it is read still takes its memory (__tcp_select_window).
-        self.offer = self._offer(segment.payload + SEGMENT_OVERHEAD)
+        memory = segment.payload + SEGMENT_OVERHEAD
+        self.offer = self._offer(memory)
         beyond = self.received - self.acknowledged > self.full
-        if ((bool(self.quick) and not self.interactive) or (beyond and self.offer >= self.window)
-                or not self._delay(now)):
-            self._read(now)
-            self._note_short(segment)
-            return True
-        self._read(now)
-        self.offer = None
+        at_once = ((bool(self.quick) and not self.interactive)
+                   or (beyond and self.offer >= self.window) or not self._delay(now))
+        self._read(now, upto or self.received)
         self._note_short(segment)
+        return (at_once or (upto > 0 and self._is_due(beyond, memory))
+                or self._is_due(beyond, 0))
+
+    def _is_due(self, beyond: bool, unread: int) -> bool:
+        """Whether a call that has read acknowledges (tcp_cleanup_rbuf), and what it offers then.
+
+        unread: memory of a segment that has more than the call read.
+        """
+        self.offer = self._offer(unread)
         left = self.window - (self.received - self.acknowledged)
-        doubles = 2 * left <= self.clamp and self._offer(0) >= 2 * left
-        return (beyond or doubles or self.short_or_pushed > 1
-                or (not self.interactive and self.short_or_pushed > 0))
+        doubles = 2 * left <= self.clamp and self.offer >= 2 * left
+        due = beyond or doubles or not unread and (
+            self.short_or_pushed > 1 or (not self.interactive and self.short_or_pushed > 0))
+        self.offer = self.offer if due else None
+        return due
 
     def _note_short(self, segment: Sent) -> None:
         if segment.payload < self.full:
@@ -250,15 +259,15 @@ class Receiver:
                 self.round_trip_8 = sample_8
         self.window_round = (self.received + self.window, now)
 
-    def _read(self, now: int) -> None:
+    def _read(self, now: int, upto: int) -> None:
         """Once a round trip, let the buffer follow what was read (tcp_rcv_space_adjust)."""
         elapsed_us = self.clock.us(now) - self.clock.us(self.measured_at)
         if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
             return
-        copied = self.received - self.measured_from
+        copied = upto - self.measured_from - (self.received - upto)  # what waits counts against it
         if copied > self.space:
             self._enlarge(copied)
-        self.measured_at, self.measured_from = now, self.received
+        self.measured_at, self.measured_from = now, upto
 
     def _enlarge(self, copied: int) -> None:
         """Room for twice what came in a round trip, and its growth (tcp_rcvbuf_grow)."""

@@ -230,16 +230,16 @@ def test_the_buffer_follows_what_was_read_once_a_round_trip() -> None:
     receiver = made()
     receiver._measure_full(MSS)
     receiver.round_trip_8, receiver.space, receiver.received = 100_000 * 8, 40_000, 60_000
-    receiver._read(START + 100 * MS - 1000)
+    receiver._read(START + 100 * MS - 1000, receiver.received)
     assert receiver.space == 40_000
-    receiver._read(START + 100 * MS)
+    receiver._read(START + 100 * MS, receiver.received)
     wanted = 120_000 + 2 * 120_000 * 20_000 // 40_000
     assert receiver.space == 60_000 and receiver.measured_from == 60_000
     assert receiver.buffer == (wanted << 8) // receiver.payload_share
     assert receiver.clamp == receiver.buffer * receiver.payload_share >> 8
     before = receiver.buffer
     receiver.received += 60_000  # no more than last time
-    receiver._read(START + 200 * MS)
+    receiver._read(START + 200 * MS, receiver.received)
     assert receiver.buffer == before and receiver.measured_from == 120_000
 
 
