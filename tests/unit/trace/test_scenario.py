@@ -148,6 +148,8 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path: Path, old: str, new: str
     ('relation = "larger"', "second goes with"),
     ('relation = "is"\npublished = 1\nsecond = "first/linux"', "second goes with"),
     ('relation = "bigger"\npublished = 1', "unknown 'bigger'"),
+    ('relation = "larger"\nsecond = "first/other"',
+     '^scenarios/mine.toml: \\[\\[claim\\]\\] "so": second: no trace is'),
 ])
 def test_a_bad_claim_is_refused(tmp_path: Path, claim: str, said: str) -> None:
     table = (f'[[claim]]\nfigure = "fig"\nsays = "so"\nmetric = "window"\nfirst = "first/linux"\n'

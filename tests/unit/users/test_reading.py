@@ -107,6 +107,15 @@ def test_a_damaged_capture_is_one_line(tmp_path: Path) -> None:
         read(path)
 
 
+def test_what_is_no_utf_8_is_a_row_like_any_other(tmp_path: Path) -> None:
+    """A browser may say anything of itself; its line still has a round trip and a size."""
+    path = tmp_path / "access.log"
+    line = COMBINED.format(status=200, size=9000, rtt="30000")
+    path.write_bytes(line.encode().replace(b"Mozilla", b"\xff\xfe") + line.encode())
+    whole = users_of(line * 2)
+    assert read(path).count == whole.count == 2
+
+
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", tmp_path, Path("/dev/zero"), tmp_path / "missing"):
