@@ -1,0 +1,50 @@
+"""What holds where nothing is said: of charts, tables and reports, and of what a trial is."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+from lab.core import cell_charts, charts, step_charts, timelines
+from lab.core.findings import Column, Finding, Report, Rounded, Statement, Table
+from lab.core.kinds import Overrides
+from lab.fetches import causes, own_server, population, record, said, scenario, sweep, trial
+from lab.load import record as load_record
+from lab.load import scenario as load_scenario
+from lab.load import sweep as load_sweep
+from lab.load import trial as load_trial
+from lab.tcp.transfer import Transfer
+from lab.trace import record as trace_record
+from lab.trace import scenario as trace_scenario
+from lab.trace import trial as trace_trial
+from lab.trace.schedule import Request, Schedule, Write
+from lab.users import asked
+
+
+def text() -> str:
+    """A paragraph a class: each of its fields that has a default; a chart's family."""
+    drawn: tuple[Any, ...] = (
+        charts.Chart, charts.Bar, charts.BarChart, charts.TimeBar, charts.TimeChart,
+        charts.BarPage, charts.Line, charts.Plot, charts.LineChart, charts.TraceRow,
+        charts.TraceChart, charts.GridChart, cell_charts.GroupChart, cell_charts.Square,
+        cell_charts.MapChart, cell_charts.LevelChart, cell_charts.ApproachRow,
+        cell_charts.ApproachChart, step_charts.StepChart, step_charts.SidePlot,
+        step_charts.SideChart, timelines.Timeline, timelines.PacketsChart)
+    told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
+    asked_for: tuple[Any, ...] = (
+        Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
+        population.Mechanism, population.Population, said.Claim, own_server.OwnServer,
+        causes.Reading, causes.AsPublished, load_sweep.Sweep, load_scenario.Figure,
+        load_scenario.Claim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.Trace,
+        trace_scenario.Figure, trace_scenario.Claim, trace_trial.TraceTrial, Write, Request,
+        Schedule, Transfer, asked.Asked)
+    measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
+    return "\n".join("\n".join(_lines(each))
+                     for each in (*drawn, *told, *asked_for, *measured)) + "\n"
+
+
+def _lines(kind: Any) -> list[str]:
+    family = f": drawing/{kind.family}.py" if getattr(kind, "family", "") else ""
+    return [f"{kind.__module__}.{kind.__name__}{family}", *(
+        f"  {each.name} = {each.default!r}" for each in fields(kind)
+        if each.default is not MISSING)]
