@@ -2,15 +2,17 @@
 
     /usr/bin/python3 -m benchmarks.transfers --transfers 2000 --seed 1 --jobs 2
     /usr/bin/python3 -m benchmarks.transfers --seed 1 --only 17,93 --keep FOLDER
+    /usr/bin/python3 -m benchmarks.transfers --transfers 600 --seed 1 --tls
 
 Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
 1 byte to 2 MB, one write or two, new and kept connections, CUBIC and Reno,
-receive windows, uplinks, queues from ample to just long enough), runs them in
-guests and judges them with the verdict that users get. Prints how many sent
-again what was not lost, and how many of those the model predicts; how many it
-judges, how many are off by more than a verdict allows, and the worst ten; and
-for each of these what repeats it. A number and a seed mean the same transfer,
-but for a queue that is just long enough: that is what the model takes it for.
+receive windows, uplinks, queues from ample to just long enough), with --tls each with
+TLS 1.3 (chains, tickets, records, buffers; one write, ample queues), runs them in
+guests and judges them with the verdict that users get. Prints how many sent again what was not
+lost, and how many of those the model predicts; how many it judges, how many are off by more
+than a verdict allows, and the worst ten; and for each of these what repeats it. A number and a
+seed mean the same transfer, but for a queue that is just long enough: that is what the model
+takes it for.
 Memory does not grow with the number of transfers.
 """
 
@@ -60,6 +62,7 @@ class Tally:
     """
 
     seed: int
+    tls: bool = False
     done: int = 0
     modelled: int = 0
     predicted: int = 0  # of those that sent again what was not lost
@@ -72,7 +75,7 @@ class Tally:
 
     def add(self, record: Record) -> None:
         self.done += 1
-        line = described(self.seed, record.trial)
+        line = described(self.seed, record.trial, self.tls)
         if record.verdict != PASS:
             self.failed.append(f"{line}: {record.verdict_reason or record.error}")
         if record.lost_segments or record.queue_drops:
@@ -123,6 +126,16 @@ def sample(seed: int, number: int) -> Trial:
     return replace(trial, queue_packets=_needed_packets(trial))
 
 
+def sample_tls(seed: int, number: int) -> Trial:
+    """The same network, with what else decides over TLS."""
+    draw = random.Random(f"tls {seed} {number}")
+    return replace(
+        sample(seed, number), queue_packets=AMPLE_PACKETS, client="curl", gap_ms=0.0,
+        burst_bytes=0, earlier_bytes=0, chain_bytes=int(_between(draw, 500, 30_000)),
+        tickets=draw.choice((0, 1, 2, 2)), buffer_bytes=draw.choice((4096, 4096, 1024, 0)),
+        record_bytes=draw.choice((16384, 16384, int(_between(draw, 300, 16384)))))
+
+
 def _between(draw: random.Random, least: float, most: float) -> float:
     """Each decade as likely as the others; three decimals, as the network takes them."""
     return round(math.exp(draw.uniform(math.log(least), math.log(most))), 3)
@@ -144,13 +157,13 @@ def _needed_packets(trial: Trial) -> int:
         earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
 
 
-def measured(seed: int, numbers: Sequence[int], jobs: int
+def measured(seed: int, numbers: Sequence[int], jobs: int, tls: bool = False
              ) -> Iterator[tuple[Trial, Observation]]:
     """Run those of the seed in guests, some thousands at a time. Raises EngineError."""
-    kernel = built_kernel()
+    kernel, draw = built_kernel(), sample_tls if tls else sample
     for start in range(0, len(numbers), BATCH):
         trials = {trial.id: trial for trial in (
-            sample(seed, number) for number in numbers[start:start + BATCH])}
+            draw(seed, number) for number in numbers[start:start + BATCH])}
         jobs_of = [trial.job() for trial in trials.values()]
         with tempfile.TemporaryDirectory() as folder:
             for seen in UmlEngine(kernel, jobs).run(jobs_of, {}, Path(folder) / "guests"):
@@ -181,12 +194,14 @@ def show(tally: Tally) -> None:
         print(f"off {off_ms:.3f} of {line}")
 
 
-def described(seed: int, trial: Trial) -> str:
+def described(seed: int, trial: Trial, tls: bool = False) -> str:
     two = f", {trial.burst_bytes} B before {trial.gap_ms:g} ms" if trial.gap_ms else ""
     kept = f", after {trial.earlier_bytes} B" if trial.earlier_bytes else ""
-    return (f"--seed {seed} --only {trial.sample}: RTT {trial.rtt_ms:g} ms,"
+    over = (f", TLS: chain {trial.chain_bytes} B, {trial.tickets} tickets, records of"
+            f" {trial.record_bytes} B, buffer {trial.buffer_bytes} B" if trial.chain_bytes else "")
+    return (f"--seed {seed} {'--tls ' * tls}--only {trial.sample}: RTT {trial.rtt_ms:g} ms,"
             f" {trial.bandwidth_kbps:g} kbit/s (up {trial.uplink_kbps:g}), IW {trial.initcwnd},"
-            f" initrwnd {trial.initrwnd}, {trial.response_bytes} B{two}{kept},"
+            f" initrwnd {trial.initrwnd}, {trial.response_bytes} B{two}{kept}{over},"
             f" {trial.congestion_control}, queue {trial.queue_packets}")
 
 
@@ -199,11 +214,12 @@ def main(words: Sequence[str]) -> int:
                         help="these numbers of the seed's")
     parser.add_argument("--keep", type=Path, metavar="FOLDER",
                         help="keep the packets of failures, and of all that --only names")
+    parser.add_argument("--tls", action="store_true", help="each over TLS 1.3")
     asked = parser.parse_args(words)
     numbers = asked.only or range(1, asked.transfers + 1)
-    tally = Tally(asked.seed)
+    tally = Tally(asked.seed, asked.tls)
     with Progress(len(numbers), 0, "transfers") as progress:
-        for trial, seen in measured(asked.seed, numbers, asked.jobs):
+        for trial, seen in measured(asked.seed, numbers, asked.jobs, asked.tls):
             record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
                            sysctls={})
             tally.add(record)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST,
-                                  Tally, sample, show)
+                                  Tally, described, sample, sample_tls, show)
 from lab.core.records import FAIL
 from lab.fetches.record import Record
 from tests.golden import stored
@@ -38,6 +38,21 @@ def test_samples_reach_all_that_is_promised() -> None:
     assert any(trial.gap_ms for trial in trials) and any(t.earlier_bytes for t in trials)
     assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in trials)
     assert any(trial.queue_packets < 1000 for trial in trials)
+
+
+def test_samples_over_tls_have_all_that_decides_and_say_it() -> None:
+    trials = [sample_tls(1, number) for number in range(1, 200)]
+    assert trials[13] == sample_tls(1, 14) != sample_tls(2, 14)
+    assert {trial.tickets for trial in trials} == {0, 1, 2}
+    assert {trial.buffer_bytes for trial in trials} == {0, 1024, 4096}
+    assert len({trial.record_bytes for trial in trials}) > 20 < len({t.chain_bytes for t in trials})
+    assert not any(t.gap_ms or t.burst_bytes or t.earlier_bytes for t in trials)
+    one = trials[13]
+    assert (one.rtt_ms, one.bandwidth_kbps) == (sample(1, 14).rtt_ms, sample(1, 14).bandwidth_kbps)
+    line = described(1, one, tls=True)
+    assert line.startswith("--seed 1 --tls --only 14: RTT ")
+    assert f"chain {one.chain_bytes} B, {one.tickets} tickets" in line
+    assert f"records of {one.record_bytes} B, buffer {one.buffer_bytes} B" in line
 
 
 def test_a_short_queue_is_that_of_the_bytes_that_will_be_sent() -> None:
