@@ -3,6 +3,7 @@
     /usr/bin/python3 -m benchmarks.transfers --transfers 2000 --seed 1 --jobs 2
     /usr/bin/python3 -m benchmarks.transfers --seed 1 --only 17,93 --keep FOLDER
     /usr/bin/python3 -m benchmarks.transfers --transfers 600 --seed 1 --tls
+    /usr/bin/python3 -m benchmarks.transfers --sysctl "net.ipv4.tcp_rmem=4096 20000 60000"
 
 Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
 1 byte to 2 MB, one write or two, new and kept connections, CUBIC and Reno,
@@ -12,7 +13,7 @@ guests and judges them with the verdict that users get. Prints how many sent aga
 lost, and how many of those the model predicts; how many it judges, how many are off by more
 than a verdict allows, and the worst ten; and for each of these what repeats it. A number and a
 seed mean the same transfer, but for a queue that is just long enough: that is what the model
-takes it for.
+takes it for, under the sysctls as they are pinned.
 Memory does not grow with the number of transfers.
 """
 
@@ -22,9 +23,10 @@ import heapq
 import math
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks import command
 from engines.job import Observation
@@ -34,6 +36,7 @@ from lab.core.command_line import Parser, positive, whole_numbers
 from lab.core.errors import FAILED, OK
 from lab.core.progress import Progress
 from lab.core.records import PASS
+from lab.core.sysctls import sysctls_of
 from lab.fetches.tolerances import EXACT
 from lab.fetches.record import Record
 from lab.fetches.trial import Trial
@@ -157,7 +160,8 @@ def _needed_packets(trial: Trial) -> int:
         earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
 
 
-def measured(seed: int, numbers: Sequence[int], jobs: int, tls: bool = False
+def measured(seed: int, numbers: Sequence[int], jobs: int, tls: bool = False,
+             sysctls: Mapping[str, str] = MappingProxyType({})
              ) -> Iterator[tuple[Trial, Observation]]:
     """Run those of the seed in guests, some thousands at a time. Raises EngineError."""
     kernel, draw = built_kernel(), sample_tls if tls else sample
@@ -166,7 +170,8 @@ def measured(seed: int, numbers: Sequence[int], jobs: int, tls: bool = False
             draw(seed, number) for number in numbers[start:start + BATCH])}
         jobs_of = [trial.job() for trial in trials.values()]
         with tempfile.TemporaryDirectory() as folder:
-            for seen in UmlEngine(kernel, jobs).run(jobs_of, {}, Path(folder) / "guests"):
+            for seen in UmlEngine(kernel, jobs).run(jobs_of, dict(sysctls),
+                                                    Path(folder) / "guests"):
                 yield trials[seen.trial_id], seen
 
 
@@ -205,6 +210,12 @@ def described(seed: int, trial: Trial, tls: bool = False) -> str:
             f" {trial.congestion_control}, queue {trial.queue_packets}")
 
 
+def asked_sysctls(words: Sequence[str]) -> dict[str, str]:
+    """Of NAME=VALUE each. Raises UsageError."""
+    pairs = (word.partition("=") for word in words)
+    return sysctls_of({"sysctls": {name: value for name, _, value in pairs}}, "--sysctl")
+
+
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="transfers", description="Random lossless transfers against the model.")
     parser.add_argument("--transfers", type=positive, default=1000, help="how many (default 1000)")
@@ -215,13 +226,16 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER",
                         help="keep the packets of failures, and of all that --only names")
     parser.add_argument("--tls", action="store_true", help="each over TLS 1.3")
+    parser.add_argument("--sysctl", action="append", default=[], metavar="NAME=VALUE",
+                        help="of both hosts, otherwise than pinned; may be repeated")
     asked = parser.parse_args(words)
+    sysctls = asked_sysctls(asked.sysctl)
     numbers = asked.only or range(1, asked.transfers + 1)
     tally = Tally(asked.seed, asked.tls)
     with Progress(len(numbers), 0, "transfers") as progress:
-        for trial, seen in measured(asked.seed, numbers, asked.jobs, asked.tls):
+        for trial, seen in measured(asked.seed, numbers, asked.jobs, asked.tls, sysctls):
             record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
-                           sysctls={})
+                           sysctls=sysctls)
             tally.add(record)
             if asked.keep and (asked.only or record.verdict != PASS):
                 keep(asked.keep, seen)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST,
-                                  Tally, described, sample, sample_tls, show)
+                                  Tally, asked_sysctls, described, sample, sample_tls, show)
+from lab.core.errors import UsageError
 from lab.core.records import FAIL
 from lab.fetches.record import Record
 from tests.golden import stored
@@ -98,3 +99,11 @@ def test_memory_stays_flat(passed: Record) -> None:
     tally = tallied(*[passed] * 1000)
     assert tally.done == 1000 and len(tally.worst) == WORST
     assert not (tally.failed or tally.lost or tally.unpredicted)
+
+
+def test_sysctls_are_asked_for_by_name() -> None:
+    small = "net.ipv4.tcp_rmem=4096 20000 60000"
+    assert asked_sysctls([small]) == {"net.ipv4.tcp_rmem": "4096 20000 60000"}
+    assert asked_sysctls([]) == {}
+    with pytest.raises(UsageError, match="unknown 'net.ipv4.tcp_rme'"):
+        asked_sysctls(["net.ipv4.tcp_rme=1"])
