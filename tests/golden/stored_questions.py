@@ -9,6 +9,7 @@ too many trials to store: their times are a formula here.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,8 +23,11 @@ from lab.core.records import PASS, read_records
 from lab.fetches.fit import fit_findings
 from lab.fetches.record import Record
 from lab.fetches.study import study
+from lab.fetches.transfers import computed
 from lab.fetches.trial import Trial
 from lab.tcp.packets import MSS
+from lab.tcp.predict import predict
+from tests.golden import stored as stored_trials
 from tests.golden import stored_fetches
 from tests.golden.stored_fetches import FACTS
 
@@ -95,6 +99,25 @@ def arithmetic() -> Report:
     """The paper's own arithmetic, which measures nothing."""
     return registry.study_of(scenario_file.find("paper_arithmetic")).report(
         RunData(FOLDER, {"scenario": "paper_arithmetic", "state": "complete"}, []))
+
+
+@cache
+def steps() -> Report:
+    """The time to the first byte, and round trips, over the length of a chain, as modelled."""
+    asked = study(scenario_file.read(FOLDER / "steps.toml"))
+    return asked.report(RunData(FOLDER, {**FACTS, "scenario": "steps"},
+                                as_modelled(asked.trials)))
+
+
+def as_modelled(trials: Iterable[Trial]) -> list[Record]:
+    """Records that have what the model says of their trials, and the rest of another's."""
+    good, found = stored_trials.load("https").judge(), []
+    for trial in trials:
+        prediction = predict(computed(trial, {}))
+        found.append(replace(good, trial=trial, first_byte_ms=prediction.first_byte_ms,
+                             total_ms=prediction.total_ms, model_ms=prediction.total_ms,
+                             handshake_round_trips=prediction.handshake_round_trips))
+    return found
 
 
 def took(trial: Trial) -> Record:

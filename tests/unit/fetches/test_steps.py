@@ -18,49 +18,9 @@ from lab.core.records import FAIL, SKIPPED
 from lab.fetches.record import Record
 from lab.fetches.steps import _steep
 from lab.fetches.study import Fetches, study
-from lab.fetches.transfers import computed
-from lab.tcp.predict import predict
-from tests.golden import stored
+from tests.golden import stored_questions
 
-GOOD = stored.load("https").judge()
-TEXT = """\
-# A claim.
-title = "t"
-source = "s"
-[[sweep]]
-name = "main"
-rtt_ms = [100]
-bandwidth_kbps = [10000]
-uplink = "same"
-queue_packets = 1000
-loss_percent = 0
-response_bytes = [10000]
-initcwnd = [3, 10]
-congestion_control = "cubic"
-chain_bytes = [2000, 16000]
-client = "curl"
-repeat = 1
-[[axis]]
-by = "chain_bytes"
-values = [2000, 16000]
-labels = ["small", "large"]
-[[figure]]
-name = "steps"
-title = "Steps"
-kind = "steps"
-sweep = "main"
-by = "chain_bytes"
-baseline_initcwnd = 10
-metric = "first_byte_ms"
-[[figure]]
-name = "rounds"
-title = "Rounds"
-kind = "levels"
-sweep = "main"
-by = "chain_bytes"
-baseline_initcwnd = 10
-metric = "handshake_round_trips"
-"""
+TEXT = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")
 
 
 def made(folder: Path, *changes: tuple[str, str]) -> Fetches:
@@ -74,14 +34,7 @@ def made(folder: Path, *changes: tuple[str, str]) -> Fetches:
 
 
 def records(of: Fetches) -> list[Record]:
-    """As the model has them."""
-    found = []
-    for trial in of.trials:
-        prediction = predict(computed(trial, {}))
-        found.append(replace(GOOD, trial=trial, first_byte_ms=prediction.first_byte_ms,
-                             total_ms=prediction.total_ms, model_ms=prediction.total_ms,
-                             handshake_round_trips=prediction.handshake_round_trips))
-    return found
+    return stored_questions.as_modelled(of.trials)
 
 
 def findings(of: Fetches, some: list[Record], folder: Path) -> dict[str, Finding]:
