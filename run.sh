@@ -8,6 +8,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # until experiment.py is read: an interpreter that it interrupts while it starts says so at length.
 python=/usr/bin/python3
 start=(env --block-signal=INT "$python" "$here/experiment.py")
+# After sudo, Python's cache would stay behind in the user's folder as root's.
+[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
 
 # These need nothing that would have to be installed first, but Python itself, which a small Debian lacks.
 for flag in "$@"; do
@@ -22,6 +24,4 @@ for flag in "$@"; do
 done
 
 "$here/install.sh"
-# After sudo, Python's cache would stay behind in the user's folder as root's.
-[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
 exec "${start[@]}" "$@"

@@ -207,3 +207,15 @@ def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: s
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == (f"run.sh: {flag.split('=', maxsplit=1)[0]} needs /none/python3, and there is none;"
                            " ./install.sh installs it\n")
+
+
+@pytest.mark.parametrize("flag", ["--list", "--probe=http://192.0.2.7/"])
+@pytest.mark.parametrize(("sudo", "cached"), [({}, "True"), ({"SUDO_UID": "1000"}, "False")])
+def test_after_sudo_python_leaves_no_cache_in_the_users_folder(
+        tmp_path: Path, flag: str, sudo: dict[str, str], cached: str) -> None:
+    """The driver itself; a cache that root has made cannot be removed by the user."""
+    shutil.copy(PROJECT / "run.sh", tmp_path)
+    (tmp_path / "experiment.py").write_text("import sys\nprint(not sys.dont_write_bytecode)\n")
+    environment = {"PYTHONDONTWRITEBYTECODE": "", **sudo}
+    done = run(tmp_path / "run.sh", flag, cache=tmp_path / "cache", **environment)
+    assert (done.returncode, done.stdout) == (0, f"{cached}\n")
