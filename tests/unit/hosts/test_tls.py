@@ -191,6 +191,9 @@ def fetched(program: Program, port: int, files: Files, *paths: str, apart_s: int
                     "apart_s": apart_s, "curves": "X25519",
                     "urls": [f"https://{ADDRESS}:{port}{path}" for path in paths]})
         fetches: list[dict[str, Any]] = client.line()["fetches"]
+        assert client.process.stdin is not None
+        client.process.stdin.close()  # it ends, and removes its folder
+        assert client.process.wait(WAIT_S) == 0
         return fetches
 
 
