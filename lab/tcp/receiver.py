@@ -217,9 +217,11 @@ class Receiver:
         """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss)."""
         if payload > self.full:
             self.full = payload
+            before = self.payload_share
             self.payload_share = payload * 256 // (payload + SEGMENT_OVERHEAD)
-            self.clamp = self.buffer * self.payload_share >> 8
-            self.space = min(self.space, self.clamp)
+            if self.payload_share != before:  # else the segment in reserve stays
+                self.clamp = self.buffer * self.payload_share >> 8
+                self.space = min(self.space, self.clamp)
 
     def _grow(self, payload: int) -> None:
         """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
