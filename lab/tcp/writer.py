@@ -115,13 +115,14 @@ class Writer:
             if not self.waiting or self.waiting[-1].size >= goal:
                 if self._memory() >= self.buffer:
                     self.starved = True
-                    if self.written > call_began:  # once for want of memory, once at the end
-                        out += self._push(now)
-                        self._note_call()
-                        out += self._push(now)
-                    if self._memory() >= self.buffer:  # else the server's next call succeeds
+                    if self.written == call_began:
                         return out, False
+                    out += self._push(now)  # once for want of memory, once at the end
+                    self._note_call()
+                    out += self._push(now)
+                    # The server's next call fills up the last skb if that gave of its bytes.
                     call_began = self.written
+                    continue
                 self.waiting.append(Waiting())
             tail = self.waiting[-1]
             taken = min(goal - tail.size, self.calls[0])
