@@ -20,8 +20,8 @@ from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import export, kept, markdown, page, text
-from tests.golden import (asked, defaults, judged, quantities, stored_fetches, stored_load,
-                          stored_questions, stored_trace)
+from tests.golden import (asked, defaults, judged, predicted, quantities, stored_fetches,
+                          stored_load, stored_questions, stored_trace)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -140,7 +140,8 @@ RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
               for form in ("txt", "parts"))]
 
 
-OTHERS = {"asked.words": asked.text, "defaults.words": defaults.text, "judged.columns": judged.text,
+OTHERS = {"asked.words": asked.text, "defaults.words": defaults.text,
+          "predicted.words": predicted.text, "judged.columns": judged.text,
           "quantities.words": quantities.text}
 
 
