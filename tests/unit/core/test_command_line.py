@@ -127,3 +127,10 @@ def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
     path = write_crash("a crash \udc80")
     assert path.read_text() == "a crash \\udc80" and path.parent.parent == tmp_path
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_without_a_cache_of_its_own_it_is_the_homes(tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert write_crash("a crash").parent == tmp_path / ".cache" / "first-flight"

@@ -68,6 +68,7 @@ def test_what_does_not_count_is_left_out() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 310.0})
     (finding,) = comparison.report([("one", BASE), ("two", failed)]).findings
     assert finding.tables[0].column("cells") == [1]
+    assert finding.tables[0].rows[0][5] == "", "one cell alone has no interval"
     assert finding.tables[2].column("95 % interval", "difference") == [""], "not the same repeats"
 
 

@@ -108,6 +108,7 @@ def test_a_file_of_ones_own_by_its_path(tmp_path: Path) -> None:
     file = scenario_file.find(str(own))
     assert (file.name, file.text, file.where) == ("mine", TEXT, str(own))
     assert scenario_file.of_run("mine", TEXT).raw == file.raw  # where the file has gone
+    assert scenario_file.of_run("mine", TEXT).where == "the scenario of the run, mine"
     own.write_text("# A claim.\ntitle = ", encoding="utf-8")
     with pytest.raises(UsageError, match=f"^{own}: line 2: "):
         scenario_file.find(str(own))

@@ -158,6 +158,16 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
     assert panel == analysis.improvement(scenario, scenario.figures[0], repeats)
 
 
+def test_two_repeats_that_differ_have_an_interval_of_some_width(
+        scenario: Scenario, stored: list[Record]) -> None:
+    twice = [replace(record, trial=replace(record.trial, repeat=repeat),
+                     total_ms=(record.total_ms or 0) + 10 * repeat * record.trial.initcwnd)
+             for record in stored for repeat in (1, 2)]
+    for bucket in analysis.improvement(scenario, scenario.figures[0], twice).buckets:
+        assert bucket.absolute_interval is not None
+        assert bucket.absolute_interval[0] < bucket.absolute < bucket.absolute_interval[1]
+
+
 def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
         scenario: Scenario, stored: list[Record]) -> None:
     twice = [replace(record, trial=replace(record.trial, repeat=repeat))

@@ -18,6 +18,7 @@ from lab.fetches.cells import Setting, changes
 from lab.fetches.reasons import reasons
 from lab.fetches.study import study
 from lab.fetches.timelines import by_round_trips, timelines
+from lab.fetches.transfers import computed
 from lab.fetches.trial import Trial
 from tests.golden import stored
 from tests.unit.fetches.test_verify import fails
@@ -138,3 +139,14 @@ def test_a_client_asked_with_its_hello_its_finished_and_its_request() -> None:
     tls = {"hello_bytes": 517, "finished_bytes": 80}
     assert secured.asked_bytes({"tls": tls, "request_bytes": 100}) == 517 + 80 + 100 + 22
     assert secured.asked_bytes({"request_bytes": 100}) == 0
+
+
+def test_the_model_follows_the_servers_sysctls() -> None:
+    restart, probes = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_early_retrans"
+    for value, found in (("0", False), ("1", True)):
+        assert computed(GOOD.trial, {restart: value}).restart_after_idle is found
+    for value, found in (("0", False), ("2", False), ("3", True), ("4", True)):
+        assert computed(GOOD.trial, {probes: value}).loss_probes is found
+    made = computed(GOOD.trial, {})
+    assert made.restart_after_idle and made.loss_probes
+    assert not computed(replace(GOOD.trial, loss_probes="off"), {}).loss_probes

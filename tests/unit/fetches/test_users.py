@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
+from lab.core.errors import UsageError
 from lab.fetches import users_analysis, window_commands
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
@@ -140,3 +141,8 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
     assert window_commands.is_prefix(name) is prefix
     told = str(window_commands.table(32, [(name, 16)]).rows)
     assert (name in told) is prefix
+
+
+def test_a_group_is_one_of_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="group: 2 is no place in groups"):
+        study(parsed("users_of_x", TEXT.replace("group = [0, 1, 1]", "group = [0, 1, 2]")))
