@@ -15,7 +15,7 @@ from lab.core.checks import Compared
 from lab.core.words import exact
 from lab.fetches import buffers, setups
 from lab.fetches.observed import Observed
-from lab.fetches.secured import asked_bytes, secure_of
+from lab.fetches.secured import secure_of
 from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns
 from lab.tcp.offered import receive_window
@@ -158,8 +158,8 @@ class Evidence(Observed):
 
     @property
     def _repeats_its_request(self) -> bool:
-        """Whether the client's timer sent again, over TLS; the model does so with HTTP alone."""
-        end = asked_bytes(self.said)
+        """Whether the client's timer sent its hello again: the model has it so with HTTP alone."""
+        end = self.said["tls"]["hello_bytes"] if "tls" in self.said else 0
         return any(segment.payload_bytes and segment.seq <= end
                    for segment in self.wire.client_retransmissions)
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, Protocol
 
 from hosts.early import LEAST_PADDED_BYTES
-from hosts.records import LEAST_BYTES, RECORD_OVERHEAD_BYTES
+from hosts.records import LEAST_BYTES
 from lab.core.errors import UsageError
 from lab.fetches import own_server
 from lab.fetches.trial import BUILTIN, HERE, HTTP_1, HTTP_3, NEWER, OWN
@@ -177,12 +177,3 @@ def wire_bytes(said: Mapping[str, Any]) -> int:
     if "tls" in said:
         return sum(said["tls"]["response"])
     return int(said.get("header_bytes", 0) + said.get("body_bytes", 0))
-
-
-def asked_bytes(said: Mapping[str, Any]) -> int:
-    """What a client sent over TLS, its request included; 0 for plain HTTP."""
-    tls = said.get("tls")
-    if tls is None:
-        return 0
-    return int(tls["hello_bytes"] + tls["finished_bytes"] + said["request_bytes"]
-               + RECORD_OVERHEAD_BYTES)

@@ -75,9 +75,12 @@ class Course(Ends):
         for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
             upto, window_end = self.receiver.ask(now)
             arrival = self.up.send(now, HEADER_BYTES + size)
-            self._at(arrival, partial(self._take_message, size, now, partial(
+            self._at(arrival, partial(self._take_message, size, partial(
                 self._acknowledged, upto, window_end, now, self.receiver.stamp)))
             self._at(arrival + FAILED_CALL_NS, self._answer if number else self._take_finished)
+            self.receiver.timer.sent(now, number == 0, number + 1, now)
+        self.asked_at = now
+        self._at(self.receiver.timer.at or now, self._ask_again)
 
     def _take_finished(self, now: int) -> None:
         """The server has heard that its flight is there; its tickets follow."""
@@ -112,14 +115,28 @@ class Course(Ends):
         timer = self.receiver.timer
         if timer.at != now or timer.gives_up(now):
             return
-        self._at(self.up.send(now, HEADER_BYTES + self.transfer.request_bytes),
-                 partial(self._refuse, now))
-        timer.at, timer.repeated = None, True
-        if timer.probe:
+        if timer.probe and timer.probed_upto:
+            timer.resume(now, self.asked_at)
+        else:
+            self._say_again(now, timer.probe)
+        self._at(timer.at or now, self._ask_again)
+
+    def _say_again(self, now: int, probe: bool) -> None:
+        """A probe is the last message, a timeout repeats the first that is not acknowledged."""
+        timer, secure, size = self.receiver.timer, self.transfer.secure, self.transfer.request_bytes
+        if secure and not probe and self.heard < secure.hello_bytes + secure.finished_bytes:
+            size = secure.finished_bytes
+        upto, window_end = self.receiver.ask(now)
+        arrival = self.up.send(now, HEADER_BYTES + size)
+        if secure:
+            self._at(arrival, partial(self._acknowledged, upto, window_end, now,
+                                      self.receiver.stamp))
+        self._at(arrival, partial(self._refuse, now))
+        timer.at, timer.repeated, timer.probed_upto = None, True, int(bool(secure) and probe)
+        if probe:
             timer.restart(now)
         else:
             timer.back_off(now)
-        self._at(timer.at or now, self._ask_again)
 
     def _refuse(self, sent_at: int, now: int) -> None:
         """The server has the request already, and says so (DSACK, tcp_ack_snd_check).
@@ -128,10 +145,11 @@ class Course(Ends):
         alone, before what is written then.
         """
         self.echo = sent_at
+        self.server.hurry()
         waiting = self.sender.release_waiting(now, DSACK_BYTES)
         self._send(now, waiting)
         if not waiting:
-            self._at(self.down.send(now, HEADER_BYTES + DSACK_BYTES), partial(self._see, sent_at))
+            self._acknowledge_message(now, DSACK_BYTES)
         self._send(now, self.sender.release_written(now))
 
     def _take_answer(self, now: int) -> None:

@@ -54,7 +54,10 @@ class Ends(Events):
         self.echo = shaken.connected  # when the client sent what the server heard last
         self.timer_set: int | None = None
         self.asked_at = 0  # when the client sent its last messages
-        self.heard = 0  # bytes of the client's that it knows to be there
+        # Bytes of the client's, in all and those that it knows to be there.
+        self.said = transfer.first_request_bytes + transfer.request_bytes + (
+            transfer.secure.finished_bytes if transfer.secure else 0)
+        self.heard = 0
 
     def _take_first_message(self, now: int) -> None:
         """The server's kernel acknowledges the first request before it is answered."""
@@ -69,9 +72,9 @@ class Ends(Events):
         self.server.read(now, Sent(size, True))
         self.server.acknowledge()
 
-    def _take_message(self, size: int, sent_at: int, acknowledged: Happening, now: int) -> None:
+    def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
         """A further one, which acknowledges as well; what leaves at that takes its own along."""
-        segment, self.asked_at = Sent(size, True), sent_at
+        segment = Sent(size, True)
         self.server.take(now, segment, now, now)
         acknowledged(now)
         if self.server.received == self.server.acknowledged:
@@ -87,9 +90,9 @@ class Ends(Events):
             self.server.lose_patience()
             self._acknowledge_message(now)
 
-    def _acknowledge_message(self, now: int) -> None:
+    def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
         self.server.acknowledge()
-        arrival = self.down.send(now, HEADER_BYTES)
+        arrival = self.down.send(now, HEADER_BYTES + option_bytes)
         self._tell_client(arrival)
         self._at(arrival, partial(self._see, self.echo))
 
@@ -103,12 +106,26 @@ class Ends(Events):
     def _tell_client(self, arrival: int) -> None:
         """What arrives then acknowledges what the client's further messages were."""
         if self.asked_at:
-            self._at(arrival, partial(self._hear_server, self.server.received))
+            self._at(arrival, partial(self._hear_server, self.server.received, self.echo))
 
-    def _hear_server(self, upto: int, now: int) -> None:
-        if upto > self.heard:
-            self.heard = upto
-            self.receiver.hear(self.clock.us(now) - self.clock.us(self.asked_at))
+    def _hear_server(self, upto: int, echo: int, now: int) -> None:
+        """If the last one was repeated and is acknowledged only stamps tell the RTT."""
+        if upto <= self.heard:
+            return
+        self.heard, timer = upto, self.receiver.timer
+        left = int(upto < self.said)
+        us = self.clock.us(now) - self.clock.us(self.asked_at)
+        if timer.repeated and not left:
+            us = 1000 * max(self.clock.jiffies(now) - self.clock.jiffies(echo), 1)
+            timer.probed_upto = 0
+        self.receiver.hear(us)
+        timer.acknowledged(now, left)
+        if timer.at is not None:
+            self._at(timer.at, self._ask_again)
+
+    def _ask_again(self, now: int) -> None:
+        """The client's timer is due (Course)."""
+        raise NotImplementedError
 
     def _see(self, echo: int, _now: int) -> None:
         """Of the server, what holds no data."""

@@ -143,12 +143,16 @@ class Receiver:
         Before the window it is no more than that (tcp_validate_incoming); else
         it is measured, and its acknowledgement counts as one of data.
         """
-        self.quick = max(self.quick or 0, self._quick_acks())
-        self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+        self.hurry()
         if segment.again >= self.acknowledged:
             self.note_stamp(segment.again - segment.payload, sent_at)
             self._measure_echo(now, segment.payload, echo)
             self.scheduled = True
+
+    def hurry(self) -> None:
+        """What has come twice is acknowledged at once (tcp_enter_quickack_mode)."""
+        self.quick = max(self.quick or 0, self._quick_acks())
+        self.interactive, self.patience_ms = False, DELAYED_ACK_MS
 
     def ask(self, now: int) -> tuple[int, int]:
         """Send a request, which acknowledges as well (tcp_event_data_sent)."""

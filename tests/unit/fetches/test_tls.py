@@ -13,7 +13,6 @@ from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
 from lab.core.records import PASS
 from lab.core.scenario_file import find
-from lab.fetches import secured
 from lab.fetches.cells import Setting, changes
 from lab.fetches.reasons import reasons
 from lab.fetches.study import study
@@ -132,13 +131,6 @@ def test_what_decided_on_a_handshake_is_said(small: tuple[int, float], large: tu
 def test_a_staged_response_over_tls_has_no_model() -> None:
     assert GOOD.judge().model_ms is not None
     assert GOOD.asked(gap_ms=80.0).judge().model_ms is None
-
-
-def test_a_client_asked_with_its_hello_its_finished_and_its_request() -> None:
-    """The request in a record of its own, of 22 bytes more (RFC 8446, 5.2)."""
-    tls = {"hello_bytes": 517, "finished_bytes": 80}
-    assert secured.asked_bytes({"tls": tls, "request_bytes": 100}) == 517 + 80 + 100 + 22
-    assert secured.asked_bytes({"request_bytes": 100}) == 0
 
 
 def test_the_model_follows_the_servers_sysctls() -> None:
