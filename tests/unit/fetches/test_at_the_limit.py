@@ -14,7 +14,7 @@ from lab.core import scenario_file
 from lab.core.checks import Compared
 from lab.core.errors import UsageError
 from lab.fetches import (analysis, cliff, explained, figure, fit, integrity, own_server, path,
-                         reading, setups)
+                         reading, setups, study)
 from lab.fetches.evidence import Evidence
 from lab.fetches.own_server import OwnServer
 from lab.fetches.record import Record
@@ -178,6 +178,26 @@ def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int |
     assert cliff._model_limit(cliff.WHATS[cliff.RESPONSE], PLAIN.trial, least, {}) == limit
 
 
+@pytest.mark.parametrize(("trial", "bodies", "requests"), [
+    ({"kept": 2}, 9000 + 60, 95), ({"earlier_bytes": 90_000}, 90_000 + 60 + 1, 95 + 1),
+    ({"earlier_bytes": 90}, 90 + 60 - 2, 95 - 2), ({}, 0, 0),
+    ({"earlier_bytes": 9001, "gap_ms": 80.0, "burst_bytes": 1448}, 9001 + 60,
+     95 - len("?burst=1448&gap_ms=80"))])
+def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, Any], bodies: int,
+                                                             requests: int) -> None:
+    """A response of 9000 bytes behind a head of 60, asked for with 95."""
+    asked = evidence(PLAIN, **trial).transfer
+    assert (asked.earlier_bytes, asked.earlier_request_bytes) == (bodies, requests)
+
+
+@pytest.mark.parametrize(("values", "ends"), [
+    ((1.0,), None), ((2.0, 2.0), (2.0, 2.0)), ((2.0, 2.0, 2.0), (2.0, 2.0)),
+    ((1.0, 2.0), (1.0, 2.0))])
+def test_an_interval_of_one_cells_mean(values: tuple[float, ...],
+                                       ends: tuple[float, float] | None) -> None:
+    assert analysis.mean_interval(values) == ends
+
+
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     sample = analysis._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
     assert (sample.name, sample.values, sample.weights) == (
@@ -234,3 +254,9 @@ def test_a_large_sample_has_as_many_clients_as_it_says_or_the_same() -> None:
     small = replace(small, clients=5, full_clients=0)
     assert small.in_full.clients == 5
     assert replace(small, full_clients=50).in_full.clients == 50
+    whole = reading.read(scenario_file.find("dukkipati2010"))
+    large = study.in_full(whole)
+    assert [each.clients for each in large.populations] == [
+        each.full_clients or each.clients for each in whole.populations]
+    with pytest.raises(UsageError, match="--sample: it has no large sample"):
+        study.in_full(reading.read(scenario_file.find("zhao2019")))

@@ -89,7 +89,9 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
     backwards = [replace(GOOD, flight_bytes=flight, handshake_round_trips=trips)
                  for flight, trips in ((100, 2), (9000, 1))]
     assert step_claims.tested(claim, "handshake_round_trips", backwards).word == NOT_REPRODUCED
-    assert step_claims.tested(claim, "handshake_round_trips", [GOOD]).word == NOT_MEASURED
+    alone = step_claims.tested(claim, "handshake_round_trips", [GOOD])
+    assert alone.word == NOT_MEASURED and alone.found.startswith("not to be told: ")
+    assert alone.found.endswith("is larger than what it may send at once in 1 of 1 trials.")
 
 
 @pytest.mark.parametrize(("lines", "words"), [
