@@ -20,7 +20,7 @@ from lab.core.findings import Column, Report
 from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import export, kept, markdown, page, text
-from tests.golden import (asked, defaults, judged, predicted, quantities, stored_fetches,
+from tests.golden import (asked, defaults, judged, quantities, stored_fetches,
                           stored_load, stored_questions, stored_trace)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
@@ -141,7 +141,7 @@ RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
 
 
 OTHERS = {"asked.words": asked.text, "defaults.words": defaults.text,
-          "predicted.words": predicted.text, "judged.columns": judged.text,
+          "judged.columns": judged.text,
           "quantities.words": quantities.text}
 
 
