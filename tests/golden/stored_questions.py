@@ -9,11 +9,13 @@ too many trials to store: their times are a formula here.
 from __future__ import annotations
 
 import math
+import ssl
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from lab import registry
 from lab.core import comparison, scenario_file
@@ -103,10 +105,14 @@ def arithmetic() -> Report:
 
 @cache
 def steps() -> Report:
-    """The time to the first byte, and round trips, over the length of a chain, as modelled."""
+    """The time to the first byte, and round trips, over the length of a chain, as modelled.
+
+    Of OpenSSL 3.0, whatever this machine has: 3.5 sends 22 bytes more.
+    """
     asked = study(scenario_file.read(FOLDER / "steps.toml"))
-    return asked.report(RunData(FOLDER, {**FACTS, "scenario": "steps"},
-                                as_modelled(asked.trials)))
+    with patch.object(ssl, "OPENSSL_VERSION_INFO", (3, 0, 0, 0, 0)):
+        return asked.report(RunData(FOLDER, {**FACTS, "scenario": "steps"},
+                                    as_modelled(asked.trials)))
 
 
 def as_modelled(trials: Iterable[Trial]) -> list[Record]:
