@@ -29,6 +29,26 @@ def test_cubics_epoch_moves_by_the_pause_but_not_beyond_now(idle_ms: int, epoch_
     assert (sender.cubic.epoch_ms, sender.window) == (epoch_ms, 10)
 
 
+@pytest.mark.parametrize(("idle_ms", "restarts", "window", "noted"), [
+    (300, True, 40, False), (301, True, 20, True), (601, True, 10, True), (5000, True, 10, True),
+    (301, False, 40, False), (5000, False, 40, False)])
+def test_a_window_is_halved_for_every_timeout_of_silence(idle_ms: int, restarts: bool,
+                                                         window: int, noted: bool) -> None:
+    """tcp_cwnd_restart: down to the initial one; three quarters of it are remembered."""
+    sender = made(restart_after_idle=restarts)
+    sender.window, sender.cubic.threshold, sender.used = 40, 5, 7
+    sender.sent, sender.last_sent_at = 1, 1000 * MS
+    sender.restart_idle((1000 + idle_ms) * MS)
+    assert sender.window == window
+    assert (sender.cubic.threshold, sender.used) == ((30, 0) if noted else (5, 7))
+
+
+def test_options_take_their_place_in_a_full_segment() -> None:
+    sender = made()
+    sender.reserved = 12
+    assert sender.mss_now == MSS - 12
+
+
 def test_a_window_that_is_not_used_shrinks_once_a_timeout() -> None:
     """tcp_cwnd_application_limited notes when (snd_cwnd_stamp)."""
     sender = made()
