@@ -237,7 +237,7 @@ class Course(Ends):
         is_last = complete and self.expected == self.end
         if is_last and self.transfer.secure and not (self.sender.fin_waiting
                                                      or self.sender.fin_sent):
-            self.receiver.interactive = True  # with a FIN (tcp_fin)
+            self.receiver.end()
         at_once = self.receiver.read(now, segment, self.reads.first(
             self.receiver.received - segment.payload, self.receiver.received))
         # With its last byte the client closes: what it says acknowledges, unless that was done.

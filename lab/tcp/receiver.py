@@ -13,16 +13,14 @@ from lab.tcp.path import Clock, RoundTrip, Sent
 from lab.tcp.timers import LossTimer
 
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
+LEAST_FULL = 524  # TCP_MSS_DEFAULT less the time stamps
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
 MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
 
 
 class Receiver:
-    """The client: when it acknowledges, and what window it offers (tcp_event_data_recv).
-
-    It reads whatever arrives at once.
-    """
+    """The client, which reads at once: when it acknowledges, what it offers (tcp_data_queue)."""
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int], unit: int, probes: bool = True) -> None:
@@ -51,6 +49,8 @@ class Receiver:
         self.full = max(min(mss, self.window // 2, 536), 88)
         self.offer: int | None = None  # with what is acknowledged before it is read
         self.quick: int | None = None
+        self.ended = self.repeated = False
+        self.last_size = 0  # of the last segment, if that was short (last_seg_size)
         self.interactive = False  # pingpong mode: acknowledgements wait for a ride
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
         self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
@@ -97,13 +97,12 @@ class Receiver:
         # What is acknowledged before it is read still takes its memory (__tcp_select_window).
         memory = segment.payload + SEGMENT_OVERHEAD
         self.offer = self._offer(memory)
-        beyond = self.received - self.acknowledged > self.full
+        beyond = self.received + self.ended - self.acknowledged > self.full
         at_once = ((bool(self.quick) and not self.interactive)
                    or (beyond and self.offer >= self.window) or not self._delay(now))
         self._read(now, upto or self.received)
         self._note_short(segment)
-        return (at_once or (upto > 0 and self._is_due(beyond, memory))
-                or self._is_due(beyond, 0))
+        return at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
 
     def _is_due(self, beyond: bool, unread: int) -> bool:
         """Whether a call that has read acknowledges (tcp_cleanup_rbuf), and what it offers then.
@@ -121,7 +120,7 @@ class Receiver:
     def _note_short(self, segment: Sent) -> None:
         if segment.payload < self.full:
             self.short_or_pushed += 1
-        elif segment.pushed:
+        elif segment.pushed and not self.repeated:
             self.short_or_pushed = max(self.short_or_pushed, 1)
 
     def _offer(self, unread: int) -> int:
@@ -148,6 +147,10 @@ class Receiver:
             self.note_stamp(segment.again - segment.payload, sent_at)
             self._measure_echo(now, segment.payload, echo)
             self.scheduled = True
+
+    def end(self) -> None:
+        """What was taken has the FIN (tcp_fin), which counts as a byte more."""
+        self.interactive = self.ended = True
 
     def hurry(self) -> None:
         """What has come twice is acknowledged at once (tcp_enter_quickack_mode)."""
@@ -218,7 +221,11 @@ class Receiver:
         return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
 
     def _measure_full(self, payload: int) -> None:
-        """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss)."""
+        """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss).
+
+        Two shorter ones of one length in a row count as full from then on.
+        """
+        last, self.last_size, self.repeated = self.last_size, 0, False
         if payload > self.full:
             self.full = payload
             before = self.payload_share
@@ -226,6 +233,9 @@ class Receiver:
             if self.payload_share != before:  # else the segment in reserve stays
                 self.clamp = self.buffer * self.payload_share >> 8
                 self.space = min(self.space, self.clamp)
+        elif LEAST_FULL <= payload < self.full:
+            self.last_size, self.repeated = payload, payload == last
+            self.full = payload if self.repeated else self.full
 
     def _grow(self, payload: int) -> None:
         """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
