@@ -27,7 +27,8 @@ DIVIDED: dict[str, list[str]] = {
     "1000 responses by libcurl": [],
     "ietf78_completion, IW 10, once": ["--scenario", "ietf78_completion", "--iw", "10",
                                        "--repeat", "1"]}
-QUICK_DIVIDED = {"one bucket": ["--scenario", "zhao2019", "--rtt", "20", "--bw", "1000"]}
+QUICK_DIVIDED = {"one bucket": ["--scenario", "zhao2019", "--rtt", "20", "--bw", "1000",
+                                "--repeat", "100"]}  # long enough to be met by samples
 
 
 def divided(of_runs: Mapping[str, list[str]]) -> list[str]:
