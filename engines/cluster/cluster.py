@@ -88,14 +88,13 @@ class Cluster:
         rest, sent = iter(tasks), deque[Sent[T]]()
         try:
             while True:
-                for task in islice(rest, max(0, AHEAD * self.guests - len(sent))):
-                    each = Sent(task)
-                    self._submit(each, payload)
-                    sent.append(each)
-                if not sent:
-                    return
                 found: tuple[str, U] | None = None
                 try:
+                    for task in islice(rest, max(0, AHEAD * self.guests - len(sent))):
+                        sent.append(Sent(task))
+                        self._submit(sent[-1], payload)
+                    if not sent:
+                        return
                     self._look(sent, payload)
                     found = self._read(sent[0], read)
                 except Again as why:
@@ -105,9 +104,7 @@ class Cluster:
                         found = "", failed(sent[0].task,
                                            f"{sent[0].attempts} workers failed: {why}")
                 except (Lost, OSError):  # OSError: of a question to the scheduler
-                    self._find()
-                    for each in sent:
-                        self._submit(each, payload)
+                    self._find(sent, payload)
                 if found is not None:
                     sent.popleft()
                     yield found
@@ -187,8 +184,8 @@ class Cluster:
             raise EngineError(f"{self.link.address}: {DYING}")
         return Again(DIED)
 
-    def _find(self) -> None:
-        """Find the scheduler again. Raises EngineError where it stays away."""
+    def _find(self, sent: Iterable[Sent[T]], payload: Callable[[T], bytes]) -> None:
+        """Find the scheduler again, and give it all. Raises EngineError where it stays away."""
         self.link.tell(f"the scheduler at {self.link.address} is lost; it is looked for, for"
                   f" {LOST_S:.0f} s at most")
         deadline = time.monotonic() + LOST_S
@@ -199,9 +196,13 @@ class Cluster:
                 self.link.connect()
                 if self.guests:
                     self.roll.begin()
+                    for each in sent:
+                        self._submit(each, payload)
                     return
             except EngineCannot as error:
                 why = str(error)
+            except OSError:  # it was lost once more while it was asked
+                pass
             time.sleep(RETRY_S)
         raise EngineError(f"{self.link.address}: {why}")
 

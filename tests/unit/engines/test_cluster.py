@@ -204,6 +204,30 @@ def test_after_a_lost_scheduler_all_that_was_under_way_is_sent_again(
     assert len(link.sent) == 20 + AHEAD * 2
 
 
+@pytest.mark.parametrize("again", ["submit", "workers"])
+def test_a_scheduler_that_is_lost_while_it_is_asked_is_looked_for(
+        again: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is given something, and once more right after it was found."""
+    made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+    closed = {"submit": [3, 4] if again == "submit" else [3], "workers": [0]}
+    for name in {"submit", again}:
+        monkeypatch.setattr(link, name, closing(getattr(link, name), closed[name]))
+    assert [each for _, each in results(made)] == list(range(20))
+    assert link.found == 2 and len(link.told) == 1
+
+
+def closing(ask: Callable[..., Any], closed: list[int]) -> Callable[..., Any]:
+    """A question to a scheduler that is gone at these, as Dask says it (CommClosedError)."""
+    number = iter(range(1000))
+
+    def asked(*words: Any, **more: Any) -> Any:
+        if next(number) in closed:
+            raise OSError("in <TLS>: Stream is closed")
+        return ask(*words, **more)
+    return asked
+
+
 def test_a_scheduler_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     made, link = cluster(lambda worker, batch: answer(OK, worker, batch))
     clock = iter(range(0, 10000, 50))
