@@ -1,6 +1,6 @@
 """Becomes a server of the user's own, with the folders that servers write to in memory.
 
-Started as `python3 -m engines.launch JSON` on the server's host: {"command": […],
+Started as `python3 engines/launch.py JSON` on the server's host: {"command": […],
 "folders": […], "in_memory": …}. In a guest the root is read-only and nothing below /tmp
 and /var is to be seen: both get file systems in memory, in a mount namespace of the
 server's own, with the folders that servers expect. What the user lets it read stays in

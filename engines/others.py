@@ -68,14 +68,14 @@ class Others:
 
         Raises Lacking where it is missing, WorkerError where it does not start.
         """
-        tls, own = trial.get("tls"), trial.get("own")
+        tls, asked = trial.get("tls"), trial.get("own")
         files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
-        wanted = (self._own(trial, own, files) if own else self._nginx(trial, files))
+        wanted = self._own(trial, asked, files) if asked else self._nginx(trial, files)
         running = self.running
         if running is None or wanted.settings != self.settings \
                 or running.process.poll() is not None:
             self._start(wanted, port_of(trial))
-        return files.root if files else Path(own["ca"]) if own and own["ca"] else None
+        return files.root if files else Path(asked["ca"]) if asked and asked["ca"] else None
 
     def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> Wanted:
         if nginx.program() is None:

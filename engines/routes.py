@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.netlink import attribute, attributes, u32
-from hosts.records import newer_openssl
+from hosts.records import KEY_SHARES, newer_openssl
 
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
@@ -172,9 +172,8 @@ def curves_of(job: Mapping[str, Any]) -> str:
 
     OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM beside it.
     """
-    names = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
     newer = "system" in job or newer_openssl()
-    return names[job["tls"]["key_share"]] if newer and "tls" in job else ""
+    return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""
 
 
 def named_of(job: Mapping[str, Any]) -> str:

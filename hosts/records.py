@@ -18,6 +18,8 @@ MESSAGE_BYTES = 4  # type and length before each message (RFC 8446, 4)
 # The first two records in the clear, of X25519: ServerHello and ChangeCipherSpec.
 SERVER_HELLO_BYTES, CHANGE_BYTES = 127, 6
 DIGEST_BYTES = 48  # of SHA-384, in Finished
+# As OpenSSL names the key exchanges that a client may be told to offer.
+KEY_SHARES = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
 # What a server's key share of X25519MLKEM768 has more: the ciphertext of ML-KEM-768 (FIPS 203).
 MLKEM_BYTES = 1088
 # The supported_groups that OpenSSL 3.5 tells a client that did not offer its first choice.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hosts.records import SIGNATURE_BYTES
+from hosts.records import KEY_SHARES, SIGNATURE_BYTES
 from lab.core.checks import Check, Compared
 from lab.core.records import SKIPPED
 from lab.fetches.evidence import Evidence
@@ -14,8 +14,6 @@ from lab.fetches.trial import BUILTIN, HTTP_1, NEWER, Trial
 
 # Of a server's first messages, besides the certificates: hellos, signature, Finished, headers.
 AROUND_CHAIN_BYTES = 4096
-# As OpenSSL names the key exchanges that a client may be told to offer.
-GROUPS = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
 NEWER_LIBRARY = (3, 5)
 
 
@@ -78,8 +76,8 @@ def _tls(evidence: Evidence) -> Iterable[Compared]:
                        f"a chain of {trial.chain_bytes} bytes")
         return
     yield Compared(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
-    yield Compared(tls["group"] == GROUPS[trial.key_share], tls["group"] or "no key exchange",
-                   GROUPS[trial.key_share])
+    yield Compared(tls["group"] == KEY_SHARES[trial.key_share], tls["group"] or "no key exchange",
+                   KEY_SHARES[trial.key_share])
     if trial.system == NEWER:
         yield Compared(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
                        "OpenSSL 3.5 or newer")

@@ -57,6 +57,11 @@ class Observed:
         """Whether the server reported what it did, as server.py does."""
         return "latency_ms" in self.said
 
+    @property
+    def accepted_early_bytes(self) -> int | None:
+        """By the client, who reads in the server's extensions whether it took it; None of none."""
+        return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
+
     # What the packets say ------------------------------------------------------------
 
     @property

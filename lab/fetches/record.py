@@ -117,9 +117,7 @@ class Record(records.Record):
     model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
     unvalidated_bytes: int | None = measured(lambda evidence: None)  # of datagrams (quic.py)
     allowed_bytes: int | None = measured(lambda evidence: None)
-    accepted_early_bytes: int | None = measured(
-        lambda evidence: evidence.fetch.get("early_data_bytes")
-        if evidence.trial.early_data_bytes else None)
+    accepted_early_bytes: int | None = measured(lambda evidence: evidence.accepted_early_bytes)
     request_round_trips: int | None = measured(
         lambda evidence: evidence.early.round_trips if evidence.early else None)
     request_segments: int | None = measured(

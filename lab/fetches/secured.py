@@ -70,9 +70,9 @@ def newer(asked: Lists) -> list[str]:
     """What of it only Debian 13's programs have, in words."""
     early = [EARLY_DATA] if any(asked.early_data_bytes) else []
     return early + [each for lists, known in ((asked.signature, NEWER_SIGNATURES),
-                                      (asked.key_share, NEWER_KEY_SHARES),
-                                      (asked.http, NEWER_HTTP))
-            for each in lists if each in known]
+                                              (asked.key_share, NEWER_KEY_SHARES),
+                                              (asked.http, NEWER_HTTP))
+                    for each in lists if each in known]
 
 
 def system_for(asked: Lists) -> str:

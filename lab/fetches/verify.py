@@ -116,7 +116,7 @@ def _seen(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidenc
     if evidence.tells or not evidence.said:
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
-    if (accepted := zero_rtt.accepted_bytes(evidence) or 0) > 0:
+    if (accepted := evidence.accepted_early_bytes or 0) > 0:
         of_early = early(exchange, client_pcap, zero_rtt.sealed(accepted))
         return replace(evidence, exchange=timed(exchange, of_early.messages), early=of_early,
                        messages=of_early.messages)

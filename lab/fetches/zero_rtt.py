@@ -13,11 +13,6 @@ RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finish
 LEAST_MS = 1.0
 
 
-def accepted_bytes(evidence: Evidence) -> int | None:
-    """By the client, who reads in the server's extensions whether it took it; None of no other."""
-    return evidence.fetch.get("early_data_bytes") if evidence.trial.early_data_bytes else None
-
-
 def sealed(early_bytes: int) -> int:
     """Early data as it goes over the wire: one record."""
     return early_bytes + RECORD_OVERHEAD_BYTES
@@ -28,7 +23,7 @@ def early_data(evidence: Evidence) -> Iterable[Compared]:
     asked = evidence.trial.early_data_bytes
     if not asked:
         return
-    accepted = accepted_bytes(evidence) or 0
+    accepted = evidence.accepted_early_bytes or 0
     is_padded = asked >= LEAST_PADDED_BYTES
     yield Compared(accepted == asked if is_padded else accepted > 0, _told(accepted),
                    f"{asked} bytes accepted" if is_padded else "accepted")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from lab.tcp.packets import ETHERNET_BYTES, SERVER_PORTS, CaptureError, frames
-from lab.tcp.path import NEVER
+from lab.tcp.path import NEVER, serialised_ms
 
 AMPLIFICATION = 3  # times what came from an address that is not validated (RFC 9000, 8.1)
 _IP = struct.Struct(">12xHBxH5xB10x")  # Ethernet's type; of IPv4 version, length, protocol
@@ -73,10 +74,10 @@ class Datagrams:
             left, came = each[0]
             if came is None:
                 return None
-            total_ms += (came.time_ns - left.time_ns) / 1e6 - left.frame_bytes * 8 / rate
+            total_ms += (came.time_ns - left.time_ns) / 1e6 - serialised_ms(left.frame_bytes, rate)
         return total_ms
 
-    @property
+    @cached_property
     def busy(self) -> tuple[Datagram, ...]:
         """The longest run at the client of what left at once, and so kept the link busy."""
         runs: list[list[Datagram]] = [[]]

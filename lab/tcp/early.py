@@ -14,6 +14,7 @@ from lab.tcp.exchange import Exchange
 from lab.tcp.flights import flights
 from lab.tcp.messages import Messages, response_end
 from lab.tcp.packets import ETHERNET_BYTES, CaptureError, frames
+from lab.tcp.path import NEVER
 
 # Behind the hello of a client that offers early data (RFC 8446, D.4): a change_cipher_spec.
 CHANGE_BYTES = 6
@@ -55,7 +56,7 @@ def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
     if answer is None:
         raise CaptureError("no answer to the early data")
     heard_ns = next((s.time_ns for s in exchange.at_client if s.to_client and s.payload_bytes),
-                    1 << 63)
+                    NEVER)
     before = max((s.end - 1 for s in exchange.at_client
                   if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
     left = flights(exchange.at_client, 0, end, to_client=False)

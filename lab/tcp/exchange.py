@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
                              read_connection, read_connections)
-from lab.tcp.path import bytes_per_s
+from lab.tcp.path import serialised_ms
 
 SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
 
@@ -132,7 +132,7 @@ def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -
     if exchange.handshake_ms is None or exchange.handshake_was_lost:
         return None
     return exchange.handshake_ms - sum(
-        SYN_BYTES * 1000 / bytes_per_s(rate) for rate in (uplink_kbps, bandwidth_kbps))
+        serialised_ms(SYN_BYTES, rate) for rate in (uplink_kbps, bandwidth_kbps))
 
 
 def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:

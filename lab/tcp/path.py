@@ -104,6 +104,11 @@ def bytes_per_s(rate_kbps: float) -> float:
     return rate_kbps if math.isinf(rate_kbps) else round(rate_kbps * 1000) // 8
 
 
+def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
+    """How long a link of that rate takes for a packet."""
+    return size_bytes * 1000 / bytes_per_s(rate_kbps)
+
+
 def _delay_ns(delay_ms: float) -> int:
     """What netem makes of a delay: whole microseconds, in ticks of 64 ns (PSCHED_TICKS2NS)."""
     return round(delay_ms * 1000) * 1000 // TICK_NS * TICK_NS
