@@ -143,9 +143,13 @@ def test_apt_uses_folders_and_lists_of_its_own(tmp_path: Path,
 
 
 def test_a_mirror_that_does_not_answer_is_said_in_one_line_and_the_same_command_goes_on(
-        cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str]) -> None:
     if not debian.KEYRING.exists():
         pytest.skip(f"{debian.KEYRING} is missing")
+    once = tmp_path / "apt.conf"
+    once.write_text('Acquire::Retries "0";')  # apt waits before it tries again
+    monkeypatch.setenv("APT_CONFIG", str(once))
     monkeypatch.setenv(debian.MIRROR, "http://127.0.0.1:9/debian")
     assert debian.main(["make"]) == 4
     last = capfd.readouterr().err.splitlines()[-1]
