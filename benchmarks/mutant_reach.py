@@ -37,6 +37,19 @@ data_file = {folder}/data
 source = {tree}
 omit = */tests/*
 """
+# What each program runs first. A test's limit of the size of files (a soft one) is for what the
+# program writes, not for coverage's notes, which are written after this function has run.
+STARTS = """
+import atexit, resource
+try:
+    import coverage
+except ImportError:  # a test's program has started another Python, which has none
+    pass
+else:
+    coverage.process_startup()
+    atexit.register(lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2))
+"""
 
 
 @dataclass
@@ -104,8 +117,7 @@ def record(tree: Path, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
         folder = Path(name)
         settings = folder / "settings"
         settings.write_text(SETTINGS.format(folder=folder, tree=tree), encoding="utf-8")
-        (folder / "sitecustomize.py").write_text("import coverage; coverage.process_startup()\n",
-                                                 encoding="utf-8")
+        (folder / "sitecustomize.py").write_text(STARTS, encoding="utf-8")
         more = {FOLDER: str(folder), "COVERAGE_PROCESS_START": str(settings), TEST: "",
                 "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")}
         done = subprocess.run(

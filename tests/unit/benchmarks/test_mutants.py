@@ -94,7 +94,8 @@ if "warm" in sys.argv:
         assert "LIMIT = 3" in Path("lab/sums.py").read_text()
         time.sleep(0.02)
 """
-TESTS = """import pytest
+TESTS = """import subprocess, sys
+import pytest
 from lab.sums import limited
 @pytest.fixture(scope="module")
 def made():
@@ -105,6 +106,11 @@ def test_made(made):
     assert made > 2
 def test_made_again(made):
     assert made == 3
+def test_program_that_may_write_little():
+    done = subprocess.run(["prlimit", "--fsize=100:", sys.executable, "-c",
+                           "from lab.sums import limited; print(limited(2))"],
+                          capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("2\\n", "")
 """
 
 
@@ -124,7 +130,7 @@ def test_only_tests_that_are_near_are_recorded_where_no_others_are_run(tmp_path:
 def test_survivors_are_told_with_their_places(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         ) -> None:
-    """A fixture of several tests, a line at import, and a function without a test."""
+    """A fixture of several tests, a program, a line at import, a function without a test."""
     tree = tmp_path / "tree"
     (tree / "tests/unit").mkdir(parents=True)
     (tree / "tests/unit/test_sums.py").write_text(TESTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -128,8 +127,8 @@ def test_half_a_file_is_none(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+        ["prlimit", "--fsize=1000:", sys.executable, "-c", LIMITED, str(path)],
+        capture_output=True, text=True, check=False)
     assert "File too large: raise the limit" in done.stdout, done.stderr
     assert path.read_text() == "before" and os.listdir(tmp_path) == ["file"]
 

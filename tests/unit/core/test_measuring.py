@@ -59,7 +59,7 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
 def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str, str]],
                                       limit: int, capture_bytes: int, file: str) -> None:
     for _ in range(2 if file == "run.json" else 1):  # again, as long as there is no more room
-        stopped = measured(tmp_path, "prlimit", f"--fsize={limit}", capture_bytes=capture_bytes)
+        stopped = measured(tmp_path, "prlimit", f"--fsize={limit}:", capture_bytes=capture_bytes)
         assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
         last = stopped.stderr.splitlines(keepends=True)[-1]
         assert last.startswith("run.sh: ") and file in last and "File too large" in last
