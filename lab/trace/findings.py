@@ -108,7 +108,8 @@ def _cells(record: TraceRecord) -> tuple[Cell, ...]:
         return (*[None] * 8, "skipped" if record.ok else "failed")
     checked, wrong = _judged_samples([record])
     return (record.data_segments, record.lost_segments, record.retransmissions, record.timeouts,
-            record.largest_window, record.longest_rtt_ms or 0.0, (record.finish_ms or 0.0) / 1000,
+            record.largest_window, record.longest_rtt_ms,
+            record.finish_ms and record.finish_ms / 1000,
             record.rule_unjudged,
             f"{checked - wrong} of {checked} samples" if checked else "at restarts")
 

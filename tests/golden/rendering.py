@@ -21,7 +21,7 @@ from lab.core.kinds import RunData
 from lab.load.study import LoadStudy
 from lab.tell import export, kept, markdown, page, text
 from tests.golden import (asked, defaults, judged, quantities, stored_fetches,
-                          stored_load, stored_questions, stored_trace)
+                          stored_load, stored_questions, stored_trace, stored_troubles)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -119,6 +119,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
+    "troubled": stored_troubles.report,
     "lossy": lambda: stored_trace.lossy().report(stored_trace.lossy_run()),
     **{name: lambda name=name: stored_questions.question(name)  # type: ignore[misc]
        for name in stored_questions.QUESTIONS},

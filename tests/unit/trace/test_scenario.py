@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from lab import registry
 from lab.core import scenario_file
 from lab.core.errors import UsageError
 from lab.core.kinds import NOTHING, Overrides
-from lab.trace.scenario import TraceScenario, overridden, read
+from lab.trace.scenario import Curve, TraceScenario, overridden, read
+from lab.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
           if scenario_file.find(name).raw.get("kind") == "trace"]
@@ -82,6 +84,77 @@ def test_a_write_in_segments_is_as_long_as_its_trace_has_them(tmp_path: Path) ->
     assert trial.paths == "/5620?at=0:5120;1000:500"
 
 
+THINKING = """[[schedule]]
+name = "asking"
+requests = [{ bytes = 5000 }, { bytes = 600, think_s = "each" }]
+[[trace]]
+name = "second"
+title = "A trace of its own"
+schedule = "asking"
+tcp = ["linux", "other"]
+initcwnd = [4, 2]
+think_s = [0.5, 3]
+rtt_ms = 30
+uplink = 500
+mss = 1000
+receive_window = 40
+rto_min_ms = 300
+quickack = true
+nagle = true
+outage_ms = [150, 500]
+may_lose = true
+[[tcp]]
+name = "other"
+title = "Another"
+congestion_control = "cubic"
+validation = false
+sysctls = { "net.ipv4.tcp_sack" = "0", "net.ipv4.tcp_frto" = "2" }
+"""
+
+
+def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> None:
+    scenario = load(tmp_path, GOOD + THINKING)
+    first, *trials = scenario.trials()
+    assert scenario.count == 1 + len(trials) == 9
+    assert [trial.id for trial in trials] == [
+        f"second-{tcp}-iw{window}-think{think}" for window in (4, 2) for think in ("0.5", "3")
+        for tcp in ("linux", "other")]
+    assert trials[1] == TraceTrial(
+        scenario="mine", trace="second", tcp="other", congestion_control="cubic",
+        validation=False, rtt_ms=30, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=100,
+        initcwnd=4, mss=1000, receive_window=40, rto_min_ms=300, quickack=True, nagle=True,
+        sample_ms=1, outage_from_ms=150, outage_to_ms=500, paths="/5000? /600?",
+        think_times="0 0.5", think_s=0.5, may_lose=True,
+        sysctls="net.ipv4.tcp_sack=0 net.ipv4.tcp_frto=2")
+    job = trials[1].job()
+    assert job["paths"] == ["/5000?&trace_ms=1&nagle=1", "/600?&trace_ms=1&nagle=1"]
+    assert job["think_s"] == [0.0, 0.5] and job["outage_ms"] == [150, 500]
+    assert job["sysctls"] == {"net.ipv4.tcp_slow_start_after_idle": "0",
+                              "net.ipv4.tcp_sack": "0", "net.ipv4.tcp_frto": "2"}
+    assert (job["initrwnd"], job["window_bytes"]) == (40, 40_000)
+    assert (job["options"]["rto_min_ms"], job["options"]["quickack"]) == (300, True)
+    # What the first says nothing of.
+    assert (first.receive_window, first.rto_min_ms, first.quickack, first.nagle,
+            first.may_lose, first.sysctls) == (0, 0, False, False, False, "")
+    assert first.job()["initrwnd"] == 1000 and first.job()["outage_ms"] == []
+
+
+def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_path: Path) -> None:
+    (trial,) = load(tmp_path, GOOD.replace(
+        "sample_ms = 1", 'sample_ms = 1\nuplink = "same"\noutage_ms = []')).trials()
+    assert (trial.uplink_kbps, trial.outage_from_ms, trial.outage_to_ms) == (1000, 0.0, 0.0)
+
+
+def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
+    trials = load(tmp_path, GOOD + THINKING).trials()
+    for text, first, count in (("second/other", "second-other-iw4-think0.5", 4),
+                               ("second/other/iw2", "second-other-iw2-think0.5", 2),
+                               ("first/other", "", 0)):
+        curve = Curve.read(text, "")
+        found = [trial.id for trial in trials if curve.is_of(trial)]
+        assert (curve.text, found[:1], len(found)) == (text, [first][:count], count)
+
+
 WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
 
 
@@ -117,7 +190,13 @@ WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
     ("initcwnd = 10", "initcwnd = [3, 3]", "has a value twice"),
     ("sample_ms = 1", "sample_ms = 0", "out of range"),
     ("sample_ms = 1", "sample_ms = 1\nmss = 5000", "a segment of 5000 bytes is out of range"),
-    ("sample_ms = 1", "sample_ms = 1\noutage_ms = [5, 5]", "the first before the second"),
+    *(("sample_ms = 1", f"sample_ms = 1\noutage_ms = {wrong}", "the first before the second")
+      for wrong in ("[5, 5]", "[5]", "[5, 6, 7]", "5")),
+    ("sample_ms = 1", 'sample_ms = 1\nuplink = "less"', "uplink: 'less' is not a number"),
+    *(("rtt_ms = 20\n", f"rtt_ms = 20\n{name} = 1\n", f"[defaults]: unknown key '{name}'")
+      for name in ("name", "title", "tcp", "think_s")),
+    ('curves = ["first/linux"]', "curves = [5]", "5 is not of the form"),
+    ('schedule = "one"', 'schedule = "one"\nthink_s = [1]', "think_s goes with"),
     ("sample_ms = 1", "sample_ms = 1\nnagle = 1", "true or false"),
     ("sample_ms = 1", "sample_ms = 1\nsapmle = 1", "unknown key 'sapmle'"),
     ('congestion_control = "reno"', 'congestion_control = "Re no"', "no name of an algorithm"),
@@ -143,26 +222,32 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path: Path, old: str, new: str
     assert "\n" not in message
 
 
-@pytest.mark.parametrize(("claim", "said"), [
-    ('relation = "is"', "published goes with"),
-    ('relation = "larger"', "second goes with"),
-    ('relation = "is"\npublished = 1\nsecond = "first/linux"', "second goes with"),
-    ('relation = "bigger"\npublished = 1', "unknown 'bigger'"),
-    ('relation = "larger"\nsecond = "first/other"',
-     '^scenarios/mine.toml: \\[\\[claim\\]\\] "so": second: no trace is'),
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"relation": "is"}, "published goes with"),
+    ({"relation": "percent_smaller", "second": "first/linux"}, "published goes with"),
+    ({"relation": "larger"}, "second goes with"),
+    ({"relation": "larger", "second": "first/linux", "published": 1}, "published goes with"),
+    ({"relation": "is", "published": 1, "second": "first/linux"}, "second goes with"),
+    ({"relation": "bigger", "published": 1}, "relation: unknown 'bigger'"),
+    ({"relation": "larger", "second": "first/other"}, "second: no trace is 'first/other'"),
+    ({"relation": "larger", "second": "first/linux", "first": "first/other"},
+     "first: no trace is 'first/other'"),
+    ({"relation": "is", "published": 1, "first": "second/linux"},
+     "first: no trace is 'second/linux'"),
+    ({"relation": "is", "published": 1, "first": "first/linux/iw9"},
+     "first: no trace is 'first/linux/iw9'"),
+    ({"relation": "is", "published": 1, "figure": "fog"},
+     "figure: unknown 'fog' (did you mean 'fig'?)"),
+    ({"relation": "is", "published": 1, "metric": "windows"}, "did you mean 'window'"),
 ])
-def test_a_bad_claim_is_refused(tmp_path: Path, claim: str, said: str) -> None:
-    table = (f'[[claim]]\nfigure = "fig"\nsays = "so"\nmetric = "window"\nfirst = "first/linux"\n'
-             f"{claim}\n")
-    with pytest.raises(UsageError, match=said):
+def test_a_bad_claim_is_refused(tmp_path: Path, wrong: dict[str, object], said: str) -> None:
+    claim = {"figure": "fig", "says": "so", "metric": "window", "first": "first/linux", **wrong}
+    table = "[[claim]]\n" + "".join(f"{name} = {json.dumps(value)}\n"
+                                    for name, value in claim.items())
+    with pytest.raises(UsageError) as error:
         load(tmp_path, GOOD + table)
-
-
-def test_a_claim_about_what_is_not_measured_is_refused(tmp_path: Path) -> None:
-    table = ('[[claim]]\nfigure = "fig"\nsays = "so"\nmetric = "windows"\nfirst = "first/linux"\n'
-             'relation = "is"\npublished = 1\n')
-    with pytest.raises(UsageError, match="did you mean 'window'"):
-        load(tmp_path, GOOD + table)
+    assert str(error.value).startswith('scenarios/mine.toml: [[claim]] "so": ')
+    assert said in str(error.value)
 
 
 def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:

@@ -29,11 +29,17 @@ def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[fl
 @pytest.mark.parametrize("numbers, word, said", [
     ((75, 100), REPRODUCED, ": 25 % less, published 20 %"),
     ((74, 100), DIRECTION_ONLY, ": 26 % less, published 20 %"),
+    ((99.96, 100), DIRECTION_ONLY, ": 0 % less, published 20 %"),
     ((110, 100), NOT_REPRODUCED, ": -10 % less, published 20 %"),
     ((100, 100), NOT_REPRODUCED, ": 0 % less, published 20 %"),
     ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])
 def test_how_much_smaller(numbers: tuple[float, float], word: str, said: str) -> None:
     assert _judged(claim("percent_smaller", 20, 5), numbers) == (word, said)
+
+
+@pytest.mark.parametrize("first, word", [(95, REPRODUCED), (106, NOT_REPRODUCED)])
+def test_no_difference_at_all_may_have_been_published(first: float, word: str) -> None:
+    assert _judged(claim("percent_smaller", 0, 5), (first, 100))[0] == word
 
 
 @pytest.mark.parametrize("number, word", [(12, REPRODUCED), (8, REPRODUCED), (12.1, NOT_REPRODUCED),
