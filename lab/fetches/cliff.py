@@ -127,14 +127,10 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
         found = measure(list(sized))
         for each, (trial, size) in sized.items():
             low, high = ends[trial]
-            if _fits(of, found[each]):
-                ends[trial] = max(low, size), high
-                if size > low:
-                    largest[trial] = found[each]
-            else:
-                ends[trial] = low, min(high, size)
-                if size < high:
-                    beyond[trial] = found[each]
+            if _fits(of, found[each]):  # the sizes of a trial ascend
+                ends[trial], largest[trial] = (size, high), found[each]
+            elif size < high:
+                ends[trial], beyond[trial] = (low, size), found[each]
     return [Cliff(trial, low if low >= ranges[trial] else None,
                   _model_limit(of, trial, ranges[trial], sysctls) if is_known(trial) else None,
                   low == of.most, largest.get(trial), beyond.get(trial))

@@ -113,7 +113,8 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
        for name in stored_fetches.SMALL_SCENARIOS},
     **{f"{name}_cells": lambda name=name: cells(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
-    stored_fetches.EXPLAINED: lambda: stored_fetches.whole_report(stored_fetches.EXPLAINED),
+    **{name: lambda name=name: stored_fetches.whole_report(name)  # type: ignore[misc]
+       for name in (stored_fetches.EXPLAINED, stored_fetches.STATED)},
     "raw": stored_fetches.raw_report,
     "load_shared": stored_load.shared,
     "load": stored_load.report, "load_axes": stored_load.axes,

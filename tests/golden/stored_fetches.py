@@ -18,8 +18,8 @@ from lab.fetches.study import Fetches
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")
-# One whose published numbers are explained, with all of its causes in turn.
-EXPLAINED = "marrama2012_as_published"
+# Those whose published numbers, or statements, are explained, with all of their causes in turn.
+EXPLAINED, STATED = "marrama2012_as_published", "tselentis2013_as_published"
 FACTS = {"state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
          "emulated_s": 600.0, "wall_s": 5.0}
 

@@ -166,6 +166,22 @@ def test_a_record_that_does_not_count_is_missed() -> None:
     assert "no record of bucket 3000 counts (2 failed verdicts)" in causes.missing
 
 
+def test_what_lacks_in_between_agrees_with_nothing_there() -> None:
+    """Fetches may fail until they are read as their script did; the ends are told all the same."""
+    found = scenario(MARRAMA)
+    ends = {trial.id for level in (found.levels[0], found.levels[-1]) for sweep in level.sweeps
+            for trial in sweep.trials(found.name, 1)}
+    report = marrama(lambda record: record if record.trial.id in ends else replace(
+        record, ok=False, error="curl 7: failed", total_ms=None))
+    steps = finding(report, "causes").chart
+    assert isinstance(steps, StepChart)
+    counted = [step.value for step in steps.steps]
+    assert counted[0] == 10 and counted[-1] == 24 and 0 in counted
+    for name in ("fig2", "fig5_rtt", "fig5_bw"):
+        whole, lacking = finding(stored_fetches.whole_report(MARRAMA), name), finding(report, name)
+        assert (lacking.tables, lacking.chart) == (whole.tables, whole.chart)
+
+
 def test_bounds_of_an_agreement() -> None:
     bounds = AsPublished("x", 10, 5, 3)
     assert bounds.agrees(110, 100) and not bounds.agrees(110.1, 100)

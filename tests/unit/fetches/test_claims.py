@@ -11,7 +11,7 @@ from lab.core import claims
 from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.core.stats import Estimate
 from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
-from lab.fetches.claims import HARMS, HELPS, UNDECIDED, Row, judged
+from lab.fetches.claims import Row, judged
 from lab.fetches.said import Claim
 from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Figure
 
@@ -125,6 +125,12 @@ def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     assert found.word == word, found
 
 
+def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
+    bars = panel(bucket(1000, 1000, "20"), bucket(1000, 1000, "50"))
+    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)]).statements
+    assert found.word == NOT_REPRODUCED
+
+
 def test_overlapping_intervals_are_no_larger() -> None:
     claim = Claim("f", "", larger=("50", "20"))
     bars = [bucket(1000, 900, "20", percent_interval=(5.0, 16.0)),
@@ -139,6 +145,6 @@ def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
               for label, value, ends in (("1", 1.0, (101.0, 300.0)), ("2", 2.0, (99.0, 300.0)),
                                          ("5", 5.0, (50.0, 99.0))))]
     rows = judged(panel(*bars, figure=figure), ()).rows
-    assert [row.recovery_word for row in rows] == ["", HELPS, UNDECIDED, HARMS]
+    assert [row.recovery_word for row in rows] == ["", "helps", "undecided", "harms"]
     assert rows[1].recovery == Estimate(100, (1, 200))
     assert not any(row.recovery for row in judged(panel(*bars[1:], figure=figure), ()).rows)

@@ -77,6 +77,10 @@ def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
     assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
                                                                        (12_588, 12_588)]
     assert max(asked) <= 2 * cliff.AT_ONCE and len(asked) <= 6
+    for each in found:  # the records on both sides of it
+        assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
+        assert each.beyond is not None and each.fits_bytes is not None
+        assert each.beyond.trial.chain_bytes == each.fits_bytes + 1
     lines = list(cliff_told.told(cliff.CHAIN, found[1]))
     assert lines == [
         "IW10: the largest certificate chain that costs no further round trip is 12588 bytes,"
@@ -155,6 +159,24 @@ def test_another_limit_over_quic_is_said_to_be_another() -> None:
     assert lines[0] == "HTTP/3: even the smallest certificate chain takes a further round trip"
 
 
+@pytest.mark.parametrize("what", [cliff.CHAIN, cliff.RESPONSE, cliff.EARLY])
+@pytest.mark.parametrize("http", ["1.1", "2", "3"])
+def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None:
+    """Of another's server there is the limit alone, with and without a record."""
+    trial = replace(GOOD.trial, server="nginx", http=http, chain_bytes=0)
+    unseen = replace(GOOD, trial=trial, flight_segments=None, flight_bytes=None,
+                     allowed_bytes=None, request_segments=None)
+    for record in (None, unseen):
+        found = cliff.Cliff(trial, 3000, None, record=record, beyond=record)
+        (line,) = cliff_told.told(what, found)
+        assert " is 3000 bytes, measured of the server nginx" in line
+        assert ("over HTTP/" in line) == (http != "3")
+    seen = replace(unseen, flight_bytes=3600, allowed_bytes=3600, flight_segments=3,
+                   flight_datagrams="1200+1200+1200", request_segments=3)
+    lines = list(cliff_told.told(what, cliff.Cliff(trial, 3000, None, record=seen)))
+    assert len(lines) == (1 if what == cliff.RESPONSE and http != "3" else 2)
+
+
 @pytest.mark.parametrize(("what", "lists", "words"), [
     (cliff.RESPONSE, {}, "over HTTP/3 a capture does not show where a response begins"),
     (cliff.CHAIN, {"initcwnd": [3, 10]}, "no route sets the window"),
@@ -207,6 +229,13 @@ def test_what_varies_besides_the_window_is_named() -> None:
     assert sorted(set(cliff_told.told_apart(asked))) == ["RTT 100 ms", "RTT 20 ms"]
 
 
+def test_what_a_line_says_anyway_is_not_named_again() -> None:
+    """The window and what follows from it, the server and its HTTP."""
+    (trial,) = trials(initcwnd=[10])
+    other = replace(trial, initcwnd=200, initrwnd=200, queue_packets=300, server="nginx", http="2")
+    assert cliff_told.told_apart([trial, other]) == ["", ""]
+
+
 def test_a_response_has_its_cliff_too() -> None:
     """Ten segments of 1448 bytes, less the headers: of plain HTTP, and of one TLS record."""
     (plain,) = cliff.search(cliff.RESPONSE, trials(cliff.RESPONSE, initcwnd=[10]), {}, by_model)
@@ -215,7 +244,12 @@ def test_a_response_has_its_cliff_too() -> None:
         cliff.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
     # Two tickets go first: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
-    assert "in 1 write: 11584 bytes (8 segments)" in list(cliff_told.told(cliff.RESPONSE, secure))[1]
+    lines = list(cliff_told.told(cliff.RESPONSE, secure))
+    assert lines[0].startswith("IW10: the largest response behind a chain of 2000 bytes and 2 tickets,")
+    assert "in 1 write: 11584 bytes (8 segments)" in lines[1]
+    first, second = cliff_told.told(cliff.RESPONSE, plain)
+    assert first.startswith("IW10: the largest response that costs no further round trip is 14419 ")
+    assert "in 1 write: 14480 bytes (10 segments)" in second
 
 
 def test_the_ends_of_the_range_are_told() -> None:

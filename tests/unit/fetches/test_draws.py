@@ -70,6 +70,17 @@ def test_mechanisms_do_what_they_say() -> None:
             assert trial.burst_bytes < trial.response_bytes
 
 
+def test_a_back_end_of_less_than_a_millisecond_is_one_too() -> None:
+    """Only responses that leave in one burst of two segments have none."""
+    (made,) = read({**TABLE, "mechanism": {"two_stages": True, "gap_mean_ms": 0.5,
+                                           "burst_segments": [2]}})
+    trials = draws.trials(made, LIKE, 1)
+    assert {trial.gap_ms > 0 for trial in trials} == {True, False}
+    for trial in trials:
+        headers = draws.HEADER_BYTES + len(str(trial.response_bytes))
+        assert (trial.gap_ms > 0) == (headers + trial.response_bytes > 2 * draws.SEGMENT_BYTES)
+
+
 @pytest.mark.parametrize(("change", "named"), [
     ({"datacenter": "big"}, "datacenter"), ({"clients": 0}, "clients"),
     ({"mechanism": {"first_share": 1.5}}, "first_share"),

@@ -139,6 +139,17 @@ def test_a_figure_without_its_cells_says_how_to_get_them(stored: list[Record]) -
     assert finding(spoiled, "fig5_bw").chart is not None
 
 
+def test_several_clients_in_the_place_of_another_are_not_told_as_one(stored: list[Record]) -> None:
+    mixed = [replace(record, trial=replace(record.trial, client=("wget", "libcurl")[place % 2]))
+             for place, record in enumerate(stored)]
+    report = zhao(mixed)
+    for name in ("fig5_rtt", "fig5_bw", "fig5_bdp", "raw"):
+        assert "the records mix libcurl and wget in sweep 'grid'" in finding(report, name).missing
+    assert finding(report, "raw").title == "paper/zhao2019_raw.csv"
+    assert not finding(zhao([replace(record, trial=replace(record.trial, client="wget"))
+                             for record in stored]), "raw").missing
+
+
 def test_a_part_of_a_scenario_is_its_cells(stored: list[Record]) -> None:
     report = stored_fetches.report("zhao2019", stored[:4], whole=False)
     assert [each.name for each in report.findings] == ["cells"]

@@ -115,6 +115,8 @@ def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
         " bbr, and offers a receive window of 44 segments; the bottleneck's queue holds 50ms"
         " (fifo), the uplink has 300 kbit/s, 0.5 % of packets are lost at random, the delay varies"
         " by 3 ms.")
+    said_less = replace(made.scenario, head=replace(made.scenario.head, note=""))
+    assert users_findings._assumed(said_less, users).startswith("Each user fetches once, after")
 
 
 # Published shares ---------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from lab.fetches.trial import OWN, Trial
 from lab.tcp.exchange import read_exchange
 from lab.tcp.messages import Messages, messages, timed
 from tests.golden import stored
+from tests.unit.fetches.small import small
 from tests.unit.fetches.test_verify import fails
 
 NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
@@ -131,6 +133,17 @@ def test_a_server_that_is_missing_is_no_failure() -> None:
     assert not record.counts and record.total_ms is None
     values, excluded = counting([record, NGINX.judge()], "total_ms")
     assert len(values) == 1 and str(excluded) == "1 skipped trial"
+
+
+@pytest.mark.parametrize(("what", "value"), [
+    ("buffer_bytes", "8192"), ("gap_ms", "1"), ("head", '"17+37"'), ("nagle", '"on"'),
+    ("framing", '"close"'), ("send_buffer_bytes", "50000")])
+def test_what_only_our_server_does_is_of_no_other(what: str, value: str, tmp_path: Path) -> None:
+    usual = 'uplink = "same"'
+    asked = f"{usual}\n{what} = {value}"
+    small(tmp_path, (usual, asked))
+    with pytest.raises(UsageError, match=f"{what}.* is of the server builtin, not of nginx"):
+        small(tmp_path, (usual, f'{asked}\nserver = ["builtin", "nginx"]'))
 
 
 @pytest.mark.parametrize(("lists", "words"), [

@@ -99,6 +99,11 @@ def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str
         trials(client, **lists)
 
 
+def test_the_smallest_chain_of_its_certificates_is_one() -> None:
+    (small,) = trials(chain_bytes=[3000], signature=["rsa2048"], intermediates=[2])
+    assert small.chain_bytes == 3000
+
+
 def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
     record = stored.load("https_records").judge()
     for side in ("client", "server"):
