@@ -27,10 +27,11 @@ def _chart(runs: Runs, columns: tuple[tuple[Plot, ...], ...], **more: Any) -> Li
     records, figure = runs.records, runs.figure
     seeds = len({record.trial.repeat for record in records})
     spans_s = sorted({record.trial.counted_span_s for record in records})
+    counted, bars = ((f" {seeds} seeds,", "bars: 95 % intervals over seeds") if seeds > 1 else
+                     ("", "one seed: no interval"))
     return LineChart(
-        figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs, {seeds} seeds,"
-        f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up"
-        " · bars: 95 % intervals over seeds",
+        figure.title, (), f"{records[0].trial.scenario} · {len(records)} runs,{counted}"
+        f" {' or '.join(f'{span_s:g}' for span_s in spans_s)} s each after the warm-up · {bars}",
         "".join(runs.notes),
         columns=columns, **more)
 

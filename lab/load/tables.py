@@ -203,7 +203,7 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
             (record.trial.id, record.arrivals, record.completed, record.failed,
              record.unfinished, record.mean_ms, record.p50_ms, record.p90_ms, record.p99_ms,
              record.retransmission_percent, record.offered_load, record.utilisation,
-             record.verdict, record.error or record.verdict_reason)
+             record.outcome, record.error or record.verdict_reason)
             for record in sorted(records, key=_order)))
 
 

@@ -74,7 +74,7 @@ def row_of(title: str, view: View, flagged: bool) -> TraceRow:
 def _acknowledged(view: View) -> Points:
     """The segments that are acknowledged, a point for each time that there are more."""
     acknowledged = [(0.0, 0.0)]
-    last = max((segment.end for segment in view.sends), default=1)
+    last = max(segment.end for segment in view.sends)
     for group in view.groups:
         number = (min(group.ack or 1, last) - 1) / view.trial.mss  # the FIN is no data
         if number > acknowledged[-1][1]:

@@ -27,7 +27,7 @@ NEAR_NS = 100_000
 class View:
     """start_ns: when the first request arrived at the server, the zero of all times here.
 
-    sends: data that the server sent, retransmissions too.
+    sends: data that the server sent, retransmissions too; one segment at least.
     """
 
     trial: TraceTrial
@@ -64,10 +64,9 @@ class View:
 
     def burst(self, at_s: float = 0.0) -> float:
         """Segments sent at a time before any acknowledgement came in."""
-        after_ns = self.start_ns + round(at_s * 1e9) - NEAR_NS
         sent, begun = 0, False
         for group in self.groups:
-            if group.time_ns < after_ns:
+            if not self._since(group, at_s):
                 continue
             if begun and group.ack is not None:
                 break
@@ -77,7 +76,7 @@ class View:
 
     def finish_s(self, at_s: float = 0.0) -> float:
         """When the last byte of data was acknowledged."""
-        last = max((segment.end for segment in self.sends), default=1)
+        last = max(segment.end for segment in self.sends)
         for group in self.groups:
             if group.ack is not None and group.ack >= last:
                 return self.seconds(group.time_ns)
@@ -98,11 +97,10 @@ class View:
 
         While TCP recovers from one timeout its window only grows, until the next.
         """
-        count, state, cwnd = 0, 0, 0
-        for sample in self.samples:
-            again = state != LOSS or sample.cwnd < cwnd
+        count = 0
+        for before, sample in zip((None, *self.samples), self.samples):
+            again = before is None or before.state != LOSS or sample.cwnd < before.cwnd
             count += sample.state == LOSS and again and self.seconds(sample.time_ns) >= at_s
-            state, cwnd = sample.state, sample.cwnd
         return count
 
     def largest_window(self, at_s: float = 0.0) -> int:
@@ -152,8 +150,8 @@ class View:
             sent = max(sent, max(segment.end_with_fin for segment in group.sends))
         return worst_ns / 1e6
 
-    def _since(self, segment: Segment, at_s: float) -> bool:
-        return self.seconds(segment.time_ns) >= at_s - NEAR_NS / 1e9
+    def _since(self, sent: Segment | Group, at_s: float) -> bool:
+        return sent.time_ns >= self.start_ns + round(at_s * 1e9) - NEAR_NS
 
 
 # What claims may name -----------------------------------------------------------------
@@ -202,13 +200,15 @@ METRICS = {
 # Making one --------------------------------------------------------------------------
 
 def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> View:
-    """Raises FirstFlightError where the capture holds no request."""
+    """Raises FirstFlightError where the capture holds no request, or no data for it."""
     request = next((segment for segment in exchange.at_server
                     if not segment.to_client and segment.payload_bytes), None)
     if request is None:
         raise FirstFlightError(f"{trial.id}: no request arrived at the server")
     sends = tuple(segment for segment in exchange.at_server
                   if segment.to_client and segment.payload_bytes)
+    if not sends:
+        raise FirstFlightError(f"{trial.id}: the server sent no data")
     return View(trial, exchange, tuple(samples), request.time_ns, sends,
                 tuple(groups_of(exchange)))
 

@@ -119,6 +119,8 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "load_shared": stored_load.shared,
     "load": stored_load.report, "load_axes": stored_load.axes,
     "load_cells": lambda: part(stored_load.study(), stored_load.run()),
+    "load_one_seed": stored_load.one_seed,
+    "load_one_seed_cells": lambda: part(stored_load.study(), stored_load.one_seed_run()),
     "trace": lambda: stored_trace.packetdrill().report(stored_trace.run()),
     "troubled": stored_troubles.report,
     "lossy": lambda: stored_trace.lossy().report(stored_trace.lossy_run()),

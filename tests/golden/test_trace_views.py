@@ -47,7 +47,13 @@ def test_the_schedule_is_kept_to_the_microsecond(idle: View) -> None:
     assert idle.last_request_s() == 0.0
     later = replace(idle, start_ns=idle.start_ns - 7_000_000)  # due 7 ms before it was sent
     assert later.lateness_ms(0.0) == pytest.approx(7.002868)
-    assert idle.lateness_ms(3000.0) == 0.0  # nothing was quiet for so long
+    # Nothing was quiet for longer than from the last acknowledgement to the second write.
+    acknowledged_ns = max(group.time_ns for group in idle.groups
+                          if idle.seconds(group.time_ns) < 1)
+    write_ns = next(group.time_ns for group in idle.groups if idle.seconds(group.time_ns) > 1)
+    quiet_ms = (write_ns - acknowledged_ns) / 1e6
+    assert idle.lateness_ms(quiet_ms) == late_ms and idle.lateness_ms(quiet_ms + 0.001) == 0.0
+    assert replace(idle, trial=replace(idle.trial, paths="/5?")).lateness_ms(0.0) is None
 
 
 def sample(at_ms: float, cwnd: int, state: int = OPEN) -> Sample:
@@ -77,6 +83,11 @@ def test_what_was_lost_and_sent_again_from_a_time_on() -> None:
     view = lossy()
     assert [view.lost(at_s) for at_s in (0.0, 0.013, 0.4, 0.7)] == [3, 2, 1, 0]
     assert [view.retransmissions(at_s) for at_s in (0.0, 0.5, 0.5002, 1.0, 2.0)] == [3, 3, 2, 1, 0]
+    # A tenth of a millisecond is near enough to a time, to the nanosecond.
+    just, too_late = 0.500_1, 0.500_100_001
+    assert (view.retransmissions(just), view.retransmissions(too_late)) == (3, 2)
+    # The one that is sent then, or the two after the next acknowledgement.
+    assert (view.burst(just), view.burst(too_late)) == (1, 2)
     assert view.longest_rtt_ms() == 588.0  # of segment 2; segments sent twice tell none
     # Acknowledgements leave the client at the times given, and are at the server 50 ms later.
     assert view.finish_s() == pytest.approx(1.56) and view.lasts_s(0.5) == pytest.approx(1.06)
@@ -103,6 +114,8 @@ def test_without_a_request_or_an_end_there_is_no_view_or_time() -> None:
     silent.send(0, False, 2)
     with pytest.raises(FirstFlightError, match="no request arrived"):
         view_of(trial("idle-linux-iw10"), silent.read(), [])
+    with pytest.raises(FirstFlightError, match="idle-linux-iw10: the server sent no data"):
+        view_of(trial("idle-linux-iw10"), Conversation().handshake().read(), [])
 
 
 @pytest.mark.parametrize("name, value, said", [

@@ -159,8 +159,8 @@ def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None
     (finding, *_) = findings.of_figures(SCENARIO, some, RUN)
     assert finding.chart is not None
     assert finding.chart.alarm == "4 runs are left out: not measured, or not verified"
-    assert finding.chart.foot == ("small · 4 runs, 1 seeds, 6 s each after the warm-up · bars:"
-                                  " 95 % intervals over seeds")
+    assert finding.chart.foot == ("small · 4 runs, 6 s each after the warm-up · one seed: no"
+                                  " interval")
     assert finding.tables[0].notes == ("4 runs are left out: not measured, or not verified",)
 
 
