@@ -107,7 +107,7 @@ def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]
 
 def percentile_column(percentile: float) -> str:
     """The column of a percentile: p50_ms, p999_ms."""
-    return f"p{percentile:g}_ms".replace(".", "")
+    return f"p{percentile}_ms".replace(".", "")
 
 
 def whole_numbers(numbers: Iterable[float]) -> str:

@@ -193,6 +193,16 @@ def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_
     assert (record.verdict, failed(record)) == (verdict, [name] if verdict == FAIL else [])
 
 
+@pytest.mark.parametrize(("usual_bytes", "verdict"), [
+    (56 * 1448, FAIL), (56 * 1448 + 1, PASS), (57 * 1448 + 144, PASS), (57 * 1448 + 146, FAIL)])
+def test_a_receive_window_may_lack_a_part_of_a_segment_to_be_rounded(usual_bytes: int,
+                                                                     verdict: str) -> None:
+    seen_bytes = 81_664  # in most samples
+    record = judge(replace(trial(NAME), receive_window=57),
+                   sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
+    assert (record.verdict, failed(record)) == (verdict, ["receive window"] * (verdict == FAIL))
+
+
 def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
            for second in range(5)]

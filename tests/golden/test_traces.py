@@ -70,7 +70,9 @@ def test_a_trial_that_was_not_the_asked_one_fails(wrong: dict[str, Any], named: 
 @pytest.mark.parametrize(("observed", "said"), [
     ({"error": "no socket"}, "no socket"), ({"fetches": []}, "no transfer"),
     ({"responses": []}, "0 responses of 1"),
-    ({"fetches": [{"ok": False, "error": "curl 28: too late"}]}, "too late")])
+    ({"fetches": [{"ok": False, "error": ""}]}, "the transfer failed"),
+    ({"fetches": [{"ok": True, "error": ""}, {"ok": False, "error": "curl 28: too late"}]},
+     "too late")])
 def test_a_failed_transfer_is_told(observed: dict[str, Any], said: str) -> None:
     record = judged(trial("idle-linux-iw10"), **observed)
     assert not record.ok and record.verdict == SKIPPED and said in record.error
