@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 from lab.core.curves import Numbers, size_curve
 from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
-from lab.fetches.joint import (DATACENTERS, MIDDLE_BANDWIDTH_KBPS, MIDDLE_RTT_MS, Joint, near,
-                               scaled_to)
+from lab.fetches.joint import DATACENTERS, Joint, near, scaled_to
 from lab.fetches.population import Cause, Mechanism, Population, steps
 from lab.fetches.trial import Trial
 
@@ -206,8 +205,8 @@ def baseline_lean(mechanism: Mechanism, rtt_ms: Numbers, bandwidth_kbps: Numbers
     Up to a factor; all of shape (n,). gap_ms: 0 where there is none, which counts as the mean.
     """
     gap = numpy.where(gap_ms > 0, gap_ms / mechanism.gap_mean_ms, 1.0)
-    lean: Numbers = ((rtt_ms / MIDDLE_RTT_MS * MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)
-                     ** mechanism.baseline_week * gap ** mechanism.baseline_gap)
+    lean: Numbers = ((rtt_ms / bandwidth_kbps) ** mechanism.baseline_week
+                     * gap ** mechanism.baseline_gap)
     return lean
 
 

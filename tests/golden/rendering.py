@@ -115,6 +115,9 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
        for name in stored_fetches.SMALL_SCENARIOS},
     **{name: lambda name=name: stored_fetches.whole_report(name)  # type: ignore[misc]
        for name in (stored_fetches.EXPLAINED, stored_fetches.STATED)},
+    "eventful": lambda: stored_fetches.report("marrama2012", stored_fetches.eventful()),
+    "eventful_cells": lambda: stored_fetches.report(
+        "marrama2012", stored_fetches.eventful()[::3], whole=False, partial=True),
     "raw": stored_fetches.raw_report,
     "load_shared": stored_load.shared,
     "load": stored_load.report, "load_axes": stored_load.axes,

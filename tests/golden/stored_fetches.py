@@ -9,9 +9,10 @@ from typing import Any
 from lab.core import runs, scenario_file
 from lab.core.findings import Report
 from lab.core.kinds import RunData
-from lab.core.records import PASS, read_records
+from lab.core.records import FAIL, PASS, SKIPPED, read_records
 from lab.fetches import analysis, reading
 from lab.fetches.buckets import Panel
+from lab.fetches.limits import PACING, RECEIVE_WINDOW
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
 from lab.fetches.study import Fetches
@@ -58,6 +59,38 @@ def raw_report() -> Report:
     found, records = raw_and_causes()
     return Fetches(found, (), True).report(
         RunData(FOLDER.parent / "raw-run", {**FACTS, "scenario": "mine"}, records))
+
+
+# A run in which much happens ------------------------------------------------------------------
+
+def _happens(record: Record) -> dict[str, Any]:
+    """What is otherwise with a record, by its place among those of its kind."""
+    trial, total_ms = record.trial, record.total_ms or 0.0
+    if trial.loss_percent:
+        found: dict[str, Any] = {"total_ms": total_ms * {
+            (1.0, 3): 2.0, (2.0, 10): 1.5}.get((trial.loss_percent, trial.initcwnd), 1.0)}
+        return found | {
+            2: {"ok": False, "error": "curl 28: timed out", "total_ms": None, "verdict": SKIPPED},
+            3: {"verdict": FAIL, "verdict_reason": "RTT: seen 90.000 ms, asked 70 ms"},
+            4: {"verdict": SKIPPED, "verdict_reason": "nginx is missing"},
+            5: {"total_ms": None},
+            6: {"queue_drops": 3, "lost_segments": 4, "retransmissions": 4},
+            7: {"retransmissions": 1, "retransmission_cause": "tail loss probe; SYN timer"},
+        }.get(trial.repeat, {})
+    if trial.initcwnd > 20:
+        return {"limited_by": RECEIVE_WINDOW, "seen_first_flight": 20 + trial.initcwnd // 20}
+    if trial.rtt_ms == 20:  # a larger window that takes longer, and other than the model
+        return {"total_ms": total_ms + (9 if trial.initcwnd == 10 else 0.75)}
+    if trial.rtt_ms == 3000:
+        return {"queue_drops": 2, "lost_segments": 2, "retransmissions": 2,
+                "handshake_retransmissions": 1}
+    return {"limited_by": PACING, "seen_first_flight": 7} if trial.rtt_ms == 1000 else {}
+
+
+@cache
+def eventful() -> tuple[Record, ...]:
+    """marrama2012 as if transfers had failed, lost, been limited, and differed from the model."""
+    return tuple(replace(record, **_happens(record)) for record in stored("marrama2012"))
 
 
 # Raw values, and fetches that fail: one cause of each ---------------------------------------

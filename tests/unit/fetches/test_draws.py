@@ -81,6 +81,26 @@ def test_a_back_end_of_less_than_a_millisecond_is_one_too() -> None:
         assert (trial.gap_ms > 0) == (headers + trial.response_bytes > 2 * draws.SEGMENT_BYTES)
 
 
+def test_what_is_drawn_has_the_means_that_the_mechanism_says() -> None:
+    (made,) = read({**TABLE, "mechanism": {
+        "two_stages": True, "gap_mean_ms": 200.0, "gap_shape": 4.0, "no_gap_share": 0.4,
+        "burst_segments": [1, 2, 2, 2], "queueing_bytes": 3000.0}})
+    found = draws.responses(made, 1)
+    large = found.response_bytes > 2 * draws.SEGMENT_BYTES  # than any burst
+    gaps_ms = found.gap_ms[large & (found.gap_ms > 0)]
+    assert len(gaps_ms) / large.sum() == pytest.approx(0.6, abs=0.04)
+    # A gamma distribution: its deviation is the mean by the root of its shape.
+    assert gaps_ms.mean() == pytest.approx(200, rel=0.05)
+    assert gaps_ms.std() == pytest.approx(100, rel=0.1)
+    bursts = found.burst_bytes[found.burst_bytes > 0]
+    assert (bursts < draws.SEGMENT_BYTES).mean() == pytest.approx(0.25, abs=0.05)
+    queueing_ms = found.rtt_ms - found.key_rtt_ms
+    assert queueing_ms.min() >= 0
+    in_bytes = queueing_ms * found.key_bandwidth_kbps / 8
+    assert in_bytes.mean() == pytest.approx(3000, rel=0.03)
+    assert in_bytes.std() == pytest.approx(3000, rel=0.1)  # exponential
+
+
 @pytest.mark.parametrize(("change", "named"), [
     ({"datacenter": "big"}, "datacenter"), ({"clients": 0}, "clients"),
     ({"mechanism": {"first_share": 1.5}}, "first_share"),
@@ -131,13 +151,14 @@ def _lean(trial: Trial, exponent: float) -> float:
     return (trial.key_rtt_ms / trial.key_bandwidth_kbps) ** exponent
 
 
-def test_the_baselines_week_leans_to_long_back_end_times() -> None:
-    staged = {"two_stages": True, "gap_mean_ms": 200.0, "no_gap_share": 0.3}
+@pytest.mark.parametrize("mean_ms", [200.0, 0.5])
+def test_the_baselines_week_leans_to_long_back_end_times(mean_ms: float) -> None:
+    staged = {"two_stages": True, "gap_mean_ms": mean_ms, "no_gap_share": 0.3}
     leaning, plain = drawn(**staged, baseline_gap=0.4), drawn(**staged)
     assert [replace(trial, weight=1) for trial in leaning] == [
         replace(trial, weight=1) for trial in plain]
     odds = [one.weight / other.weight for one, other in zip(leaning[::2], leaning[1::2])]
-    wanted = [(trial.gap_ms / 200 if trial.gap_ms else 1.0) ** 0.4 for trial in leaning[::2]]
+    wanted = [(trial.gap_ms / mean_ms if trial.gap_ms else 1.0) ** 0.4 for trial in leaning[::2]]
     assert 1.0 in wanted and max(wanted) > 1.2
     assert odds == pytest.approx([odds[0] / wanted[0] * each for each in wanted], rel=1e-3)
 
