@@ -107,6 +107,19 @@ def test_a_servers_clock_tells_time_where_it_runs(ticks: int, segments: int) -> 
     assert probed.judged(seen(*packets, probe, at(330, 0, 1000 + ticks))).segments == segments
 
 
+@pytest.mark.parametrize(("stamps", "per_ms"), [
+    ([(0, 5000), (300, 9000), (1000, 5100)], 0.1),  # 100 Hz; what lies between does not count
+    ([(0, (1 << 32) - 10), (50, 40)], 1.0),  # past its end, over the least time
+    ([(0, 5000), (1000, 5001)], 0.001), ([(0, 5000), (49.9, 5050)], None),
+    ([(0, 5000), (1000, 5000)], None), ([(0, 5000), (1000, 4999)], None), ([], None)])
+def test_how_fast_a_servers_clock_ticks(stamps: list[tuple[float, int]], per_ms: float | None
+                                        ) -> None:
+    packets = [data(ms, 0)._replace(stamp=stamp) for ms, stamp in stamps]
+    ours = data(5000, 0)._replace(to_client=False, stamp=99)
+    found = probed._stamps_per_ms([ours, *packets, data(6000, 0, stamp=False), ours])
+    assert found == (per_ms if per_ms is None else pytest.approx(per_ms, rel=1e-9))
+
+
 def test_what_the_program_writes_later_counts() -> None:
     early = [data(80, 0, 1000)]
     assert probed.judged(seen(*early, data(130, 1000), AGAIN)).segments == 2
