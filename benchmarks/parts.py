@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,7 +74,10 @@ class Guest:
 
 def symbols(kernel: Path) -> dict[str, int]:
     """Addresses of cpu_tasks and init_task. Raises CannotError where the kernel was stripped."""
-    listed = subprocess.run(["nm", str(kernel)], capture_output=True, text=True, check=False).stdout
+    listed = ""
+    with suppress(FileNotFoundError):
+        listed = subprocess.run(["nm", str(kernel)], capture_output=True, text=True,
+                                check=False).stdout
     found = {words[2]: int(words[0], 16) for line in listed.splitlines()
              if len(words := line.split()) == 3 and words[2] in ("cpu_tasks", "init_task")}
     if len(found) < 2:

@@ -98,8 +98,12 @@ def test_a_guest_is_divided_by_the_name_of_what_runs(tmp_path: Path) -> None:
     os.close(guest.memory)
 
 
-def test_a_kernel_without_symbols_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_nm", [True, False])
+def test_a_kernel_without_symbols_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                          has_nm: bool) -> None:
     (tmp_path / "linux").write_bytes(b"\x7fELF")
+    if not has_nm:
+        monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(parts.CannotError, match="has no symbols"):
         parts.symbols(tmp_path / "linux")
 
