@@ -94,11 +94,11 @@ class Curve:
         with. A curve that ends below LAST_PERCENTILE is returned as it is.
         """
         values, cdf = numpy.array(self.values), numpy.array(self.cdf)
-        if len(values) < 3 or cdf[-2] < LAST_PERCENTILE or cdf[-2] >= 1 or values[-2] >= highest:
+        if cdf[-2] < LAST_PERCENTILE or values[-2] >= highest:
             return self
         start, left = values[-2], 1 - cdf[-2]
         nearer = float(numpy.interp(1 - 5 * left, cdf, values))
-        if not 0 < nearer < start:
+        if nearer >= start:  # no exponent: also where nothing is left, or nothing came before
             return self
         exponent = math.log(5) / math.log(start / nearer)
         tail = numpy.geomspace(start, highest, 33)[1:].round(TAIL_DECIMALS)

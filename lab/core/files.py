@@ -101,6 +101,14 @@ def new_folder(path: Path) -> bool:
     return True
 
 
+def open_folder(path: Path | str, within: int | None = None) -> int:
+    """A folder's descriptor, to lock it or to give it away. Raises OSError for what is none.
+
+    within: the descriptor of the folder that a relative path starts from.
+    """
+    return os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
+
+
 def empty_folder(path: Path) -> Path:
     """A folder with nothing in it, whatever was there. Raises WriteError."""
     remove(path)
@@ -181,7 +189,7 @@ def _step(name: str, here: int, make: bool) -> int:
 def _make(name: str, here: int) -> None:
     """A new folder, the invoking user's."""
     os.mkdir(name, dir_fd=here)
-    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+    made = open_folder(name, here)
     try:
         _give(made)
     finally:

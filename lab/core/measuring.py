@@ -170,11 +170,11 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -
                 emulated_s += judged.emulated_s
                 progress.step(measurer.doing)
     finally:
+        for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
+            run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
         run.seal(file)
         file.close()
     run.facts.update(measurer.facts)
-    for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
-        run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
 
 
 def described(study: Study, measurer: Measurer, asked: Asked) -> dict[str, Any]:

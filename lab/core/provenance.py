@@ -39,13 +39,13 @@ def tools() -> dict[str, str]:
 def nginx() -> str:
     """The server of --server nginx, with the OpenSSL that it runs with; "" where it is missing."""
     try:
-        done = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=False,
+        done = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=True,
                               timeout=10, env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"})
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.SubprocessError):
         return ""
     version, *built = done.stderr.splitlines() or [""]
     library = next((line for line in built if "OpenSSL" in line), "")
-    running = library.rpartition("running with ")[2].rstrip(")") or library
+    running = library.rpartition("running with ")[2].rstrip(")")
     return ", ".join(part for part in (version.rpartition(": ")[2], running) if part)
 
 
@@ -58,10 +58,10 @@ def openssl() -> str:
 def first_line(command: list[str]) -> str:
     """The first line that a command prints, "" if it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.split("\n", 1)[0].strip() if done.returncode == 0 else ""
+    return done.stdout.partition("\n")[0].strip()
 
 
 def processor() -> str:

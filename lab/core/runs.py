@@ -287,7 +287,7 @@ def _new_folder(home: Path, engine: str) -> Path:
 
 
 def _try_lock(folder: Path) -> int | None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = files.open_folder(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -91,8 +91,7 @@ def size_points(sizes: Numbers, weight: Numbers) -> list[tuple[float, float]]:
     order = numpy.argsort(sizes, kind="stable")
     cumulated = numpy.cumsum(weight[order])
     shares = numpy.linspace(0, 1, SIZES)
-    places = numpy.searchsorted(cumulated, shares * cumulated[-1]).clip(max=len(order) - 1)
-    places[0] = 0
+    places = numpy.searchsorted(cumulated, shares * cumulated[-1])
     return [(round(float(share), 2), float(size))
             for share, size in zip(shares, sizes[order][places])]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engines.job import Observation
 from experiment import main
 from lab.arithmetic import findings
 from lab.arithmetic.analysis import Bounded, means_of, sums_of
@@ -108,8 +109,18 @@ def test_it_can_be_checked_like_any_scenario(capsys: pytest.CaptureFixture[str])
 
 
 def test_flags_of_a_network_are_refused() -> None:
-    with pytest.raises(UsageError, match="--rtt: it computes with published numbers"):
-        study_of(scenario_file.find(NAME), Overrides({"rtt_ms": [20.0]}))
+    """Each by its own name, as it was given; where none is, nothing is refused."""
+    for flag, overrides in {
+            "--rtt": Overrides({"rtt_ms": [20.0]}), "--repeat": Overrides({}, repeat=0),
+            "--client": Overrides({}, client="wget"), "--sample": Overrides({}, sample="full"),
+            "--sysctl": Overrides({}, sysctls=["a=1"]),
+            "--server-command": Overrides({}, own_server={"command": "x"})}.items():
+        with pytest.raises(UsageError, match=f": {flag}: it computes with published numbers"):
+            study_of(scenario_file.find(NAME), overrides)
+    study = study_of(scenario_file.find(NAME), Overrides({}))
+    assert study.guest_s(None) == study.network_s(None) == 0.0
+    with pytest.raises(NotImplementedError, match="no trials"):
+        study.judge(None, Observation("", {}), True, {})
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
@@ -119,6 +130,7 @@ def test_flags_of_a_network_are_refused() -> None:
     ('"paper_means.csv"', '"../README.md"', "published numbers"),
     ("experiment_initcwnd = 10", "experiment_initcwnd = 0", "out of range"),
     ("paper_figure7.csv", "paper_figure2.csv", "has to have a share"),
+    ("paper_figure7.csv", 'paper_tables.csv"\npanel = "table3_avgdc', "mean .* have a share"),
 ])
 def test_a_wrong_file_is_one_line(old: str, new: str, message: str) -> None:
     text = scenario_file.find(NAME).text

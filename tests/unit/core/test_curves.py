@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from lab.core import curves
 from lab.core.curves import Curve, network_curve, size_curve
 from lab.core.errors import UsageError
 from lab.core.published import PAPER
@@ -30,13 +31,16 @@ def test_an_unknown_series_names_the_nearest() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), 95])
 def test_an_unknown_percentile_is_an_error(share: float) -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
+    with pytest.raises(UsageError, match="^paper/paper_figure1_cdf.csv, web_search: a percentile"
+                                         f" is a share between 0 and 1, not {share:g}$"):
         size_curve().quantile(share)
 
 
 @pytest.mark.parametrize("values, cdf, message", [
     ((), (), "two points"), ((1.0, 3.0, 2.0), (0.1, 0.2, 0.3), "value 2 follows 3"),
     ((1.0, 2.0), (0.5, 0.4), "cdf 0.4 follows 0.5"), ((1.0, 2.0), (0.5, 1.4), "within 0 to 1"),
+    ((1.0, 2.0, 3.0), (0.1, 0.5, 1.1), "from 0.1 to 1.1"), ((1.0, 2.0), (-0.1, 0.9), "within 0"),
+    ((1.0, 2.0), (0.5, 0.5), "must rise"), ((1.0,), (0.5, 0.9), "found 1 and 2"),
     ((0.0, 2.0), (0.5, 0.9), "positive"), ((1.0, float("nan")), (0.5, 0.9), "not sorted")])
 def test_a_bad_curve_says_what_is_wrong(values: tuple[float, ...], cdf: tuple[float, ...],
                                         message: str) -> None:
@@ -73,6 +77,19 @@ def test_a_tail_falls_as_the_percentiles_before_it_do() -> None:
     assert made.cdf[18] == pytest.approx(1 - left)
 
 
+def test_a_tail_needs_one_percentile_before_it_and_the_last_may_be_98() -> None:
+    made = Curve("somewhere", (1.0, 10.0, 20.0), (0.0, 0.98, 1.0)).continued(200.0)
+    assert made.values[:2] == (1.0, 10.0) and made.values[-1] == pytest.approx(200)
+
+
+def test_each_quantity_goes_on_to_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two ends are the same number, as it happens."""
+    monkeypatch.setattr(curves, "BANDWIDTH_ENDS_KBPS", (9.6, 20_000.0))
+    ends = {quantity: network_curve(quantity, "AvgDC").values[-1]
+            for quantity in ("rtt_ms", "bandwidth_kbps")}
+    assert ends == {"rtt_ms": 10_000.0, "bandwidth_kbps": pytest.approx(20_000.0)}
+
+
 @pytest.mark.parametrize("values, cdf, highest", [
     ((1.0, 2.0), (0.98, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.97, 1.0), 9.0),
     ((1.0, 2.0, 3.0), (0.1, 1.0, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.99, 1.0), 2.0),
@@ -84,7 +101,7 @@ def test_other_curves_stay_as_they_are(values: tuple[float, ...], cdf: tuple[flo
 
 
 def test_below_a_curve_there_is_nothing_and_beyond_it_its_last_share() -> None:
-    curve = Curve("somewhere", (10.0, 20.0), (0.2, 0.8))
+    curve = Curve("somewhere", (10.0, 15.0, 20.0), (0.2, 0.5, 0.8))
     assert curve.at(numpy.array([5.0, 10.0, 15.0, 25.0])) == pytest.approx([0.0, 0.2, 0.5, 0.8])
     assert curve.quantile(numpy.array([0.0, 0.5, 1.0])) == pytest.approx([10.0, 15.0, 20.0])
     with pytest.raises(UsageError, match="somewhere: percentiles are shares"):

@@ -143,6 +143,18 @@ def test_our_own_links_are_followed(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "deep" / "file").read_text() == "x"
 
 
+def test_as_many_links_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
+    (tmp_path / "0").mkdir()
+    for number in range(files.MOST_LINKS + 1):
+        (tmp_path / f"{number + 1}").symlink_to(f"{number}")
+    files.write(tmp_path / "40" / "file", "x")
+    assert (tmp_path / "40" / "file").read_text() == "x"
+    for walk in (lambda: (tmp_path / "41" / "file").read_text(),
+                 lambda: files.write(tmp_path / "41" / "file", "y")):
+        with pytest.raises((OSError, WriteError), match="Too many levels of symbolic links"):
+            walk()
+
+
 @as_root
 def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo: None) -> None:
     files.write(tmp_path / "results" / "run" / "run.json", "{}")
@@ -150,6 +162,27 @@ def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo
     files.new_folder(tmp_path / "results" / "other")
     assert {owner(path) for path in (tmp_path / "results").rglob("*")} == {(ME, ME)}
     assert owner(tmp_path / "results") == (ME, ME) and owner(tmp_path) == (0, 0)
+
+
+@as_root
+def test_whoever_has_no_group_of_sudos_leaves_roots(tmp_path: Path, sudo: None,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SUDO_GID")
+    assert owner(files.write(tmp_path / "file", "")) == (ME, 0)
+
+
+@as_root
+def test_a_user_follows_links_of_root_and_of_their_own(tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there").mkdir()
+    for name, uid in (("roots", 0), ("mine", ME), ("theirs", OTHER)):
+        planted(tmp_path / name, tmp_path / "there", uid)
+    monkeypatch.setattr(os, "geteuid", lambda: ME)
+    for name in ("roots", "mine"):
+        files.write(tmp_path / name / name, "x")
+    with pytest.raises(WriteError, match="theirs is another user's link"):
+        files.write(tmp_path / "theirs" / "theirs", "x")
+    assert sorted(os.listdir(tmp_path / "there")) == ["mine", "roots"]
 
 
 @as_root
@@ -197,6 +230,47 @@ def test_another_users_folder_and_a_hard_link_are_refused(tmp_path: Path, sudo: 
     with pytest.raises(WriteError, match="a second name, a hard link"):
         files.append(tmp_path / "trials.csv")
     assert owner(tmp_path / "shadow") == (0, 0)
+
+
+def test_only_folders_are_opened_as_such(tmp_path: Path) -> None:
+    """Neither a file, nor a link that has taken the place of a folder."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("folder")
+    within = files.open_folder(tmp_path)
+    try:
+        for name in ("file", "link"):
+            for path, where in ((tmp_path / name, None), (Path(name), within)):
+                with pytest.raises(OSError, match="Not a directory|Too many levels"):
+                    os.close(files.open_folder(path, where))
+        found = files.open_folder("folder", within)
+        assert os.path.samestat(os.fstat(found), (tmp_path / "folder").stat())
+        os.close(found)
+    finally:
+        os.close(within)
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    """Whether it could be written or not: a run of days writes thousands of files."""
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("new")
+    before = os.listdir("/proc/self/fd")
+    files.append(files.write(tmp_path / "link" / "deep" / "file", "x")).close()
+    files.link(tmp_path / "new" / "latest", "deep")
+    files.empty_folder(files.make_folder(tmp_path / "new" / "deep"))
+    assert files.new_folder(tmp_path / "other") and not files.new_folder(tmp_path / "other")
+    files.remove(tmp_path / "new")
+    files.remove(tmp_path / "none" / "of" / "these")
+    for path in (tmp_path / "file" / "below", tmp_path / "other", Path("/proc/none/file")):
+        with pytest.raises(WriteError):
+            files.write(path, "x")
+    for path in (tmp_path / "file", tmp_path / "none"):
+        with pytest.raises(OSError):
+            files.open_folder(path)
+    for path in (tmp_path, Path("/dev/null")):
+        with pytest.raises(OSError):
+            regular.opened(path)
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
 def test_a_line_says_how_long_the_rest_takes() -> None:
     shown = Progress(10, 2, "zhao2019")
     assert shown.line(30.0) == "zhao2019: 2 of 10 trials"  # nobody knows yet
-    shown.done = 4  # two in half a minute; what was there before took none of it
+    shown.step("3 machines")
+    assert shown.line(30.0) == "zhao2019: 3 of 10 trials, 3 machines, about 4 min left"
+    shown.step()  # two in half a minute; what was there before took none of it
     assert shown.line(30.0) == "zhao2019: 4 of 10 trials, about 90.0 s left"
     shown.done = 10
     assert shown.line(30.0) == "zhao2019: 10 of 10 trials"

@@ -48,6 +48,24 @@ def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
     assert told["project"] == {"version": __version__, "commit": "", "changed": False}
 
 
+@pytest.mark.parametrize("said, told", [
+    ("echo nginx version: nginx/1.22.1; echo built by gcc; echo 'built with OpenSSL 3.0.11 19 Sep"
+     " 2023 (running with OpenSSL 3.0.17 1 Jul 2025)'; echo --with-openssl",
+     "nginx/1.22.1, OpenSSL 3.0.17 1 Jul 2025"),
+    ("echo nginx version: nginx/1.26.3; echo built with OpenSSL 3.5.1 1 Jul 2025",
+     "nginx/1.26.3, built with OpenSSL 3.5.1 1 Jul 2025"),
+    ("echo nginx version: nginx/1.22.1", "nginx/1.22.1"), ("true", ""),
+    ("echo 'nginx: error: a library is missing'; exit 127", "")])
+def test_nginx_tells_itself_and_the_library_that_it_runs_with(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
+    """On standard error; one that does not start is none."""
+    (tmp_path / "nginx").write_text(
+        f"#!/bin/sh\nexec >&2\n[ $# = 1 ] && [ $1 = -V ] || exit 9\n{said}\n")
+    (tmp_path / "nginx").chmod(0o755)
+    monkeypatch.setattr(os, "defpath", str(tmp_path))
+    assert provenance.nginx() == told
+
+
 def test_the_first_line_of_what_succeeds() -> None:
     assert provenance.first_line(["printf", " a b \nc\n"]) == "a b"
     assert provenance.first_line(["sh", "-c", "echo said; exit 3"]) == ""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab import registry
-from lab.core import reporting, scenario_file
+from lab.arithmetic.study import ArithmeticStudy, NoRecord, NoTrial
+from lab.core import reporting, runs, scenario_file
 from lab.core.errors import UsageError
-from lab.core.findings import kernel_of
+from lab.core.findings import Fact, Finding, Report, Tile, kernel_of
+from lab.core.kinds import RunData
+from lab.core.records import FAIL, PASS, SKIPPED
 
 
 @pytest.mark.parametrize(("given", "told"), [
@@ -60,3 +65,91 @@ def test_what_ran_the_trials_stands_in_the_provenance(facts: dict[str, Any], eng
 def test_a_seed_that_is_none_is_refused_by_its_flag(seed: int) -> None:
     with pytest.raises(UsageError, match="--seed"):
         registry.study_of(scenario_file.find("zhao2019"), seed=seed)
+
+
+# Whole reports ---------------------------------------------------------------------------
+
+def record(number: int, **values: Any) -> NoRecord:
+    return NoRecord(NoTrial("own", f"t{number}"), **{"ok": True, "verdict": PASS, **values})
+
+
+def report(records: list[NoRecord], changed: str = "", findings: tuple[Finding, ...] = (),
+           **facts: Any) -> Report:
+    """What is told of a run of the simplest kind, with a word about what was found."""
+    study = registry.study_of(scenario_file.find("paper_arithmetic"))
+    assert isinstance(study, ArithmeticStudy)
+    head = replace(study.head, name="own", result="It adds up.")
+    return reporting.report_of(
+        ArithmeticStudy(replace(study.scenario, head=head)),
+        RunData(Path("results/own/20260101-uml"), facts, records, changed), findings,
+        summary=("its summary",), sentences=("its sentence",), tiles=(Tile("1", "of its own"),))
+
+
+@pytest.mark.parametrize(("facts", "opens", "under_way"), [
+    ({"state": runs.COMPLETE}, True, False),
+    ({"state": runs.COMPLETE, "partial": False}, True, False),
+    ({"state": runs.COMPLETE, "partial": True}, False, False),
+    ({"state": runs.RUNNING}, False, True), ({}, False, True)])
+def test_what_was_found_opens_a_whole_run_only(facts: dict[str, Any], opens: bool,
+                                               under_way: bool) -> None:
+    made = report([], **facts)
+    assert made.opening == ("It adds up." if opens else "")
+    assert made.sentences[0] == "its sentence" and made.path == "own/20260101-uml"
+    assert ["under way or was interrupted" in each for each in made.sentences[1:]] == (
+        [True] if under_way else [])
+    assert made.tiles == (Tile("1", "of its own"),), "nothing was measured"
+
+
+def test_what_somebody_changed_is_told_before_all_else() -> None:
+    made = report([record(1)], "trials.csv was changed", state=runs.COMPLETE)
+    assert made.summary == ("trials.csv was changed", "its summary")
+    assert made.sentences == ("trials.csv was changed", "its sentence")
+
+
+def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_end() -> None:
+    failed = [record(number, verdict=FAIL, verdict_reason="RTT: seen 2, asked 1")
+              for number in range(1000, 1000 + reporting.MOST_ROWS + 1)]
+    lost = record(1, ok=False, error="curl 28", verdict=SKIPPED)
+    bars = (Finding("a", "A", bars={"reproduced": 2, "direction only": 1}),
+            Finding("b", "B", bars={"reproduced": 1}))
+    made = report([*failed[::-1], record(2), lost, record(3)], findings=bars, emulated_s=90.0,
+                  wall_s=7200.0)
+    assert made.failures is not None and made.failures.left_out == 2
+    assert made.failures.rows[:2] == (("t1", "failed transfer", "curl 28"),
+                                      ("t1000", FAIL, "RTT: seen 2, asked 1"))
+    assert len(made.failures.rows) == 500 and (made.verified, made.count) == (2, 504)
+    assert [tile.value for tile in made.tiles] == [
+        "2 of 504", "3 of 4", "90.0 s in 2.0 h", "1"]
+    only = report([record(1)], wall_s=3.0)
+    assert only.failures is None and [tile.value for tile in only.tiles] == ["1 of 1", "1"]
+
+
+def test_settings_of_each_host_stand_beside_each_other() -> None:
+    made = reporting.settings({"sysctls": {"server": {"b": "1", "a": "2"}, "client": {"a": "3"}}})
+    assert made is not None
+    assert [column.name for column in made.columns] == ["sysctl", "client", "server"]
+    assert made.rows == (("a", "3", "2"), ("b", "", "1"))
+    assert reporting.settings({"sysctls": {"server": {}}}) is reporting.settings({}) is None
+
+
+def test_the_provenance_of_a_run_says_all_that_run_json_does() -> None:
+    facts = {"arguments": ["own.toml"], "state": "complete", "kernel": "7.2", "engine": "uml",
+             "virtual_time": True, "emulated_s": 12.5, "wall_s": 3, "started_at": "then",
+             "finished_at": "later", "seed": 7, "jobs": 2,
+             "machine": {"system": "Debian", "kernel": "6.1", "processor": "A CPU", "cpus": 4},
+             "tools": {"curl": "8", "apt": "1"},
+             "systems": {"debian": {"nginx": "1.22", "curl": "7.88"}},
+             "project": {"version": "1.0", "commit": "abc", "changed": True},
+             "scenario_file": "# Other."}
+    assert reporting.provenance(facts, "own", "own/run", "# A claim.") == [Fact(*each) for each in (
+        ("command", "./run.sh own.toml"), ("run", "own/run"), ("state", "complete"),
+        ("kernel under test", "7.2"), ("engine", "User-Mode Linux guest, virtual time"),
+        ("network time", "12.5 s"), ("wall time", "3 s"), ("started", "then"),
+        ("finished", "later"), ("seed", "7"), ("jobs", "2"), ("machine", "Debian"),
+        ("machine's kernel", "6.1"), ("processor", "A CPU, 4 cores"), ("apt", "1"), ("curl", "8"),
+        ("packages of debian", "curl 7.88, nginx 1.22"), ("version", "1.0"),
+        ("commit", "abc, with local changes"),
+        ("scenario file", "one of its own, kept in run.json"))]
+    for text, told in (("# Other.", ""), ("# A claim.", ", changed since the run")):
+        assert reporting.provenance(facts, "zhao2019", "own/run", text)[-1] == Fact(
+            "scenario file", f"scenarios/zhao2019.toml{told}")

@@ -10,7 +10,7 @@ from lab import registry
 from lab.core import scenario_file
 from lab.core.kinds import Overrides
 from lab.core.sample import CAPTURES_KEPT, sample_of
-from tests.unit.core.example import whole
+from tests.unit.core.example import Trial, whole
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "marrama2012", "ietf78_completion", "ietf78_load"])
@@ -45,6 +45,23 @@ def test_few_trials_are_all_kept_and_single_windows_fill_it() -> None:
     single = registry.study_of(scenario_file.find("zhao2019"), Overrides({"initcwnd": (10,)}))
     assert len(sample_of(single.trials)) == CAPTURES_KEPT
     assert sample_of([]) == set()
+
+
+def test_the_next_is_the_farthest_from_those_chosen() -> None:
+    """The ends first, then the middle of what lies open; of two quantities no edge
+    whose values are all there."""
+    trials = [Trial("small", 10.0 * rank, 1) for rank in range(41)]
+    ids = sample_of(trials)
+    assert [rank for rank, trial in enumerate(trials) if trial.id in ids] == [
+        0, 5, 10, 15, 20, 25, 30, 40]
+    grid = registry.study_of(scenario_file.find("zhao2019"), Overrides(
+        {"rtt_ms": (20, 40, 60, 80, 100), "bandwidth_kbps": (56, 256, 512, 1000, 2000),
+         "initcwnd": (10,)})).trials
+    ids = sample_of(grid)
+    kept = {(trial.rtt_ms, trial.bandwidth_kbps) for trial in grid if trial.id in ids}
+    corners = {(20, 56), (20, 2000), (100, 56), (100, 2000)}
+    assert kept & corners == {(20, 56), (100, 2000)} and (60, 512) in kept and len(kept) == 8
+    assert len({rtt_ms for rtt_ms, _ in kept}) == len({kbps for _, kbps in kept}) == 5
 
 
 def test_a_population_of_thousands_is_chosen_from_in_no_time() -> None:

@@ -166,6 +166,8 @@ def test_a_timeline_is_drawn_to_its_scale(shown: Outline) -> None:
     assert drawn.acknowledged == "496.6,262.0 496.6,63.5"
     assert [tick.label for tick in drawn.x_ticks] == ["0", "100", "200", "300", "400"]
     assert [tick.label for tick in drawn.y_ticks] == ["0", "0.5", "1", "1.5", "2", "2.5"]
+    assert [tick.place for tick in drawn.y_ticks] == [262.0, 212.4, 162.8, 113.2, 63.6, 14.0]
+    assert [tick.place for tick in drawn.x_ticks] == [52.0, 175.5, 299.0, 422.5, 546.0]
     assert shown.of("svg")[0]["aria-label"].startswith("IW3: RTT 20 ms: 3 data")
     assert len([each for each in shown.of("line") if each["class"] != "grid"]) == 3
     assert " R " in shown.text and " × " in shown.text
@@ -175,6 +177,13 @@ def test_a_timeline_is_drawn_to_its_scale(shown: Outline) -> None:
 def test_ticks_are_few_and_within_the_axis(highest: float) -> None:
     ticks = timeline.steps(highest)
     assert ticks[0] == 0 and len(ticks) <= 7 and ticks[-1] <= highest
+
+
+@pytest.mark.parametrize(("highest", "step", "count"), [
+    (6.0, 1, 7), (6.01, 2, 4), (12.01, 5, 3), (0.004, 0.001, 5), (30.1, 10, 4), (6e11, 1e11, 7),
+    (1e15, 1e15, 2)])
+def test_ticks_are_as_many_as_fit(highest: float, step: float, count: int) -> None:
+    assert timeline.steps(highest) == pytest.approx([step * place for place in range(count)])
 
 
 # What it must not do -----------------------------------------------------------------

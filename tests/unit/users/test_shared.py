@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -61,3 +62,68 @@ def test_what_was_assumed_is_told() -> None:
     assert made.head.title == "The users of My log.csv beside others on one link"
     with pytest.raises(UsageError, match="have no bandwidth_kbps; say it with --bw"):
         study(["20,,9000,,1"])
+
+
+WHOLE = """# What do larger windows for the users of My log.csv cost others on a link of 2000.5 kbit/s?
+kind = "load"
+title = "The users of My log.csv beside others on one link"
+source = "My log.csv: 3 rows read as CSV; median RTT 80.0 ms"
+note = "Half of the connections are your users', half of others, who keep 10 segments; both \
+have the RTTs and sizes of the file, and links of their own that are faster than the shared \
+one. That carries 2000.5 kbit/s, is offered 90 %, and its queue holds one bandwidth-delay \
+product of the median RTT"
+
+[defaults]
+bandwidth_kbps = 2000.5
+rtt_ms = 80
+queue_bdp = [1.0]
+queue = ["droptail"]
+load = [0.9]
+response_bytes = [9000]
+sizes = [[0, 500], [0.05, 500], [0.1, 500], [0.15, 500], [0.2, 500], [0.25, 500], [0.3, 9000], \
+[0.35, 9000], [0.4, 9000], [0.45, 9000], [0.5, 9000], [0.55, 9000], [0.6, 9000], [0.65, 9000], \
+[0.7, 9000], [0.75, 9000], [0.8, 60000], [0.85, 60000], [0.9, 60000], [0.95, 60000], [1, 60000]]
+connections = [1]
+initrwnd = 150
+congestion_control = ["reno"]
+paced = [false]
+servers = 1
+duration_s = 224
+warmup_s = 34
+cooldown_s = 17
+repeat = 4
+mixes = [[[10, 0.5], [10, 0.5]], [[16, 0.5], [10, 0.5]], [[150, 0.5], [10, 0.5]]]
+
+[[population]]
+name = "users"
+clients = [[0.16666666666666666, 20, 0, 0], [0.5, 80, 0, 0], [0.3333333333333333, 200, 0, 0]]
+
+[[sweep]]
+name = "shared"
+population = "users"
+
+[[figure]]
+name = "shared"
+title = "What larger windows cost others, My log.csv"
+kind = "share"
+sweep = "shared"
+windows = ["10+10", "16+10", "150+10"]
+"""
+
+
+def test_the_file_says_all_that_was_asked() -> None:
+    """A median of 80 ms; clients by their weight; 2000 connections of 18.7 kB in 77.5 % of it."""
+    users = users_of(["20,1000,500,,1", "80,2000,9000,,2", "200,3000,60000,,1"])
+    asked = Asked((16, 10, 150), shared_kbps=2000.5, load=0.9,
+                  defaults={"congestion_control": "reno"})
+    assert scenario(users, asked, PATH, 1).text == WHOLE
+    asked = replace(asked, windows=(3, 5), defaults=None)
+    defaults = scenario(users, asked, PATH, 1).raw["defaults"]
+    assert (defaults["congestion_control"], defaults["initrwnd"]) == (["cubic"], 100)
+
+
+@pytest.mark.parametrize("kbps, duration_s", [(10.0, 900), (1e6, 20)])
+def test_a_run_is_neither_too_short_nor_too_long(kbps: float, duration_s: float) -> None:
+    users = users_of(["20,1000,9000,,1"])
+    file = scenario(users, replace(ASKED, shared_kbps=kbps), PATH, 1)
+    assert file.raw["defaults"]["duration_s"] == duration_s

@@ -1,0 +1,140 @@
+"""What measuring leaves: what a run says of itself, when it is resumed too, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from lab.core import measuring, runs
+from lab.core.errors import FirstFlightError
+from lab.core.measuring import (CAPTURES, FILES, Asked, OneMachine, capture_of, file_of, kept,
+                                measure)
+from lab.core.sample import CAPTURES_KEPT, sample_of
+from lab.core.scenario_file import Head
+from lab.tcp.packets import capture_file
+from tests.unit.core import example_run
+from tests.unit.core.example import Record, Trial
+
+
+@dataclass(frozen=True)
+class Study(example_run.Study):
+    """Not every capture is kept, but a file of each trial."""
+
+    all_captures: ClassVar[bool] = False
+
+    @staticmethod
+    def judge(trial: Trial, seen: example_run.Seen, exact: bool,
+              sysctls: Mapping[str, str]) -> tuple[Record, dict[str, bytes]]:
+        record, _ = example_run.Study.judge(trial, seen, exact, sysctls)
+        return record, {"log": seen.trial_id.encode()}
+
+
+@dataclass
+class Engine(example_run.Engine):
+    """Ends before the trial of that number; notes how many rows run.json says meanwhile."""
+
+    capture_bytes: int = 10
+    dies_before: int = 1000
+    sealed: list[int | None] = field(default_factory=list)
+
+    def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Any]:
+        for number, seen in enumerate(super().run(trials, sysctls, folder)):
+            if number == self.dies_before:
+                raise FirstFlightError("the guest died")
+            self.sealed.append(runs.read_facts(folder.parent).get("trials", {}).get("rows"))
+            yield example_run.Seen(seen.trial_id, seen.client_pcap, seen.content, b"server")
+
+
+def study(count: int = 4, whole: bool = True) -> Any:
+    return Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
+                 tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, count + 1)), whole)
+
+
+def asked(results: Path, version: str = "1", keep: bool = False, quiet: bool = False) -> Asked:
+    return Asked(results, 7, False, keep, {"project": {"version": version},
+                                           "tools": {"curl": version}}, quiet)
+
+
+def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_all(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(), OneMachine(Engine(dies_before=3)), asked(tmp_path))
+    (folder,) = runs.newest_first(tmp_path / "small")
+    stopped = runs.read_facts(folder)
+    assert (stopped["state"], stopped["emulated_s"], stopped["trials"]["rows"]) == (
+        runs.RUNNING, 3.0, 3)
+    assert stopped.items() >= {
+        "scenario": "small", "scenario_file": "# A claim.", "seed": 7, "jobs": 1,
+        "virtual_time": True, "partial": False, "project": {"version": "1"},
+        "tools": {"curl": "1"}}.items() and "resumed" not in stopped
+    capsys.readouterr()
+    run = measure(study(), OneMachine(Engine()), asked(tmp_path, "2"))
+    assert capsys.readouterr().err.startswith(f"resuming {folder}: 3 of 4 trials are there\n")
+    (resumed,) = run.facts["resumed"]
+    assert resumed.pop("at") >= stopped["started_at"]
+    assert resumed == {"project": {"version": "2"}, "tools": {"curl": "2"}}
+    assert run.facts["project"] == {"version": "1"} and run.facts["kernel"] == "7.2"
+    assert (run.facts["state"], run.facts["emulated_s"]) == (runs.COMPLETE, 4.0)
+    assert run.facts["wall_s"] >= stopped["wall_s"] > 0
+    assert run.facts["first_record_after_s"] == stopped["first_record_after_s"]
+    for name in ("wall_s", "first_record_after_s"):
+        assert round(run.facts[name], 3) == run.facts[name]
+
+
+def test_quiet_says_nothing_of_a_resumed_run_either(tmp_path: Path,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path, quiet=True))
+    run = measure(study(), OneMachine(Engine()), asked(tmp_path, quiet=True))
+    assert len(run.records) == 4 and capsys.readouterr().err == ""
+
+
+def test_a_part_is_the_latest_partial_run_as_soon_as_it_holds_something(tmp_path: Path) -> None:
+    home = tmp_path / "small"
+    latest, partial = (home / name for name in (runs.LATEST, runs.LATEST_PARTIAL))
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(whole=False), OneMachine(Engine(dies_before=0)), asked(tmp_path))
+    assert not partial.is_symlink()
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(whole=False), OneMachine(Engine(dies_before=1)), asked(tmp_path))
+    (folder,) = runs.newest_first(home)
+    assert partial.resolve() == folder.resolve()
+    part = measure(study(whole=False), OneMachine(Engine()), asked(tmp_path))
+    assert part.facts["partial"] is True and not latest.is_symlink()
+    whole = measure(study(), OneMachine(Engine()), asked(tmp_path))
+    assert latest.resolve() == whole.folder.resolve() != partial.resolve() == part.folder.resolve()
+
+
+@pytest.mark.parametrize(("interval_s", "rows"), [(-1.0, [None, 1, 2, 3]), (1e3, [None] * 4)])
+def test_run_json_says_now_and_then_what_the_file_holds(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval_s: float, rows: list[int | None]
+        ) -> None:
+    monkeypatch.setattr(measuring, "SEAL_INTERVAL_S", interval_s)
+    engine = Engine()
+    run = measure(study(), OneMachine(engine), asked(tmp_path))
+    assert engine.sealed == rows and run.facts["trials"]["rows"] == 4
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path,
+                                                                  keep: bool) -> None:
+    """A resumed run keeps those that it would have kept at once."""
+    many = study(40)
+    ids = {trial.id for trial in many.trials} if keep else sample_of(many.trials)
+    assert len(ids) == (40 if keep else CAPTURES_KEPT)
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(many, OneMachine(Engine(dies_before=20)), asked(tmp_path, keep=keep))
+    run = measure(many, OneMachine(Engine()), asked(tmp_path, keep=keep))
+    assert {path.name for path in (run.folder / CAPTURES).iterdir()} == {
+        f"{each}-{side}.pcap" for each in ids for side in ("client", "server")}
+    for side, packets in (("client", b"p" * 10), ("server", b"server")):
+        assert kept(capture_of(run.folder, min(ids), side)) == capture_file(packets)
+    assert len(list((run.folder / FILES).iterdir())) == 40
+    assert kept(file_of(run.folder, "rtt7-1", "log")) == b"rtt7-1"
+    with pytest.raises(FirstFlightError, match="none: cannot be read: No such file"):
+        kept(file_of(run.folder, "rtt7-1", "none"))
