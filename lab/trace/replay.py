@@ -102,16 +102,15 @@ class _Replayer:
         first = next((s for s in exchange.at_client if not s.to_client), None)
         # Trials start on a grid of the kernel's clock; the packets tell where in a tick.
         self.tick_start_ns = (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
-        start = self._tick(self.groups[0].time_ns) if self.groups else 0
+        start = self._tick(self.groups[0].time_ns)
         rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd, trial.mss,
                           start)
         # One, or after a recovery from loss all that it can have left: all that fit so far.
         self.candidates: list[Rules] = [rules] if rules is not None else []
         self.window_scale = self._window_scale()
         self.unsure = False  # after a loss: the window is the recovery's, not the rules'
-        self.written = 1
         self.last_send = start
-        self.outstanding_end, self.una = 1, 1
+        self.written = self.outstanding_end = self.una = 1  # byte 0 is the SYN's
         self.checked = self.unjudged = 0
         self.mismatches: list[Mismatch] = []
         self.restarts: list[Restart] = []
@@ -143,14 +142,15 @@ class _Replayer:
 
     def _before(self, time_ns: int) -> Sample:
         """The newest sample from before something that the application wrote."""
-        return self.samples[max(bisect_left(self.times, time_ns) - 1, 0)] \
-            if time_ns not in self.times[:1] else self.samples[0]
+        return self.samples[max(bisect_left(self.times, time_ns) - 1, 0)]
 
     def _after(self, time_ns: int) -> Sample:
-        """The first sample with what an acknowledgement or a write has brought."""
-        place = bisect_left(self.times, time_ns)
-        last = bisect_right(self.times, time_ns) - 1
-        return self.samples[min(max(place, last), len(self.samples) - 1)]
+        """The first sample with what an acknowledgement or a write has brought.
+
+        There is one: a group is taken for a sample that comes after it.
+        """
+        return self.samples[max(bisect_left(self.times, time_ns),
+                                bisect_right(self.times, time_ns) - 1)]
 
     def _take(self, place: int) -> None:
         group = self.groups[place]

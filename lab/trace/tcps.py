@@ -51,8 +51,7 @@ class LinuxRules(Rules):
         if self.connection.packets or idle <= self.rto:
             return
         self.cwnd, self.ssthresh = self.restart_window(idle, self.rto)
-        if self.setting.validation and not self.setting.restarts:
-            self.stamp, self.used = now, 0
+        self.stamp, self.used = now, 0
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
         packets = self.connection.packets

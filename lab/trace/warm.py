@@ -73,10 +73,10 @@ def _table(curve: Curve, measured: ByThinkTime) -> Table:
 
 
 def _cell(record: TraceRecord | None) -> Cell:
-    if record is None:
+    if record is None or record.latency_ms is None:
         return None
     again = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
-    return f"{record.latency_ms or 0:.1f} ({record.last_window or 0}{again})"
+    return f"{record.latency_ms:.1f} ({record.last_window or 0}{again})"
 
 
 # The answer --------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _plot(shown: Shown, measured: ByThinkTime, title: str, is_last: bool) -> Plo
         points = {think_s: shown.of(line[window]) for think_s, line in measured.items()
                   if window in line}
         lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
-    top = max((value for line in lines for value in line.y), default=0.0)
+    top = max([1.0, *(value for line in lines for value in line.y)])
     return Plot("think time (s)" if is_last else "", shown.label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
-                x_scale="log", y_ends=(0, 1.08 * max(1.0, top)), whole=True)
+                x_scale="log", y_ends=(0, 1.08 * top), whole=True)

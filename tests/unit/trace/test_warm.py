@@ -63,3 +63,10 @@ def test_of_other_traces_tcps_and_what_does_not_count_nothing_is_told() -> None:
     assert {think_s: {window: record.latency_ms for window, record in line.items()}
             for think_s, line in found.items()} == {1: {16: 2.0, 10: 3.0}, 3: {10: 1.0}}
     assert list(found) == [1, 3] and warm.windows_of(found) == [10, 16]
+
+
+def test_a_latency_that_nobody_knows_is_no_number() -> None:
+    (known,) = records({1: {10: 12.34}})
+    assert warm._cell(known) == "12.3 (10)"
+    assert warm._cell(replace(known, last_retransmissions=2)) == "12.3 (10 → 2)"
+    assert warm._cell(replace(known, latency_ms=None)) is warm._cell(None) is None
