@@ -6,13 +6,15 @@ import csv
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from lab.core import runs
 from lab.core.measuring import CAPTURES, Asked, OneMachine, measure
+from lab.core.sample import CAPTURES_KEPT
 from lab.core.scenario_file import Head
 from tests.unit.core.example import Trial, study
 from tests.unit.core.example_run import Engine, Study
@@ -52,6 +54,36 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
     assert run.records == runs.load(run.folder, asked).records
+
+
+@dataclass(frozen=True)
+class Sampled(Study):
+    """Of a few trials captures are kept, as of all studies that ask for no more."""
+
+    all_captures: ClassVar[bool] = False
+
+
+@pytest.mark.parametrize(("is_whole", "link"), [(True, runs.LATEST),
+                                                (False, runs.LATEST_PARTIAL)])
+def test_a_run_is_told_to_be_whole_or_of_a_part(tmp_path: Path, is_whole: bool,
+                                                link: str) -> None:
+    asked: Any = Sampled(Head("t", "s", "small", "A claim.", "# A claim.", {}),
+                         (Trial("small", 20.0, 1),), is_whole)
+    run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
+    links = {path.name: path.resolve() for path in (tmp_path / "small").iterdir()
+             if path.is_symlink()}
+    assert links == {link: run.folder.resolve()}
+    assert runs.read_facts(run.folder)["partial"] is not is_whole
+    assert runs.whole("small", tmp_path) == [run.folder] * is_whole
+
+
+def test_kept_captures_are_of_the_whole_range(tmp_path: Path) -> None:
+    trials = tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, TRIALS + 1))
+    asked: Any = Sampled(Head("t", "s", "small", "A claim.", "# A claim.", {}), trials)
+    run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
+    kept = {path.name for path in (run.folder / CAPTURES).iterdir()}
+    assert len(kept) == CAPTURES_KEPT
+    assert {f"{trials[0].id}-client.pcap", f"{trials[-1].id}-client.pcap"} <= kept
 
 
 @pytest.mark.parametrize(("limit", "capture_bytes", "file"), [

@@ -42,6 +42,8 @@ def paced(trial: Stored) -> Stored:
 @pytest.mark.parametrize(("limit", "tampered"), [
     ("", lambda good: good),
     ("congestion window", lambda good: good.asked(initcwnd=5)),
+    # SYN-ACKs were sent again, after which the kernel began with less than was asked.
+    ("repeated handshake", lambda good: stored.load("syn_timer").asked(initcwnd=5)),
     ("send buffer", lambda good: good.asked(initcwnd=5).said("server", initial_window=5)),
     # 3 segments of 1448 bytes, and less than another one
     ("receive window", lambda good: offering(
