@@ -94,6 +94,14 @@ def test_guests_that_are_killed_again_and_again_stop_the_run(tmp_path: Path) -> 
         run(tmp_path, f"{READY}\nkill -KILL $$")
 
 
+def test_a_guest_begins_its_trials_on_a_grid_and_runs_none_before_them(tmp_path: Path) -> None:
+    """So a trial takes the same time whatever ran before it."""
+    (seen,) = run(tmp_path, f"""{READY}
+        echo "{{\\"trial\\": \\"t\\", \\"asked\\": $(cat job.json)}}" >> observations.jsonl""")
+    asked = seen.content["asked"]
+    assert (asked["align_s"], asked["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
+
+
 @pytest.mark.parametrize("lacking", ["", "Landlock"])
 def test_a_guest_is_confined_where_the_machine_can_do_it(
         lacking: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
