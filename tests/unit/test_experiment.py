@@ -17,6 +17,7 @@ from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL, PASS, Record
+from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 
 @pytest.mark.parametrize("argv, scenarios", [
@@ -246,3 +247,17 @@ def test_a_probe_of_no_url(url: str) -> None:
 def test_a_server_of_ones_own_has_a_command_and_paths(flags: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         experiment.main([*flags, "--dry-run"])
+
+
+def test_a_command_in_a_file_is_run_only_where_that_is_said(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A scenario may come from a stranger; to check it runs nothing."""
+    own = tmp_path / "theirs.toml"
+    own.write_text(SMALL.replace(*WITHOUT_FIGURES).replace(
+        "[defaults]", '[own_server]\ncommand = "serve {p}"\n[defaults]\nserver = ["own"]'))
+    with pytest.raises(UsageError, match="theirs.toml: names a command, .own_server.*"
+                                         " say --allow-commands if it is meant"):
+        experiment.main([str(own), "--dry-run"])
+    assert experiment.main(["--check", str(own)]) == errors.OK
+    assert experiment.study_of(str(own), experiment.parse([str(own), "--allow-commands"])).trials
+    assert "nothing is wrong" in capsys.readouterr().out

@@ -6,17 +6,18 @@ import csv
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from lab.core import runs
-from lab.core.measuring import CAPTURES, Asked, OneMachine, measure
+from lab.core.errors import FirstFlightError
+from lab.core.measuring import CAPTURES, Asked, Judged, OneMachine, keep, measure
 from lab.core.sample import CAPTURES_KEPT
 from lab.core.scenario_file import Head
-from tests.unit.core.example import Trial, study
+from tests.unit.core.example import Trial, record, study
 from tests.unit.core.example_run import Engine, Study
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -84,6 +85,17 @@ def test_kept_captures_are_of_the_whole_range(tmp_path: Path) -> None:
     kept = {path.name for path in (run.folder / CAPTURES).iterdir()}
     assert len(kept) == CAPTURES_KEPT
     assert {f"{trials[0].id}-client.pcap", f"{trials[-1].id}-client.pcap"} <= kept
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "a\nb", "\x1b[2J"])
+def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> None:
+    """Its captures by its identity, other files by the name that a guest gave them as well."""
+    judged = Judged(record(part=name), {"client": b"p"}, {})
+    for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
+                 Judged(record(), {}, {name: b""})):
+        with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
+            keep(tmp_path / "run", kept)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("limit", "capture_bytes", "file"), [

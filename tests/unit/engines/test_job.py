@@ -98,9 +98,10 @@ def test_nothing_but_the_folders_own_files_is_read(planted: Path, place: str) ->
 
 
 def saying(folder: Path, *lines: object) -> WorkerProcess:
-    """A worker that writes these lines, and ends."""
+    """A worker that writes these lines, and ends; beside them lies a file of rows."""
     trials = [trial("t1", 1), trial("t2", 1)]
     job = JobFolder(folder, trials, {})
+    (job.path / "window.csv").touch()
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     writing = f"open('observations.jsonl', 'a').write({text!r})"
     worker = WorkerProcess(job, trials, [sys.executable, "-S", "-c", writing], job.path, 9, 9)

@@ -246,6 +246,23 @@ def test_what_a_client_says_after_the_end_is_no_failure(tmp_path: Path) -> None:
     assert told[1]["error"] == ""
 
 
+def test_a_handshake_that_does_not_end_is_given_up(tmp_path: Path) -> None:
+    """Whether it has not begun, or stopped on its way."""
+    files = chain_of(tmp_path, 2000)
+    with running("server", "--port", "0", "--secure-port", "0", "--deadline", "0.2") as program:
+        port = program.line()["secure_port"]
+        program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
+        assert program.line() == {"event": "secured", "error": ""}
+        client, _, outgoing = client_of(files)
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        for hello in (b"", outgoing.read()[:50]):
+            with connect(port) as slow:
+                slow.sendall(hello)
+                assert received(slow, 1) == b""
+            assert program.line()["error"] == "no whole handshake in 0.2 s"
+
+
 def test_what_this_openssl_cannot_sign_is_said_in_its_words(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ALGORITHMS, "mldsa44", "ML-DSA-4444")
