@@ -15,7 +15,7 @@ from lab.core.words import plain
 from lab.fetches import analysis
 from lab.fetches.buckets import NoPanel
 from lab.fetches.figure import heading
-from lab.fetches.maps import besides, named, values
+from lab.fetches.maps import NOTHING_COUNTS, besides, named, values
 from lab.fetches.scenario import Figure, Scenario
 from lab.fetches.sweep import Cell
 from lab.fetches.weights import ByCell, by_cell
@@ -127,7 +127,7 @@ def _sentence(figure: Figure, choices: Sequence[Choice | None]) -> str:
     """How often the baseline is enough, how often the largest is needed."""
     found = [chosen for chosen in choices if chosen is not None]
     if not found:
-        return "Nothing that was measured counts."
+        return f"{NOTHING_COUNTS}."
     base, largest = figure.baseline_initcwnd, max(max(each.times_ms) for each in found)
     enough = sum(each.window <= base for each in found)
     needed = sum(each.window == largest for each in found)

@@ -22,6 +22,7 @@ from lab.fetches.sweep import SWEPT, Cell, Sweep
 from lab.fetches.weights import ByCell, by_cell
 
 MOST_MAPS = 12  # of one figure: more are not compared, and a page is not read to its end
+NOTHING_COUNTS = "Nothing that was measured counts"
 
 Squares = dict[tuple[Any, Any], Bucket | None]  # by value across and down
 
@@ -93,9 +94,9 @@ def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Findin
         rows.append((groups[-1][0], *(value for window, (bar, bucket) in zip(windows, found)
                                       for value in _row(bar, bucket, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
-    said = "; ".join(f"{by.head} {label} {by.unit}: " + ", ".join(
+    said = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
         f"{short(bar.time.value)} ms with {window}" for window, bar in zip(windows, bars) if bar)
-        for label, bars in groups)
+        or "nothing counts") for label, bars in groups)
     return Finding(figure.name, figure.title, tables=(table,), sentence=f"{said}.", text=said,
                    chart=GroupChart(figure.title, (context,),
                                     windows=tuple(map(str, windows)), groups=tuple(groups),
@@ -181,4 +182,4 @@ def _sentence(maps: list[Map]) -> str:
                         f" {short(high.absolute)} ms saved,"
                         f" {short(min(square.percent for square in known))} to"
                         f" {short(max(square.percent for square in known))} %")
-    return ". ".join(said) + "."
+    return f"{'. '.join(said) or NOTHING_COUNTS}."

@@ -37,7 +37,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         receive_buffers=buffers.of(sysctls, buffers.RECEIVE),
         send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
                       else buffers.of(sysctls, buffers.SEND)),
-        restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle", "1") != "0",
+        restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
         writes=writes, secure=secure, **earlier)

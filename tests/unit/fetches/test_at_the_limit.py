@@ -20,6 +20,8 @@ from lab.fetches.own_server import OwnServer
 from lab.fetches.record import Record
 from lab.fetches.tolerances import EXACT, REAL_TIME
 from lab.fetches.trial import NEWER
+from lab.tcp.exchange import read_exchange
+from lab.tcp.offered import receive_window
 from lab.tcp.predict import predict
 from lab.tcp.transfer import Transfer
 from tests.golden import stored
@@ -217,6 +219,32 @@ def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said:
 def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
                                                                   segments: int) -> None:
     assert setups.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
+
+
+@pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])
+def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: int) -> None:
+    """Of 17 bytes and four full segments; then what is left of the room, to the byte."""
+    trial = stored.load("as_published")
+    wire = read_exchange(trial.client, trial.server,
+                         trial.observation["server"]["client_port"])
+    room = receive_window(4)
+    *whole, last = wire.first_flight[:6]
+    cut = last._replace(payload_bytes=1 + room + beyond - last.seq)
+    seen = replace(evidence(trial, initrwnd=4),
+                   exchange=replace(wire, first_flight=(*whole, cut)))
+    assert seen.expected_first_flight == segments
+    assert replace(seen, trial=replace(seen.trial, initcwnd=3)).expected_first_flight == 3
+
+
+@pytest.mark.parametrize(("weights", "published", "over"), [
+    ("", "", ""), ("joint", "", "the joint distribution of RTT and bandwidth"),
+    ("response_bytes", "", "response sizes by the paper's shares"),
+    ("bdp_bytes", "", "bandwidth-delay products by the paper's shares"),
+    ("rtt_ms", "paper_figure5.csv", "RTT by the paper's shares"),
+    ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
+def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
+    (drawn, *_) = reading.read(scenario_file.find("zhao2019")).figures
+    assert figure.averaged(replace(drawn, weights=weights, published=published)) == over
 
 
 def test_who_answered_stands_in_a_figures_context() -> None:

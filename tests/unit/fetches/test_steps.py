@@ -102,6 +102,16 @@ def test_lines_of_another_quantity_are_under_one_window(tmp_path: Path) -> None:
                                                                      "record 16384 bytes"]
 
 
+def test_a_line_of_a_value_with_a_name_has_that_name(tmp_path: Path) -> None:
+    of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
+                         "record_bytes = [4096, 16384]"),
+              ('by = "chain_bytes"\nbaseline', 'by = "record_bytes"\ndown = "chain_bytes"\n'
+               "baseline"))
+    found = findings(of, records(of), tmp_path)["steps"]
+    assert [column.name for column in found.tables[0].columns[1:]] == ["chain small",
+                                                                       "chain large"]
+
+
 @pytest.mark.parametrize(("change", "words"), [
     (("rtt_ms = [100]", "rtt_ms = [50, 100]"), "several cells have one chain_bytes"),
     (('kind = "steps"\nsweep = "main"\nby = "chain_bytes"',

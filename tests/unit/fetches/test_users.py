@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
+from lab.core.charts import LineChart
 from lab.core.errors import UsageError
 from lab.fetches import users_analysis, window_commands
 from lab.fetches.record import Record
@@ -129,7 +130,9 @@ def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> No
     findings, _ = users_findings(made, users, records)
     assert findings[0].tables[1].notes == ("No user of these groups counts under every window:"
                                            " near.",)
-    assert findings[0].chart is not None and findings[0].chart.alarm
+    chart = findings[0].chart
+    assert isinstance(chart, LineChart) and chart.alarm
+    assert chart.legend, "all of them, and the group that is left"
     lost = [replace(record, verdict="fail") for record in records]
     assert users_findings(made, users, lost)[0][0].missing
 
@@ -143,6 +146,12 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
     assert (name in told) is prefix
 
 
-def test_a_group_is_one_of_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="group: 2 is no place in groups"):
-        study(parsed("users_of_x", TEXT.replace("group = [0, 1, 1]", "group = [0, 1, 2]")))
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("group = [0, 1, 1]", "group = [0, 1, 2]", "group: 2 is no place in groups"),
+    ("times = [1, 1, 2]", "times = [1, 1]", "times: 2 values for 3 users"),
+    ("response_bytes = [9000, 60000, 60000]", "response_bytes = [9000]",
+     "response_bytes: 1 values for 3 users"),
+    ("baseline_initcwnd = 10", "baseline_initcwnd = 11", "baseline_initcwnd 11 is not among")])
+def test_columns_that_do_not_go_together_are_refused(old: str, new: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        study(parsed("users_of_x", TEXT.replace(old, new)))
