@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hosts.request import parse_writes
-from lab.core import scenario_file
+from lab.core import scenario_file, schema
+from lab.core.errors import UsageError
 from lab.trace.scenario import read
-from lab.trace.schedule import Write, due_times_s
+from lab.trace.schedule import Schedule, Write, due_times_s
 
 MSS = 1000
 
@@ -31,3 +34,57 @@ def test_a_trial_knows_when_its_schedule_ends() -> None:
     trial = trials["periods-cwv-iw1"]
     assert trial.schedule_s == 5.8 and trial.deadline_s > 120
     assert due_times_s(trial.schedule)[-1] == 5.8
+
+
+def schedule(**tables: Any) -> Schedule:
+    return schema.read(Schedule, {"name": "one", **tables}, "here")
+
+
+@pytest.mark.parametrize(("writes", "good"), [
+    # What ends at 0.75 s, as the end itself is no time of it.
+    ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.75, "bytes": 5}], True),
+    ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.74, "bytes": 5}], False),
+    ([{"at_s": 1, "bytes": 5}, {"at_s": 1, "bytes": 5}], True),
+    ([{"at_s": 1, "until_s": 1, "every_s": 0.25, "bytes": 5}], False),
+    ([{"at_s": 1, "until_s": 1.001, "every_s": 0.25, "bytes": 5}], True),
+    ([{"at_s": 0, "until_s": 50, "every_s": 0.001, "bytes": 5}], True),
+    ([{"at_s": 0, "until_s": 49, "every_s": 0.001, "bytes": 5},
+      *[{"at_s": 50, "bytes": 5}] * 1001], False)])
+def test_time_goes_on_and_there_is_an_end_of_writes(writes: list[dict[str, float]],
+                                                    good: bool) -> None:
+    if good:
+        assert len(schedule(writes=writes).writes) == len(writes)
+    else:
+        with pytest.raises(UsageError, match="backwards|more than 50000 writes"):
+            schedule(writes=writes)
+
+
+def test_writes_are_one_path_and_requests_one_each() -> None:
+    written = schedule(writes=[{"at_s": 0.5, "segments": 3}, {
+        "at_s": 1, "until_s": 2, "every_s": 0.25, "bytes": 70}])
+    assert written.paths(MSS) == ("/3280?at=500:3000;1000..2000/250:70",)
+    assert (written.size_bytes(MSS), written.thinks_s(7), written.is_about_thinking) == (
+        3280, [0.0], False)
+    asked = schedule(requests=[{"bytes": 70}, {"bytes": 5, "think_s": 1.5},
+                               {"bytes": 9, "think_s": "each"}])
+    assert asked.paths(MSS) == ("/70?", "/5?", "/9?")
+    assert (asked.size_bytes(MSS), asked.is_about_thinking) == (84, True)
+    assert (asked.thinks_s(7), asked.thinks_s(None)) == ([0.0, 1.5, 7], [0.0, 1.5, 0.0])
+
+
+def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
+    assert due_times_s("") == []
+    assert due_times_s("500:3000;1000..2000/250:70;2000..2001/5:1") == [
+        0.5, 1.0, 1.25, 1.5, 1.75, 2.0]
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({}, "either writes or requests"),
+    ({"writes": [{"at_s": 0, "bytes": 5}], "requests": [{"bytes": 5}]}, "either writes or"),
+    ({"writes": [5]}, "writes has to be a list of tables"), ({"requests": {}}, "list of tables"),
+    ({"writes": [{"at_s": 0}]}, "writes 1: has to have either bytes or segments"),
+    ({"writes": [{"at_s": 0, "bytes": 5}, {"at_s": 0, "bytes": 5, "every_s": 1}]},
+     "writes 2: until_s and every_s go together")])
+def test_what_is_no_schedule(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=f"^here.*{said}"):
+        schedule(**wrong)
