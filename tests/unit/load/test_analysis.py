@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy
 import pytest
 
 from lab.core.errors import FirstFlightError
@@ -92,9 +93,20 @@ def test_windows_without_a_seed_or_arrivals_in_common_are_told(records: list[Loa
     hit = next(figure for figure in FIGURES.values() if figure.kind == "hit")
     apart = [replace(record, verdict=FAIL) if (record.trial.window, record.trial.repeat) in
              ((hit.windows[0], 1), (hit.windows[1], 2)) else record for record in records]
-    with pytest.raises(MissingRuns, match="no seed was measured with both windows at"):
+    with pytest.raises(MissingRuns, match="^hit: no seed was measured with both windows at 0.5;"):
         analysis.hits(runs_of(hit, apart))
     shorter = [replace(record, trial=replace(record.trial, duration_s=4.0))
                if record.trial.window == hit.windows[1] else record for record in records]
-    with pytest.raises(MissingRuns, match="had other arrivals"):
+    with pytest.raises(MissingRuns, match="^hit: small-.*-iw3-1 and small-.*-iw10-1 had other arrivals"):
         analysis.hits(runs_of(hit, shorter))
+
+
+def test_a_transfer_is_hit_by_a_byte_that_is_sent_again(records: list[LoadRecord]) -> None:
+    hit = next(figure for figure in FIGURES.values() if figure.kind == "hit")
+    runs, slight = runs_of(hit, records), runs_of(hit, records)
+    for record in records:
+        own = runs.connections(record)
+        slight._read[record.trial.id] = replace(
+            own, retransmitted_bytes=numpy.minimum(own.retransmitted_bytes, 1))
+    found = analysis.hits(slight)
+    assert found == analysis.hits(runs) and found[1].same_count > found[0].same_count > 0

@@ -186,4 +186,6 @@ def test_damaged_files_are_told() -> None:
 
 
 def test_joined_files_are_the_same_bytes_again() -> None:
-    assert joined(RAW.files) == joined(dict(reversed(list(RAW.files.items()))))
+    content = joined(RAW.files)
+    assert content == joined(dict(reversed(list(RAW.files.items()))))
+    assert content[4:8] == bytes(4)  # no time stamp
