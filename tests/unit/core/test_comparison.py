@@ -65,11 +65,62 @@ def test_cells_are_paired_and_repeats_too() -> None:
 
 
 def test_what_does_not_count_is_left_out() -> None:
-    failed = run({(20, 3, 1): -103.0, (80, 3, 1): 310.0})
-    (finding,) = comparison.report([("one", BASE), ("two", failed)]).findings
+    failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
+    told = comparison.report([("one", BASE), ("two", failed)])
+    (finding,) = told.findings
+    assert told.summary == ("two: +6.0 ms in the mean of 1 cells.",)
+    assert finding.text.endswith(told.summary[0]) and (told.verified, told.count) == (8, 9)
+    assert (told.title, told.source, told.path) == ("one beside two", "", "")
     assert finding.tables[0].column("cells") == [1]
     assert finding.tables[0].rows[0][5] == "", "one cell alone has no interval"
     assert finding.tables[2].column("95 % interval", "difference") == [""], "not the same repeats"
+
+
+@dataclass(frozen=True)
+class Loaded(Record):
+    mean_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Replayed(Record):
+    finish_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Served:
+    scenario: str
+    server: str
+    loss_percent: float
+    seed: int
+    weight: float
+    spare: str = ""
+
+
+@pytest.mark.parametrize(("kind", "metric", "title"), [
+    (Measured, "total_ms", "total"), (Loaded, "mean_ms", "mean"),
+    (Replayed, "finish_ms", "finish")])
+def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], metric: str,
+                                                           title: str) -> None:
+    """Words and numbers tell cells apart; scenario, seed and weight do not. None is no time."""
+    def made(scenario: str, *times: float | None) -> RunData:
+        servers = (("builtin", 0.0), ("builtin", 1.0), ("nginx", 0.0), ("nginx", 1.0))
+        return RunData(Path(f"results/{scenario}/1"), {}, [
+            kind(Served(scenario, server, loss, number + len(scenario), 1 / len(scenario)), True,
+                 verdict=PASS, **{metric: time_ms})
+            for number, ((server, loss), time_ms) in enumerate(zip(servers, times))])
+
+    told = comparison.report([("a", made("a", 0.0, 10.0, 20.0, None)),
+                              ("bb", made("bb", 5.0, 15.0, 10.0, 30.0))])
+    whole, differs, cells = told.findings[0].tables
+    assert whole.title.startswith(f"All shared cells: {title}") and whole.rows[0][1] == 3
+    assert [tuple(row[:5]) for row in cells.rows] == [
+        ("bb", "builtin", "0", 0.0, 5.0), ("bb", "builtin", "1", 10.0, 15.0),
+        ("bb", "nginx", "0", 20.0, 10.0)]
+    assert [row[-1] for row in cells.rows] == [None, 50.0, -50.0], "of nothing there is no percent"
+    assert [(column.name, column.is_text) for column in cells.columns[:3]] == [
+        ("run", True), ("server", True), ("loss", False)]
+    assert differs.rows == () and differs.notes == (
+        "Nothing: the runs say the same of themselves.",)
 
 
 def test_the_figure_has_every_cell() -> None:

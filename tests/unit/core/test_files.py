@@ -61,15 +61,19 @@ def test_a_file_left_aside_by_a_crash_is_no_obstacle(tmp_path: Path) -> None:
 def test_appending(tmp_path: Path) -> None:
     for line in (b"one\n", b"two\n"):
         with files.append(tmp_path / "rows") as file:
-            files.write_all(file, line)
+            files.write_all(file, line[:-1])
+            files.write_all(file, line[-1:])
+            assert (tmp_path / "rows").read_bytes().endswith(line), "at once: nothing waits here"
     assert (tmp_path / "rows").read_text() == "one\ntwo\n"
+    assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o666 & ~umask()
 
 
 def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")  # relative, and twice
     assert files.make_folder(tmp_path / "a" / "b").is_dir()
-    assert files.new_folder(tmp_path / "a" / "c") and not files.new_folder(tmp_path / "a" / "c")
+    assert files.new_folder(tmp_path / "a" / "c")
+    assert files.new_folder(tmp_path / "a" / "c") is False
     files.write(tmp_path / "a" / "c" / "d" / "file", "")
     assert not list(files.empty_folder(tmp_path / "a" / "c").iterdir())
     files.link(tmp_path / "a" / "latest", "b")
@@ -216,7 +220,8 @@ def test_another_users_link_gives_nothing_away(tmp_path: Path, sudo: None) -> No
 
 
 @as_root
-def test_another_users_folder_and_a_hard_link_are_refused(tmp_path: Path, sudo: None) -> None:
+def test_another_users_folder_and_a_hard_link_are_refused(
+        tmp_path: Path, sudo: None, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     os.chown(theirs, OTHER, OTHER)
@@ -224,6 +229,10 @@ def test_another_users_folder_and_a_hard_link_are_refused(tmp_path: Path, sudo: 
         files.write(theirs / "file", "")
     with pytest.raises(WriteError, match="belongs to another user"):
         files.make_folder(theirs)
+    os.chown(theirs, 1, 1)
+    monkeypatch.delenv("SUDO_UID")
+    with pytest.raises(WriteError, match=r"belongs to another user \(uid 1\)"):
+        files.write(theirs / "file", "")
     assert not list(theirs.iterdir())
     (tmp_path / "shadow").write_text("root's")
     os.link(tmp_path / "shadow", tmp_path / "trials.csv")

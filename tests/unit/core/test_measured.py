@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from lab.core import measuring, runs
+from lab.core import comparison, measuring, runs
 from lab.core.errors import FirstFlightError
 from lab.core.measuring import (CAPTURES, FILES, Asked, OneMachine, capture_of, file_of, kept,
                                 measure)
@@ -35,19 +36,24 @@ class Study(example_run.Study):
 
 @dataclass
 class Engine(example_run.Engine):
-    """Ends before the trial of that number; notes how many rows run.json says meanwhile."""
+    """Ends before the trial of that number; notes what run.json says meanwhile.
+
+    A trial whose network could not be made took no time on it: timeless.
+    """
 
     capture_bytes: int = 10
     dies_before: int = 1000
-    sealed: list[int | None] = field(default_factory=list)
+    timeless: str = ""
+    seen: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
             folder: Path) -> Iterator[Any]:
         for number, seen in enumerate(super().run(trials, sysctls, folder)):
             if number == self.dies_before:
                 raise FirstFlightError("the guest died")
-            self.sealed.append(runs.read_facts(folder.parent).get("trials", {}).get("rows"))
-            yield example_run.Seen(seen.trial_id, seen.client_pcap, seen.content, b"server")
+            self.seen.append(runs.read_facts(folder.parent))
+            content = {} if seen.trial_id == self.timeless else seen.content
+            yield example_run.Seen(seen.trial_id, seen.client_pcap, content, b"server")
 
 
 def study(count: int = 4, whole: bool = True) -> Any:
@@ -55,19 +61,21 @@ def study(count: int = 4, whole: bool = True) -> Any:
                  tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, count + 1)), whole)
 
 
-def asked(results: Path, version: str = "1", keep: bool = False, quiet: bool = False) -> Asked:
-    return Asked(results, 7, False, keep, {"project": {"version": version},
-                                           "tools": {"curl": version}}, quiet)
+def asked(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
+          **more: bool) -> Asked:
+    return Asked(results, 7, False, keep, {
+        "project": {"version": version}, "tools": {"curl": version},
+        "arguments": list(arguments)}, **more)
 
 
 def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_all(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=3)), asked(tmp_path))
+        measure(study(), OneMachine(Engine(dies_before=3, timeless="rtt1-1")), asked(tmp_path))
     (folder,) = runs.newest_first(tmp_path / "small")
     stopped = runs.read_facts(folder)
     assert (stopped["state"], stopped["emulated_s"], stopped["trials"]["rows"]) == (
-        runs.RUNNING, 3.0, 3)
+        runs.RUNNING, 2.0, 3)
     assert stopped.items() >= {
         "scenario": "small", "scenario_file": "# A claim.", "seed": 7, "jobs": 1,
         "virtual_time": True, "partial": False, "project": {"version": "1"},
@@ -79,11 +87,39 @@ def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_a
     assert resumed.pop("at") >= stopped["started_at"]
     assert resumed == {"project": {"version": "2"}, "tools": {"curl": "2"}}
     assert run.facts["project"] == {"version": "1"} and run.facts["kernel"] == "7.2"
-    assert (run.facts["state"], run.facts["emulated_s"]) == (runs.COMPLETE, 4.0)
+    assert (run.facts["state"], run.facts["emulated_s"]) == (runs.COMPLETE, 3.0)
     assert run.facts["wall_s"] >= stopped["wall_s"] > 0
     assert run.facts["first_record_after_s"] == stopped["first_record_after_s"]
     for name in ("wall_s", "first_record_after_s"):
         assert round(run.facts[name], 3) == run.facts[name]
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    """Neither the lock nor the file of records: one process measures many scenarios."""
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path))
+    assert os.listdir("/proc/self/fd") == before
+    measure(study(), OneMachine(Engine()), asked(tmp_path))
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
+    """One that was resumed, one that was stopped, and their times: none of it was asked."""
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(), OneMachine(Engine(dies_before=3)), asked(tmp_path, arguments=["a"]))
+    (folder,) = runs.newest_first(tmp_path / "small")
+    stopped = runs.load(folder, study())
+    resumed = measure(study(), OneMachine(Engine()), asked(tmp_path, arguments=["b"]))
+    assert stopped.facts.keys() < resumed.facts.keys()
+    told = comparison.report([("stopped", stopped), ("resumed", resumed)])
+    assert told.findings[0].tables[0].column("cells") == [3]
+    assert [row[0] for row in told.findings[0].tables[1].rows] == ["kernel"], "told at the end"
+    other = replace(study(), head=replace(study().head, text="# Another claim."))
+    other = measure(other, OneMachine(Engine(jobs=2)), asked(tmp_path, "2", arguments=["c"]))
+    told = comparison.report([("resumed", resumed), ("other", other)])
+    assert told.findings[0].tables[1].rows == (
+        ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))
 
 
 def test_quiet_says_nothing_of_a_resumed_run_either(tmp_path: Path,
@@ -117,7 +153,9 @@ def test_run_json_says_now_and_then_what_the_file_holds(
     monkeypatch.setattr(measuring, "SEAL_INTERVAL_S", interval_s)
     engine = Engine()
     run = measure(study(), OneMachine(engine), asked(tmp_path))
-    assert engine.sealed == rows and run.facts["trials"]["rows"] == 4
+    assert [facts.get("trials", {}).get("rows") for facts in engine.seen] == rows
+    assert run.facts["trials"]["rows"] == 4
+    assert engine.seen[0].items() >= {"scenario": "small", "seed": 7, "jobs": 1}.items()
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -134,7 +172,8 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
         f"{each}-{side}.pcap" for each in ids for side in ("client", "server")}
     for side, packets in (("client", b"p" * 10), ("server", b"server")):
         assert kept(capture_of(run.folder, min(ids), side)) == capture_file(packets)
-    assert len(list((run.folder / FILES).iterdir())) == 40
+    assert {path.name for path in (run.folder / FILES).iterdir()} == {
+        f"{trial.id}-log" for trial in many.trials}
     assert kept(file_of(run.folder, "rtt7-1", "log")) == b"rtt7-1"
     with pytest.raises(FirstFlightError, match="none: cannot be read: No such file"):
         kept(file_of(run.folder, "rtt7-1", "none"))

@@ -117,6 +117,7 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
     assert made.failures is not None and made.failures.left_out == 2
     assert made.failures.rows[:2] == (("t1", "failed transfer", "curl 28"),
                                       ("t1000", FAIL, "RTT: seen 2, asked 1"))
+    assert [column.name for column in made.failures.columns] == ["trial", "verdict", "reason"]
     assert len(made.failures.rows) == 500 and (made.verified, made.count) == (2, 504)
     assert [tile.value for tile in made.tiles] == [
         "2 of 504", "3 of 4", "90.0 s in 2.0 h", "1"]
