@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import os
 import random
 import resource
 import struct
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from lab.core import records
+from lab.core import record_file, records
 from lab.core.files import WriteError
 from lab.core.record_file import RecordFile
 from lab.core.records import (FAIL, PASS, RecordsError, columns_of, measure, measured,
@@ -200,6 +204,37 @@ def test_only_what_passed_counts_and_others_say_why() -> None:
     refused = record(verdict=FAIL, verdict_reason="RTT")
     assert (refused.counts, refused.outcome, refused.why_not) == (False, FAIL, "RTT")
     assert record(verdict=FAIL).why_not == "no reason was recorded"
+    assert record(verdict=records.SKIPPED).was_skipped
+    assert not any(each.was_skipped for each in (record(), failed, refused))
+    expected = record(ok=False, verdict=PASS, error="refused")
+    assert (expected.failed_as_expected, expected.counts) == (True, False)
+    assert expected.outcome == "failed as expected"
+    assert not any(each.failed_as_expected for each in (record(), failed, refused))
+
+
+def test_bytes_that_are_no_text_are_read_as_such(path: Path) -> None:
+    write(path, record(ok=False, error="lost: x"))
+    path.write_bytes(path.read_bytes().replace(b": x", b": \xff"))
+    assert read_records(path, Record)[0].error == "lost: \ufffd"
+
+
+@pytest.mark.parametrize(("interval_s", "synced"), [
+    (lambda: -1.0, [0, 1, 2, 2]), (lambda: 1e9, [2]), (lambda: time.monotonic() / 2, [0, 2])])
+def test_rows_are_on_the_disk_within_an_interval_and_when_they_are_sealed(
+        path: Path, monkeypatch: pytest.MonkeyPatch, interval_s: Callable[[], float],
+        synced: list[int]) -> None:
+    """Seen by the rows that the file had when it was synced; the first line is its header."""
+    monkeypatch.setattr(record_file, "SYNC_INTERVAL_S", interval_s())
+    seen: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda number: seen.append(len(lines(path)) - 1))
+    file = RecordFile(path, Record)
+    for _ in range(2):
+        file.append(record())
+    sealed = file.seal()
+    file.close()
+    assert seen == synced
+    assert sealed == {"rows": 2, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    assert record_file.changes(path, sealed, complete=True) == ""
 
 
 def test_a_trial_started_when_its_kernel_says() -> None:
@@ -210,10 +245,11 @@ def test_a_trial_started_when_its_kernel_says() -> None:
 @pytest.mark.parametrize("old, new, words", [
     (",20,", ",1e308,", "an RTT of 1e308 is out of range"), (",20,", ",nan,", "of nan is out of"),
     (",20,", ",-1,", "an RTT of -1 is"), (",5,", ",inf,", "a number of inf is"),
-    (",5,", f",{'9' * 30},", "is out of range"), (",5,", ",1\r2,", "is damaged")])
+    (",5,", f",{'9' * 30},", "is out of range"), (",5,", f",{10**15 + 1},", "is out of range"),
+    (",5,", ",1\r2,", "is damaged")])
 def test_numbers_that_nobody_measured_are_refused(path: Path, old: str, new: str,
                                                   words: str) -> None:
-    write(path, Record(Trial("small", 20.0, 1), True, total_ms=5.0, verdict=PASS))
+    write(path, Record(Trial("small", 20.0, 1), True, total_ms=5.0, lost=10**15, verdict=PASS))
     text = path.read_text()
     assert old in text
     path.write_bytes(text.replace(old, new).encode())
