@@ -47,7 +47,7 @@ class Judged:
     record: Any
     captures: Mapping[str, bytes]
     files: Mapping[str, bytes]
-    emulated_s: float = 0.0
+    emulated_s: float
 
 
 class Measurer(Protocol):

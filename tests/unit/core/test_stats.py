@@ -14,10 +14,11 @@ def test_weighted_statistics_agree_with_the_unweighted() -> None:
     generator = random.Random(2)
     for count in range(1, 12):
         values = [generator.uniform(-5, 5) for _ in range(count)]
-        ones = [0.1] * count
-        assert stats.weighted_mean(values, ones) == pytest.approx(statistics.fmean(values))
-        assert stats.weighted_quantile(values, ones, 0.5) == pytest.approx(
-            statistics.median(values))
+        for weight in (0.1, 1e9 / 3):
+            ones = [weight] * count
+            assert stats.weighted_mean(values, ones) == pytest.approx(statistics.fmean(values))
+            assert stats.weighted_quantile(values, ones, 0.5) == pytest.approx(
+                statistics.median(values))
     assert stats.weighted_quantile([1, 2, 3], [98, 1, 1], 0.5) == 1
     assert stats.weighted_quantile([1, 2, 3], [0, 1, 0], 0.0) == 2
     assert stats.weighted_quantile([1, 2, 3], [1, 1, 1], 1.0) == 3
