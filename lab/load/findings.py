@@ -160,9 +160,11 @@ def _gain_answers(runs: Runs, lines: Sequence[Line]) -> tuple[Statement, ...]:
             for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
                 if gain is not None and gain.absolute.sign < 0:
                     worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
+    nowhere = ("in no cell whose 95 % interval excludes zero."
+               if any(point.mean.absolute.interval for line in lines for point in line.points)
+               else "not to be told: one seed has no interval.")
     return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
-                           " longer:", "; ".join(cells) + "." if cells else
-                           "in no cell whose 95 % interval excludes zero.")
+                           " longer:", "; ".join(cells) + "." if cells else nowhere)
                  for name, cells in worse.items())
 
 

@@ -49,7 +49,7 @@ UNEVEN = [[3, 0.9], [10, 0.1]]
 @pytest.mark.parametrize("changes, taken", [
     ({"compares": ["3", "10 in 3*0.9+10*0.1"], "quantity": "p999_ms"}, True),
     ({"compares": ["3 in 3*0.9+10*0.1", "10 in 3*0.9+10*0.1"]}, True),
-    ({"compares": ["3", "16 in 3*0.9+10*0.1"]}, False),
+    ({"compares": ["3", "16 in 3*0.9+10*0.1"]}, False), ({"compares": ["3 in 3", "10"]}, False),
     ({"compares": ["3", "10 in 3*0.9+10*0.1"], "quantity": "retransmission_percent"}, False),
     ({"compares": ["3", "3*0.9+10*0.1"], "quantity": "retransmission_percent"}, True),
     ({"quantity": "failed"}, True), ({"quantity": "error"}, False), ({"quantity": "ok"}, False),
