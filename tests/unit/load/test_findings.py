@@ -125,7 +125,11 @@ def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) ->
                                ("bandwidth_kbps", 9e3, "bandwidth 9000 kbit/s"),
                                ("congestion_control", "reno", ", reno"),
                                ("paced", True, "cubic paced by fq"),
-                               ("queue", "cake", "cubic through cake")):
+                               ("queue", "cake", "cubic through cake"),
+                               ("part", "two", ": two, load 0.9, 15000 B, queue 25"),
+                               ("load", 0.7, ": one, load 0.7, 15000 B, queue 25"),
+                               ("response_bytes", 99, ": one, load 0.9, 99 B, queue 25"),
+                               ("queue_packets", 50, ": one, load 0.9, 15000 B, queue 50")):
         elsewhere = [replace(record, trial=replace(record.trial, **{field: other}))
                      for record in some]
         _, changes = findings.of_runs([*some, *elsewhere]).tables

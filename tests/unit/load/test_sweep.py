@@ -71,6 +71,10 @@ def test_shares_sum_to_one_but_for_rounding(share: float, good: bool) -> None:
             made(**wanted)
 
 
+def test_mixes_may_be_none() -> None:
+    assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
+
+
 def test_something_is_left_between_warmup_and_cooldown() -> None:
     with pytest.raises(UsageError, match="leave nothing of 50 s"):
         made(duration_s=50)
