@@ -7,6 +7,8 @@ import pytest
 from lab.core import scenario_file
 from lab.core.errors import UsageError
 from lab.fetches import reading
+from lab.fetches.explained import Step
+from lab.fetches.population_findings import _slower
 
 TEXT = scenario_file.find("dukkipati2010").text
 RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
@@ -18,10 +20,21 @@ RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
     (RTT, 'published = "paper_tables.csv"\npanel = "table3_avgdc"',
      "bars are named by their upper ends, .* not mean"),
     ('published = "paper_tables.csv"\npanel = "table3_avgdc"', RTT, "is no percentile"),
-    ('by = "rtt_ms"', 'by = "loss_percent"', "by: unknown 'loss_percent'")])
+    ('by = "rtt_ms"', 'by = "loss_percent"', "by: unknown 'loss_percent'"),
+    ("experiment_initcwnd = 10", "experiment_initcwnd = 11",
+     'figure.. "fig5_rtt": population \'avgdc\' has no initcwnd 11'),
+    ('kind = "improvement"', 'kind = "groups"',
+     'figure.. "fig5_rtt": kind: unknown \'groups\'; known: improvement, window_sweep')])
 def test_what_says_the_bars_is_checked(old: str, new: str, words: str) -> None:
     assert old in TEXT
     before, figures = TEXT.split("[[figure]]", 1)
     with pytest.raises(UsageError, match=f"^scenarios/own.toml: .*{words}|{words}"):
         reading.read(scenario_file.parsed(
             "own", f"{before}[[figure]]{figures.replace(old, new, 1)}"))
+
+
+def test_what_makes_responses_slower_is_told_the_most_frequent_first() -> None:
+    step = Step("clean", 100.0, 90.0, {}, 50, {"loss": 2, "the queue": 7, "a timer": 3})
+    assert _slower(step) == ("Clean: 12 of 50 responses are slower with ten segments (7: the"
+                             " queue; 3: a timer; 2: loss).")
+    assert _slower(Step("clean", 100.0, 90.0, {}, 50, {})) == ""

@@ -45,6 +45,59 @@ def test_what_does_not_go_together_is_one_line(tmp_path: Path, changes: tuple[tu
         refused.value)
 
 
+FIGURE = '[[figure]] "by_rtt": '
+MAP_OF = 'kind = "improvement"\nsweep = "grid"\n' + BY
+CLAIM = "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\n"
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ("initcwnd = [3, 10]", "initcwnd = [3]", FIGURE + "sweep 'grid' has no initcwnd 10"),
+    ("values = [20, 50]", "values = [20, 51]",
+     FIGURE + "rtt_ms: the axis and sweep 'grid' differ in 50, 51"),
+    ("values = [56, 256]", "values = [56, 255]",
+     FIGURE + "bandwidth_kbps: the axis and sweep 'grid' differ in 255, 256"),
+    ('sweep = "grid"', 'sweep = "gird"', FIGURE + "sweep: unknown 'gird'"),
+    (MAP_OF, 'kind = "map"\nsweep = "grid"\nby = "bdp_bytes"', FIGURE + "by: unknown 'bdp_bytes'"),
+    (MAP_OF, 'kind = "map"\nsweep = "grid"\nby = "rtt_ms"\ndown = "bdp_bytes"',
+     FIGURE + "by: unknown 'bdp_bytes'"),
+    (MAP_OF, 'kind = "levels"\nsweep = "grid"\nby = "bdp_bytes"', FIGURE + "by: unknown 'bdp_by"),
+    (MAP_OF, 'kind = "groups"\nsweep = "grid"\nby = "mss"', FIGURE + "several cells fall in one"),
+    (BY, 'by = "bdp_bytes"\nweights = "joint"', FIGURE + 'there is no [[axis]] with by = "bdp_by'),
+    ("initcwnd = 10\n", "initcwnd = 10\npublished = 'x.csv'\n", FIGURE + "published: paper/x.csv"),
+    ("[[figure]]", f"{CLAIM}equal = ['20', '51']\n[[figure]]",
+     '[[claim]] "x": bar: unknown \'51\''),
+    ("[[figure]]", f"{CLAIM}at_most = 'initcwnd'\n[[figure]]",
+     '[[claim]] "x": figure: larger, equal, highest_percent are of bars, and at_most and'
+     " more_where of steps and levels; 'by_rtt' is of kind 'improvement'"),
+    ("[[figure]]", CLAIM.replace("by_rtt", "by") + "highest_percent = 1\n[[figure]]",
+     '[[claim]] "x": figure: unknown \'by\''),
+    ("[defaults]", "one_in = 0\n[defaults]", "one_in: "),
+    ('rtt_ms = [20, 50]\nbandwidth_kbps = [56, 256]', "pairs = [[1, 2]]\n[[sweep]]\nname = 'x'",
+     "[[sweep]] \"x\": rtt_ms is missing"),
+    ("[defaults]", "[own_server]\ncomand = 'x'\n[defaults]", "[own_server]: unknown key 'comand'"),
+    ("[defaults]", "[users]\ninitcwnd = [1]\n[defaults]", "[users]: baseline_initcwnd is missing"),
+    ("[defaults]", "cells = 1\n[defaults]", "cells"),
+    ("repeat = 1\n", "repeat = 1\nname = 'x'\n", "[defaults]: unknown key 'name'"),
+    ("[defaults]", "[raw]\nfile = 'x.csv'\nsweep = 'grid'\nmetric = 'total_ms'\n[defaults]",
+     "[raw]: file: paper/x.csv")])
+def test_a_fault_is_told_with_the_table_and_the_key_that_it_is_in(
+        tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        small(tmp_path, (old, new))
+    assert str(refused.value).startswith(f"scenarios/small.toml: {message}")
+
+
+def test_a_grid_is_made_coarse_where_there_is_one(tmp_path: Path) -> None:
+    part = ("[defaults]", "one_in = 2\n[defaults]")
+    assert len(small(tmp_path, part, ("rtt_ms = [20, 50]", "rtt_ms = [20, 30, 40, 50]"),
+                     WITHOUT_FIGURES).sweeps[0].rtt_ms) == 3
+    with pytest.raises(UsageError, match="^scenarios/small.toml: one_in: sweep 'grid' has pairs"):
+        small(tmp_path, part, ("rtt_ms = [20, 50]\nbandwidth_kbps = [56, 256]",
+                               "pairs = [[1, 2]]"), WITHOUT_FIGURES)
+    with pytest.raises(UsageError, match="^scenarios/small.toml: one_in: it has no grid"):
+        small(tmp_path, part, (SMALL[SMALL.index("[[sweep]]"):], ""))
+
+
 def asked(folder: Path, **more: Any) -> Fetches:
     small(folder, WITHOUT_FIGURES)
     return study(scenario_file.read(folder / "small.toml"), Overrides(
