@@ -83,6 +83,14 @@ def test_a_resumed_session_needs_one_before() -> None:
     assert trial.job()["tls"]["apart_s"] == 3
 
 
+def test_a_slow_link_has_time_for_the_connection_before() -> None:
+    """Ten RTTs, and the time in which it sends a chain of 40,000 bytes twice: 10 s of 64 kbit/s."""
+    (trial,) = trials(chain_bytes=[40_000], resumed=[1], rtt_ms=[1000], bandwidth_kbps=[64])
+    assert trial.job()["tls"]["apart_s"] == 2 + 10 + 10
+    # A minute, 20 RTTs, and thrice the response of 60,000 bytes and both chains: 17.5 s each.
+    assert trial.job()["deadline_s"] == 60 + 20 + 3 * 17.5
+
+
 @pytest.mark.parametrize(("lists", "client", "words"), [
     ({"chain_bytes": [4000]}, "libcurl", "needs the client curl, not libcurl: say --client curl"),
     ({"chain_bytes": [399]}, "curl", "too small for 1 certificate with ed25519: at least 400"),
