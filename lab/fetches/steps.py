@@ -151,17 +151,18 @@ def _sentence(figure: Figure, values: Values) -> str:
         if known:
             parts.append(f"{values.named(line)}: {short(min(known))} to {short(max(known))}"
                          f" {metric.unit}".rstrip())
-    return f"{metric.axis}: {'; '.join(parts)}."
+    return f"{metric.axis}: {'; '.join(parts) or 'nothing that was measured counts'}."
 
 
 def _smallest_windows(values: Values) -> str:
     """The smallest window under which a handshake takes one round trip, chain by chain."""
     parts = []
     for x in values.across:
-        windows = sorted(line for line in values.lines if values.means.get((x, line)) == 1)
+        known = {line: values.means[x, line] for line in values.lines if (x, line) in values.means}
+        enough = [line for line, round_trips in known.items() if round_trips == 1]
         parts.append(f"{values.label(x)} {quantity(values.by).unit}".rstrip()
-                     + (f": {windows[0]}" if windows else
-                        f": more than {max(values.lines)}"))
+                     + (f": {min(enough)}" if enough else f": more than {max(known)}" if known
+                        else ": nothing counts"))
     return f"The smallest window measured that needs one round trip: {'; '.join(parts)}."
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from lab.fetches import sentences, verify
 from lab.fetches.analysis import panels
+from lab.fetches.buckets import published_bars
 from lab.fetches.users_analysis import Measured, verdict
 from tests.golden import stored, stored_fetches
 
@@ -59,6 +60,18 @@ def test_goodput_is_better_where_there_is_more_of_it(tmp_path: Path) -> None:
     times = stored_fetches.panels("marrama2012")["fig2"]
     assert "16 took the least time: " in sentences._best_window(times)
     assert " % less than 3; published, 16 took the least, 641 ms." in sentences._best_window(times)
+
+
+def test_a_percentage_of_the_experiment_is_another_where_more_is_better() -> None:
+    """24 % of the experiment's time are 24 / 124 of the baseline's; of a goodput, 24 / 76."""
+    figure = next(each for each in stored_fetches.scenario("marrama2012").figures
+                  if each.name == "fig5_rtt")
+    assert figure.percent_of == "experiment"
+    for metric, percent in (("total_ms", 100 * 24 / 124), ("goodput_kbps", 100 * 24 / 76)):
+        assert published_bars(replace(figure, metric=metric))["500"].percent == pytest.approx(
+            percent)
+    assert published_bars(replace(figure, percent_of="baseline"))["500"].percent == 24
+    assert published_bars(replace(figure, published="")) == {}
 
 
 def test_what_a_server_says_is_told_as_the_servers() -> None:

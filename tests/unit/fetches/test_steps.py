@@ -91,6 +91,23 @@ def test_where_all_was_skipped_a_line_says_why_in_the_place_of_empty_tables(
     assert findings(of, some, tmp_path)["rounds"].tables[0].rows[1][2] is not None
 
 
+def test_of_what_does_not_count_no_window_is_said(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    large = [replace(record, verdict=FAIL) if record.trial.chain_bytes == 16_000 else record
+             for record in records(of)]
+    assert findings(of, large, tmp_path)["rounds"].sentence.endswith(
+        "small bytes: 3; large bytes: nothing counts.")
+    part = [replace(record, verdict=FAIL) if record.trial.initcwnd == 10 else record
+            for record in records(of)]
+    found = findings(of, part, tmp_path)
+    assert found["rounds"].sentence.endswith("small bytes: 3; large bytes: more than 3.")
+    assert found["steps"].sentence.startswith("Time to the first byte (ms): IW3: ")
+    assert "IW10" not in found["steps"].sentence
+    none = findings(of, [replace(record, verdict=FAIL) for record in records(of)], tmp_path)
+    assert none["steps"].sentence == (
+        "Time to the first byte (ms): nothing that was measured counts.")
+
+
 def test_lines_of_another_quantity_are_under_one_window(tmp_path: Path) -> None:
     of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
                          "record_bytes = [4096, 16384]"),
