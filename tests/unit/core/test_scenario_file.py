@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,32 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="^scenarios/x.toml: has tables or lists more than 20"):
         scenario_file.parsed("x", f"# A claim.\n{text}\n")
+
+
+def test_so_many_levels_and_no_more() -> None:
+    for text in (f"x = {'[' * 20}{']' * 20}", f"x = {'{a=' * 19}[]{'}' * 19}",
+                 f"x = {'[' * 19}1{']' * 19}"):
+        scenario_file.parsed("x", text)
+        with pytest.raises(UsageError, match="more than 20 deep in each other"):
+            scenario_file.parsed("x", text.replace("x = ", "x = [") + "]")
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a = [1,\n2", r"line 2: [^()]+ \(end of file\)"),
+    ("a = 1\nb = = 1\n", r"line 2: [^()]+ \(column 5\)"),
+    ("a = 1\n\na = 2\n", r"line 3: [^()]+ \(column 6\)")])
+def test_a_fault_of_toml_is_told_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        scenario_file.parsed("x", text, "my.toml")
+    assert re.fullmatch(f"my.toml: {message}", str(caught.value)), caught.value
+
+
+def test_a_stored_run_is_told_by_the_file_of_its_name_as_it_is_today() -> None:
+    today = scenario_file.find("zhao2019")
+    for kept in ("", "# Another claim."):
+        assert scenario_file.of_run("zhao2019", kept).text == today.text
+    with pytest.raises(UsageError, match="unknown scenario 'mine'"):
+        scenario_file.of_run("mine", "")
 
 
 @pytest.mark.parametrize("content", [b"# caf\xe9", "# a".encode("utf-16")])
