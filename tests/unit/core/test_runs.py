@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from lab.core.kinds import Overrides
 from lab.core.record_file import RecordFile
 from lab.core.records import RecordsError, read_records
 from lab.core.runs import Run, request
+from tests.golden import stored_fetches, stored_load
 from tests.unit.core.example import Trial, record, study, whole
 
 
@@ -44,17 +45,20 @@ def measure(run: Run, *rtts_ms: float) -> None:
     file.close()
 
 
-def test_what_is_missing_is_resumed(tmp_path: Path) -> None:
+def test_what_is_missing_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     run = open_run(tmp_path, study(10, 20))
+    (run.work_folder / "left").touch()
     assert run.resumed and run.folder == folder
     assert [trial.rtt_ms for trial in run.missing(study(10, 20).trials)] == [20]
     measure(run, 20)
     run.finish()
     run.close()
+    assert not run.work_folder.exists()
     again = open_run(tmp_path, study(10, 20))
     assert not again.resumed and again.folder != folder  # a finished run is left alone
     again.close()
+    assert capsys.readouterr().err == ""  # and so is nothing that a reader has to know
 
 
 OTHER_PART = replace(study(10, 20), trials=[Trial("small", 10, 1), Trial("small", 20, 1, "b")])
@@ -170,11 +174,12 @@ def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8").splitlines()[0].endswith(",measured_at,lost")
 
 
-def test_a_run_that_is_being_measured_is_left_alone(tmp_path: Path) -> None:
+def test_a_run_that_is_being_measured_is_left_alone(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     first = open_run(tmp_path, study(10, 20))
     second = open_run(tmp_path, study(10, 20))
-    assert first.folder == folder != second.folder
+    assert first.folder == folder != second.folder and capsys.readouterr().err == ""
     first.close()
     second.close()
 
@@ -253,6 +258,16 @@ def test_a_stored_run_is_loaded(tmp_path: Path) -> None:
     assert run.changed == ""
 
 
+def test_a_run_that_holds_nothing_yet_is_told_so_unless_there_is_nothing_to_hold(
+        tmp_path: Path) -> None:
+    run = open_run(tmp_path, study(10))
+    measure(run)
+    run.close()
+    with pytest.raises(RecordsError, match="no trial yet; measure with ./run.sh --scenario small$"):
+        runs.load(run.folder, study(10))
+    assert runs.load(run.folder, study()).records == []
+
+
 CHANGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "deleted": (lambda rows: rows[:1] + rows[2:], "it has 2 rows, 3 were measured"),
     "the last deleted": (lambda rows: rows[:-1], "it has 2 rows, 3 were measured"),
@@ -293,6 +308,23 @@ def test_a_run_of_another_scenario_is_refused(tmp_path: Path) -> None:
         runs.load(folder, study(10, name="other"))
 
 
+@pytest.mark.parametrize(("stored", "value", "why"), [
+    (lambda: (whole("zhao2019"), stored_fetches.stored("zhao2019")), {"head": "zz"},
+     "invalid literal for int"),
+    (lambda: (stored_load.study(), stored_load.run().records), {"sizes": "zz"},
+     "paper/paper_figure1_cdf.csv: has no series")])
+def test_an_edited_trial_that_nobody_can_ask_for_is_named_by_its_row(
+        tmp_path: Path, stored: Callable[[], tuple[Any, Sequence[Any]]], value: dict[str, str],
+        why: str) -> None:
+    asked, (good, other, *_) = stored()
+    file = RecordFile(tmp_path / runs.TRIALS_CSV, type(good))
+    file.append(good)
+    file.append(replace(other, trial=replace(other.trial, **value)))
+    file.close()
+    with pytest.raises(RecordsError, match=f"trials.csv, row 3: is no trial: {why}"):
+        runs.load(tmp_path, asked)
+
+
 @pytest.mark.parametrize("part", ["../../../etc/x", "/etc/x", "a/b"])
 def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> None:
     """Its identity names the captures and files that are read back."""
@@ -322,5 +354,10 @@ def test_a_folder_that_is_no_run(tmp_path: Path, content: str | None, words: str
 def test_run_json_is_whole_at_any_moment(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10)
     facts = json.loads((folder / runs.RUN_JSON).read_text(encoding="utf-8"))
-    assert facts["state"] == runs.RUNNING and facts["asked"]["seed"] == "1"
+    assert facts["state"] == "running" and facts["asked"]["seed"] == "1"
+    run = open_run(tmp_path, study(10))
+    run.finish()
+    run.close()
+    text = (folder / runs.RUN_JSON).read_text(encoding="utf-8")
+    assert json.loads(text)["state"] == "complete" and text.endswith("\n}\n"), "a line each"
     assert not (folder / f".{runs.RUN_JSON}").exists()
