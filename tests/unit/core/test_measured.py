@@ -14,6 +14,7 @@ from lab.core import comparison, measuring, runs
 from lab.core.errors import FirstFlightError
 from lab.core.measuring import (CAPTURES, FILES, Asked, OneMachine, capture_of, file_of, kept,
                                 measure)
+from lab.core.progress import Progress
 from lab.core.sample import CAPTURES_KEPT, sample_of
 from lab.core.scenario_file import Head
 from lab.tcp.packets import capture_file
@@ -128,6 +129,24 @@ def test_quiet_says_nothing_of_a_resumed_run_either(tmp_path: Path,
         measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path, quiet=True))
     run = measure(study(), OneMachine(Engine()), asked(tmp_path, quiet=True))
     assert len(run.records) == 4 and capsys.readouterr().err == ""
+
+
+def test_progress_is_told_of_each_trial_and_of_those_that_were_there(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+
+    class Told(Progress):
+        def step(self, doing: str = "") -> None:
+            super().step(doing)
+            told.append(self.line(0.0))
+
+    monkeypatch.setattr(measuring, "Progress", Told)
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path))
+    measure(study(), OneMachine(Engine()), asked(tmp_path))
+    left = ", about 0.0 s left"
+    assert told == [f"small: 1 of 4 trials{left}", f"small: 2 of 4 trials{left}",
+                    f"small: 3 of 4 trials{left}", "small: 4 of 4 trials"]
 
 
 def test_a_part_is_the_latest_partial_run_as_soon_as_it_holds_something(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_what_is_missing_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not run.work_folder.exists()
     again = open_run(tmp_path, study(10, 20))
     assert not again.resumed and again.folder != folder  # a finished run is left alone
+    assert again.work_folder.is_dir() and not list(again.work_folder.iterdir())
     again.close()
     assert capsys.readouterr().err == ""  # and so is nothing that a reader has to know
 
