@@ -58,5 +58,16 @@ def test_the_table_counts_passed_failed_and_not_judged() -> None:
                     "window": ("of every host", 2, 0, 1), "old": ("", None, 1, None)}
 
 
-def test_in_real_time_the_model_judges_nothing() -> None:
-    assert [row[0] for row in table(CHECKS, [record()], exact=False).rows] == ["RTT", "window"]
+def test_what_virtual_time_alone_can_judge_is_no_line_of_a_run_in_real_time() -> None:
+    """And what is seldom judged is one only where it was."""
+    seldom = Check("early", "early data", lambda evidence: (),
+                   lambda record: record.lost is not None, seldom=True)
+    records = [record(), record(verdict=FAIL, verdict_reason="window of b: seen 3, asked 10;"
+                                " window of c: seen 3, asked 10")]
+    told = table((*CHECKS, seldom), records, exact=False)
+    assert [column.name for column in told.columns] == [
+        "check", "what", "passed", "failed", "not judged"]
+    assert told.rows == (("RTT", "the handshake", 2, 0, 0), ("window", "of every host", 1, 1, 0))
+    told = table((*CHECKS, seldom), [*records, record(lost=0)])
+    assert [row[0] for row in told.rows] == ["RTT", "model", "model latency", "window", "early"]
+    assert told.rows[-1] == ("early", "early data", 1, 0, 2)

@@ -43,7 +43,8 @@ def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatc
                                                   capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
     for shown in (Progress(0, 0, "nothing"), Progress(5, 0, "zhao2019", quiet=True)):
-        with shown:
+        with shown as same:
+            assert same is shown
             shown.step()
             assert not shown.teller.is_alive()
     assert capsys.readouterr().err == ""
