@@ -19,10 +19,10 @@ from lab.trace.window import INFINITE
 class Connection:
     """What every TCP keeps of what it has sent: byte offsets, and the ends of its packets."""
 
+    last_send: int
     una: int = 1
     nxt: int = 1
     outstanding: deque[int] = field(default_factory=deque)
-    last_send: int = 0
 
     @property
     def packets(self) -> int:
@@ -65,11 +65,12 @@ class Setting:
 class Rules:
     """One TCP's window. `rto`, in ticks, is set from outside: it is measured, not predicted."""
 
+    rto: int
+
     def __init__(self, setting: Setting, start: int) -> None:
         self.setting = setting
         self.cwnd = setting.initcwnd
         self.ssthresh = INFINITE
-        self.rto = 0
         self.peer_window_bytes = INFINITE
         self.largest_peer_window_bytes = 0
         self.connection = Connection(last_send=start)

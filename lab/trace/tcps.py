@@ -40,11 +40,7 @@ class LinuxRules(Rules):
         if not self.setting.validation or idle <= rto:
             return cwnd, self.ssthresh
         # Halved for every whole RTO but one that ends just now (tcp_cwnd_restart).
-        for _ in range((idle - 1) // rto):
-            if cwnd <= floor:
-                break
-            cwnd //= 2
-        return max(cwnd, floor), self._remembered()
+        return max(cwnd >> (idle - 1) // rto, floor), self._remembered()
 
     def before_sending(self, now: int) -> None:
         idle = now - self.connection.last_send

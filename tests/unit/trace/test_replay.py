@@ -79,6 +79,21 @@ def test_the_timeout_is_that_of_the_write_or_what_the_acknowledgement_makes_it(
     assert made.connection.last_send == 0  # nothing left
 
 
+@pytest.mark.parametrize(("ack", "notsent", "written", "left"), [
+    (None, 0, 9999, False), (None, 1, 0, True),  # a write: what the sample after it says
+    (1449, 1, 2897, False), (1449, 0, 2898, True)])  # else what was written and is not sent yet
+def test_the_rules_are_told_whether_data_is_left(ack: int | None, notsent: int, written: int,
+                                                 left: bool) -> None:
+    made: Any = rules_for("cwv", False, 10, MSS, 0)
+    known = SimpleNamespace(rto_us=200_000, notsent_bytes=notsent)
+    state: Any = SimpleNamespace(unsure=False, window_scale=7, written=written,
+                                 _before=lambda _: known, _after=lambda _: known)
+    sent: Any = [SimpleNamespace(end_with_fin=end) for end in (1449, 2897)]
+    _Replayer._apply(state, made, Group(0, ack, 500, sent), sent, 77)
+    assert made.unjudged == (77, 200, left)
+    assert list(made.connection.outstanding) == [1449, 2897] and made.connection.last_send == 77
+
+
 # A sample beside the rules --------------------------------------------------------------
 
 def rules(cwnd: int, ssthresh: int = INFINITE) -> Rules:
@@ -99,6 +114,13 @@ def replayer(*candidates: Rules) -> Any:
 
 def sample(cwnd: int, **more: int) -> Sample:
     return Sample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE, **more})
+
+
+def test_where_no_rules_are_written_down_nothing_is_compared() -> None:
+    state = replayer()
+    state.compare(sample(10, notsent_bytes=70))
+    state.compare(sample(5, state=4, notsent_bytes=60))
+    assert (state.checked, state.unjudged, state.mismatches, state.written) == (0, 0, [], 71)
 
 
 def test_of_several_rules_those_that_fit_go_on_and_after_a_mismatch_one() -> None:

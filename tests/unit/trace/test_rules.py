@@ -114,6 +114,7 @@ def test_a_full_window_doubles_in_slow_start() -> None:
 def test_the_unmodified_tcp_grows_by_every_acknowledgement() -> None:
     rules = rules_for("unvalidated", False, 10, MSS, 0)
     assert rules is not None
+    rules.rto = 200
     for now in range(0, 1000, 100):
         send(rules, now, 1)
         acknowledge_all(rules, now + 50)

@@ -99,6 +99,13 @@ def test_what_was_sent_is_judged_before_the_next_is() -> None:
     assert rules.window_bytes == (32 + 3) * MSS // 2
 
 
+def test_what_something_else_holds_back_is_not_limited_by_the_application() -> None:
+    rules = report(32)
+    for now in (0, 100, 200, 250):
+        send(rules, now, 1, more=True)
+    assert rules.window_bytes == 32 * MSS
+
+
 def test_after_an_idle_time_a_timeout_has_to_pass_again() -> None:
     rules = report(32)
     send(rules, 0, 4)
