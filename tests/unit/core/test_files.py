@@ -71,6 +71,7 @@ def test_appending(tmp_path: Path) -> None:
 def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")  # relative, and twice
+    assert os.listdir(tmp_path / "a") == ["b"]
     assert files.make_folder(tmp_path / "a" / "b").is_dir()
     assert files.new_folder(tmp_path / "a" / "c")
     assert files.new_folder(tmp_path / "a" / "c") is False

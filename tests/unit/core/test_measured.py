@@ -63,8 +63,8 @@ def study(count: int = 4, whole: bool = True) -> Any:
 
 
 def asked(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
-          **more: bool) -> Asked:
-    return Asked(results, 7, False, keep, {
+          seed: int = 7, fresh: bool = False, **more: bool) -> Asked:
+    return Asked(results, seed, fresh, keep, {
         "project": {"version": version}, "tools": {"curl": version},
         "arguments": list(arguments)}, **more)
 
@@ -121,6 +121,22 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     told = comparison.report([("resumed", resumed), ("other", other)])
     assert told.findings[0].tables[1].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))
+
+
+@pytest.mark.parametrize(("build", "how", "why"), [
+    ("7.3", {}, "another kernel"), ("7.2", {"seed": 8}, "another seed"),
+    ("7.2", {"fresh": True}, "")])
+def test_what_another_kernel_or_seed_measured_is_not_gone_on_with(
+        tmp_path: Path, build: str, how: dict[str, Any], why: str,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(study(), OneMachine(Engine(dies_before=3)), asked(tmp_path))
+    (begun,) = runs.newest_first(tmp_path / "small")
+    capsys.readouterr()
+    run = measure(study(), OneMachine(Engine(build=build)), asked(tmp_path, quiet=True, **how))
+    assert run.folder != begun and len(run.records) == 4 and "resumed" not in run.facts
+    assert capsys.readouterr().err == (f"{begun}: not resumed: {why}\n" if why else "")
+    assert runs.read_facts(begun)["state"] == runs.RUNNING
 
 
 def test_quiet_says_nothing_of_a_resumed_run_either(tmp_path: Path,

@@ -6,16 +6,15 @@ import csv
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from lab.core import runs
 from lab.core.errors import FirstFlightError
 from lab.core.measuring import CAPTURES, Asked, Judged, OneMachine, keep, measure
-from lab.core.sample import CAPTURES_KEPT
 from lab.core.scenario_file import Head
 from tests.unit.core.example import Trial, record, study
 from tests.unit.core.example_run import Engine, Study
@@ -57,42 +56,24 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     assert run.records == runs.load(run.folder, asked).records
 
 
-@dataclass(frozen=True)
-class Sampled(Study):
-    """Of a few trials captures are kept, as of all studies that ask for no more."""
-
-    all_captures: ClassVar[bool] = False
-
-
-@pytest.mark.parametrize(("is_whole", "link"), [(True, runs.LATEST),
-                                                (False, runs.LATEST_PARTIAL)])
-def test_a_run_is_told_to_be_whole_or_of_a_part(tmp_path: Path, is_whole: bool,
-                                                link: str) -> None:
-    asked: Any = Sampled(Head("t", "s", "small", "A claim.", "# A claim.", {}),
-                         (Trial("small", 20.0, 1),), is_whole)
-    run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
-    links = {path.name: path.resolve() for path in (tmp_path / "small").iterdir()
-             if path.is_symlink()}
-    assert links == {link: run.folder.resolve()}
-    assert runs.read_facts(run.folder)["partial"] is not is_whole
-    assert runs.whole("small", tmp_path) == [run.folder] * is_whole
-
-
-def test_kept_captures_are_of_the_whole_range(tmp_path: Path) -> None:
-    trials = tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, TRIALS + 1))
-    asked: Any = Sampled(Head("t", "s", "small", "A claim.", "# A claim.", {}), trials)
-    run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
-    kept = {path.name for path in (run.folder / CAPTURES).iterdir()}
-    assert len(kept) == CAPTURES_KEPT
-    assert {f"{trials[0].id}-client.pcap", f"{trials[-1].id}-client.pcap"} <= kept
+@pytest.mark.parametrize("name", ["-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)", "plain/deep"])
+def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
+                       (Trial("small", 20.0, 1),))
+    run = measure(asked, OneMachine(Engine(10)), Asked(Path(name), 1, False, False, {}))
+    assert run.folder.resolve().parent == tmp_path / name / "small"
+    assert runs.load(run.folder, asked).records == run.records
+    assert [path.name for path in tmp_path.iterdir()] == [Path(name).parts[0]]
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb", "\x1b[2J"])
 def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> None:
     """Its captures by its identity, other files by the name that a guest gave them as well."""
-    judged = Judged(record(part=name), {"client": b"p"}, {})
+    judged = Judged(record(part=name), {"client": b"p"}, {}, 1.0)
     for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
-                 Judged(record(), {}, {name: b""})):
+                 Judged(record(), {}, {name: b""}, 1.0)):
         with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
             keep(tmp_path / "run", kept)
     assert not list(tmp_path.iterdir())
