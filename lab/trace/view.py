@@ -52,17 +52,17 @@ class View:
         place = bisect_right(times, self.start_ns + round(at_s * 1e9) + SETTLED_NS)
         return self.samples[max(place - 1, 0)]
 
-    def window(self, at_s: float = 0.0) -> float:
+    def window(self, at_s: float) -> float:
         return self.sample_at(at_s).cwnd
 
-    def ssthresh(self, at_s: float = 0.0) -> float:
+    def ssthresh(self, at_s: float) -> float:
         return self.sample_at(at_s).ssthresh
 
-    def rtt_ms(self, at_s: float = 0.0) -> float:
+    def rtt_ms(self, at_s: float) -> float:
         """TCP's smoothed RTT."""
         return self.sample_at(at_s).rtt_us / 1000
 
-    def burst(self, at_s: float = 0.0) -> float:
+    def burst(self, at_s: float) -> float:
         """Segments sent at a time before any acknowledgement came in."""
         sent, begun = 0, False
         for group in self.groups:
@@ -82,7 +82,7 @@ class View:
                 return self.seconds(group.time_ns)
         raise FirstFlightError(f"{self.trial.id}: its data was never acknowledged")
 
-    def lasts_s(self, at_s: float = 0.0) -> float:
+    def lasts_s(self, at_s: float) -> float:
         """From a time to the end."""
         return self.finish_s() - at_s
 

@@ -247,3 +247,28 @@ def test_in_real_time_the_rules_judge_nothing() -> None:
         assert record.rule_wrong and not set(failed(record)) & {"window", "restart"}
         assert not any(check.judged(record) for check in CHECKS
                        if check.name in ("window", "restart"))
+
+
+@pytest.mark.parametrize(("exact", "quiet"), [(True, 0.0), (False, 200.0)])
+def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
+                                                                 quiet: float) -> None:
+    """Of two round trips, after which what is sent is a write of its own."""
+    of: Any = SimpleNamespace(exact=exact, trial=trial(NAME), view=SimpleNamespace(
+        lateness_ms=lambda quiet_ms: quiet_ms))
+    (compared,) = verify._schedule(of)
+    assert (compared.seen, compared.passed) == (f"{quiet:.3f} ms late", exact)
+
+
+@pytest.mark.parametrize(("name", "of_trial", "judged"), [
+    ("receive window", {"receive_window": 1}, True), ("receive window", {}, False),
+    ("outage", {"outage_to_ms": 0.5}, True), ("outage", {}, False),
+    ("lost packets", {"outage_to_ms": 0.5}, False), ("lost packets", {"may_lose": True}, False),
+    ("lost packets", {}, True), ("retransmissions", {}, True),
+    ("retransmissions", {"may_lose": True}, False), ("schedule", {"paths": "/5?"}, False)])
+def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str, Any],
+                                                  judged: bool) -> None:
+    (check,) = (each for each in CHECKS if each.name == name)
+    kept = next(record for record in stored_trace.run().records if record.trial.id == NAME)
+    record = replace(kept, trial=replace(kept.trial, **of_trial))  # type: ignore[type-var]
+    assert check.judged(record) == judged
+    assert not check.judged(replace(record, ok=False))
