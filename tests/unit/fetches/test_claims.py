@@ -102,6 +102,13 @@ def test_exact_is_said_only_of_what_cannot_vary() -> None:
         assert row.exact == exact, (lossless, ends, deterministic)
 
 
+@pytest.mark.parametrize(("ends", "unsure"), [
+    (None, False), ((-0.1, 0.1), True), ((-5.0, 0.5), True), ((0.1, 9.0), False),
+    ((-9.0, -0.1), False), ((0.0, 0.0), False), ((0.0, 9.0), False), ((-9.0, 0.0), False)])
+def test_an_interval_that_reaches_beyond_zero_leaves_it_open(ends: Any, unsure: bool) -> None:
+    assert bucket(1000.0, 900.0, absolute_interval=ends).is_unsure is unsure
+
+
 def test_words_are_counted() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
     counted = judged(panel(*bars), ()).counts
