@@ -13,7 +13,7 @@ from lab.core.stats import Estimate
 from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
 from lab.fetches.claims import Row, judged
 from lab.fetches.said import Claim
-from lab.fetches.scenario import LOSS, OF_EXPERIMENT, Figure
+from lab.fetches.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
@@ -90,6 +90,19 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
     assert rows(panel(bar))[0].word == REPRODUCED
     assert rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT))
                            )[0].word == DIRECTION_ONLY
+
+
+def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
+    """As published, 10 took 800 ms: 3 took 100 ms more, and 16 took 40 ms less, of either ±5."""
+    figure = replace(FIGURE, kind=WINDOW_SWEEP, by="initcwnd", baseline_initcwnd=10)
+    bars = [bucket(800, ours, str(window), value=float(window), level=level, error=5.0)
+            for window, ours, level in ((3, 905, 900.0), (10, 800, 800.0), (16, 770, 760.0),
+                                        (42, 770, None))]
+    found = [row.bucket.published for row in rows(panel(*bars, figure=figure))]
+    assert [(each.absolute, each.percent, each.error) for each in found] == [
+        (-100, -12.5, 10), (None, None, 5), (40, 5, 10), (None, None, 5)]
+    alone = rows(panel(*bars[2:], figure=figure))  # without the baseline nothing is compared
+    assert [row.bucket.published.absolute for row in alone] == [None, None]
 
 
 def test_exact_is_said_only_of_what_cannot_vary() -> None:

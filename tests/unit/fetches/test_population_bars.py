@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lab.core import scenario_file
 from lab.core.errors import UsageError
-from lab.fetches import reading
+from lab.core.records import FAIL, PASS
+from lab.fetches import explained, reading
 from lab.fetches.explained import Step
 from lab.fetches.population_findings import _slower
+from tests.golden import stored
 
 TEXT = scenario_file.find("dukkipati2010").text
 RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
@@ -38,3 +42,14 @@ def test_what_makes_responses_slower_is_told_the_most_frequent_first() -> None:
     assert _slower(step) == ("Clean: 12 of 50 responses are slower with ten segments (7: the"
                              " queue; 3: a timer; 2: loss).")
     assert _slower(Step("clean", 100.0, 90.0, {}, 50, {})) == ""
+
+
+@pytest.mark.parametrize(("more_ms", "verdict", "is_slower"), [
+    (1.5, PASS, True), (0.9, PASS, False), (-5.0, PASS, False), (1.5, FAIL, False),
+    (None, PASS, False)])
+def test_a_response_is_slower_from_a_millisecond_on(more_ms: float | None, verdict: str,
+                                                    is_slower: bool) -> None:
+    base = stored.load("iw3").judge()
+    latency_ms = None if more_ms is None else (base.latency_ms or 0.0) + more_ms
+    assert explained._is_slower(base, replace(base, latency_ms=latency_ms,
+                                              verdict=verdict)) is is_slower
