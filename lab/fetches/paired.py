@@ -178,13 +178,12 @@ def statistics(values: Numbers, weights: Iterable[Numbers],
     A quantile is the smallest value with at least this share of the weight at or below it.
     """
     order = numpy.argsort(values, kind="stable")
-    ascending, last = values[order], len(values) - 1
+    ascending = values[order]
     made = []
     for weight in weights:
         cumulated = numpy.cumsum(weight[order])
         made.append([weight @ values / weight.sum() if share is None else ascending[
-            min(numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED), last)]
-            for share in shares])
+            numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED)] for share in shares])
     return numpy.array(made)
 
 

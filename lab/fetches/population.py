@@ -6,6 +6,7 @@ clients and responses as the paper's were (lab.fetches.draws).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -171,10 +172,7 @@ def percentile_of(label: str) -> float | None:
     """0.5 for "p50", None for "mean". Raises UsageError for what is neither."""
     if label == "mean":
         return None
-    try:
-        share = float(label.removeprefix("p")) / 100
-    except ValueError:
-        share = -1.0
-    if not label.startswith("p") or not 0 < share < 1:
+    number = re.fullmatch(r"p(\d+(?:\.\d+)?)", label)
+    if not number or not 0 < float(number[1]) < 100:
         raise UsageError(f"'{label}' is no percentile: mean, or p and a number between 0 and 100")
-    return share
+    return float(number[1]) / 100

@@ -147,9 +147,10 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
         Responses(records).pair(figure.sweep, (3, 11), "latency_ms")
 
 
-@pytest.mark.parametrize("label", ["p0", "p100", "q50", "pfifty"])
+@pytest.mark.parametrize("label", ["p0", "p100", "q50", "pfifty", "50", "p", "pp50", "p-1", "pnan"])
 def test_a_label_that_is_no_percentile_is_named(label: str) -> None:
     assert paired.percentile_of("mean") is None and paired.percentile_of("p50") == 0.5
+    assert (paired.percentile_of("p0.5"), paired.percentile_of("p99.5")) == (0.005, 0.995)
     with pytest.raises(UsageError, match=f"'{label}' is no percentile"):
         paired.percentile_of(label)
 

@@ -126,3 +126,17 @@ def test_nginx_listens_to_quic_only_where_it_is_asked(tmp_path: Any) -> None:
                                  tmp_path) for http in ("2", "3")]
     assert [" quic;" in text for text in texts] == [False, True]
     assert "listen 10.0.0.2:8443 quic;" in texts[1]
+
+
+def test_a_bandwidth_is_compared_only_where_it_can_be_seen() -> None:
+    """Not where jitter spreads what left at once, nor where nothing left at once."""
+    assert "QUIC bandwidth" in GOOD.asked(bandwidth_kbps=11000).judge().verdict_reason
+    assert "QUIC bandwidth" not in GOOD.asked(bandwidth_kbps=11000,
+                                              jitter_ms=5.0).judge().verdict_reason
+
+    def apart(packets: list[Packet]) -> list[Packet]:
+        return [Packet(packet.time_ns + 2000 * place, packet.frame, packet.wire_bytes)
+                for place, packet in enumerate(packets)]
+    lonely = GOOD.captured(apart(read(GOOD.client)), apart(read(GOOD.server)))
+    record = lonely.asked(bandwidth_kbps=11000).judge()
+    assert record.seen_bandwidth_kbps is None and record.verdict == PASS
