@@ -128,7 +128,9 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
 def test_settings_of_each_host_stand_beside_each_other() -> None:
     made = reporting.settings({"sysctls": {"server": {"b": "1", "a": "2"}, "client": {"a": "3"}}})
     assert made is not None
-    assert [column.name for column in made.columns] == ["sysctl", "client", "server"]
+    assert made.title == "TCP settings"
+    assert [(column.name, column.is_text) for column in made.columns] == [
+        ("sysctl", True), ("client", True), ("server", True)]
     assert made.rows == (("a", "3", "2"), ("b", "", "1"))
     assert reporting.settings({"sysctls": {"server": {}}}) is reporting.settings({}) is None
 
@@ -151,6 +153,9 @@ def test_the_provenance_of_a_run_says_all_that_run_json_does() -> None:
         ("packages of debian", "curl 7.88, nginx 1.22"), ("version", "1.0"),
         ("commit", "abc, with local changes"),
         ("scenario file", "one of its own, kept in run.json"))]
+    assert reporting.provenance({}, "own", "own/run", "# A claim.") == [
+        Fact("command", "./run.sh --scenario own"), Fact("run", "own/run"),
+        Fact("scenario file", "one of its own, kept in run.json")], "what is not known is left out"
     for text, told in (("# Other.", ""), ("# A claim.", ", changed since the run")):
         assert reporting.provenance(facts, "zhao2019", "own/run", text)[-1] == Fact(
             "scenario file", f"scenarios/zhao2019.toml{told}")
