@@ -5,7 +5,8 @@ A quote stands in braces, its parts apart by " / ":
     {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
     {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by several cells of the row
     {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
-    {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below
+    {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
+                                             zero itself there is none
     {kb15 / How much IW 10 saves / 2}        the second number of what a statement found
 
 A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
@@ -70,8 +71,8 @@ def _formed(cell: Cell, form: str, words: str) -> str:
     if not isinstance(value, (int, float)):
         raise FirstFlightError(f"{{{words}}}: is no number")
     above, _, below = form.partition("|")
-    if below:
+    if below and value:
         return above if value > 0 else below
     if not form.isdecimal():
-        raise FirstFlightError(f"{{{words}}}: {form!r} is no number of decimals")
+        raise FirstFlightError(f"{{{words}}}: {form!r} is no form for {value:g}")
     return number(abs(value), int(form))

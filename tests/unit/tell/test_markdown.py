@@ -73,6 +73,27 @@ def test_the_overview_names_every_scenario() -> None:
     assert re.findall(r"^## (\w+)", document, re.MULTILINE) == ["zhao2019", "silent"]
 
 
+def test_lines_of_a_summary_are_told_as_running_text() -> None:
+    """One that begins with a capital is a sentence of its own, the others are parts of one."""
+    told = chapter(report(summary=("4 of 4 trials count.", " left out: none", "Nobody waited.")))
+    assert "; 4 of 4 trials count; left out: none. Nobody waited.\n" in told
+
+
+def test_a_run_that_says_little_of_itself_is_told_so() -> None:
+    assert "\n\nRun `a b`, finished at an unknown time, engine None, kernel unknown; " in chapter(
+        report(facts={}, path="a`b"))
+    told = chapter(report(facts={"engine": "host", "kernel": "6.1",
+                                 "project": {"commit": "0123456789abcdef"}}))
+    assert ", engine host, kernel 6.1, commit 0123456789ab; " in told
+
+
+def test_the_scenarios_own_words_have_the_numbers_that_were_found() -> None:
+    assert "\n\nIt saves 6.9 ms.\n\n" in chapter(report(
+        opening="It saves {fig5_rtt / 20 / improvement: saved, ms / 1} ms."))
+    assert ("\n\nWhat it comes to cannot be told: {fig6}: there is no such finding.\n\n"
+            in chapter(report(opening="It saves {fig6}.")))
+
+
 def test_a_report_without_a_summary_counts_its_trials() -> None:
     assert "; 125 of 128 trials verified.\n" in chapter(report(summary=()))
 

@@ -89,6 +89,10 @@ def test_nothing_else_is_wider_than_the_terminal() -> None:
     assert sum(line.startswith("  word") for line in lines) >= 4  # what goes on is indented
 
 
+def test_a_word_with_a_hyphen_stays_whole() -> None:
+    assert "\n    well-known\n" in text(report(summary=("x" * (WIDTH - 7) + " well-known",)))
+
+
 def test_rows_that_are_left_out_are_counted() -> None:
     lines = of_table(replace(BY_RTT.first(1), title=""))
     assert "The first 1 of 2 rows." in lines
