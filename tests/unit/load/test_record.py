@@ -1,4 +1,4 @@
-"""The columns of a load run, of connections and samples made by hand: where nothing was seen too."""
+"""The columns of a load run, of connections and samples made by hand, or of none at all."""
 
 from __future__ import annotations
 
