@@ -75,6 +75,13 @@ def test_mixes_may_be_none() -> None:
     assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
 
 
+@pytest.mark.parametrize(("name", "what"), [("mixes", "mixes"), ("initcwnd", "numbers"),
+                                            ("congestion_control", "names")])
+def test_what_has_to_be_a_list_is_told_of_what(name: str, what: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: has to be a list of {what}, it is 5"):
+        made(**{name: 5})
+
+
 def test_something_is_left_between_warmup_and_cooldown() -> None:
     with pytest.raises(UsageError, match="leave nothing of 50 s"):
         made(duration_s=50)

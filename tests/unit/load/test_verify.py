@@ -176,7 +176,9 @@ def test_damaged_files_are_told() -> None:
             read(damaged)
     head = b"time_s,bytes,packets,drops,queue_packets\n"
     assert len(read_bottleneck(head + b"1,2,3,4,5\n").time_s) == 1
-    for damaged in (b"time_s,bytes\n1,x\n", head + b"-1,2,3,4,5\n", head + b"nan,2,3,4,5\n",
+    assert len(read_bottleneck(head + b"1e6,2,3,4,999999999999999\n").time_s) == 1
+    for damaged in (head + b"1,2,3,4,1e15\n", head + b"1000001,2,3,4,5\n",
+                    b"time_s,bytes\n1,x\n", head + b"-1,2,3,4,5\n", head + b"nan,2,3,4,5\n",
                     head + b"1e9,2,3,4,5\n", head + b"1,2,3,4,\r5\n"):
         with pytest.raises(ConnectionsError, match="measure again"):
             read_bottleneck(damaged)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
-from lab.load import findings
+from lab.core.errors import UsageError
+from lab.load import analysis, deck, findings
 from lab.load.runs import Runs
 from lab.load.scenario import Claim
 from tests.golden import stored_load
@@ -62,3 +63,35 @@ def test_the_cells_that_gain_least_and_most_are_told() -> None:
         "the mean completion time falls with IW 10 instead of 3 in 1 of 2 cells: from 100 to 130"
         " ms, from 100 to 90 ms.")
     assert told("less", (10, 10), (10, 10))[1].endswith(" in 2 of 2 cells: from 100 to 90 ms.")
+
+
+def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail() -> None:
+    """In the cell whose interval says so; the mean is the same everywhere."""
+    records: list[Any] = []
+    for record in stored_load.run().records:
+        trial: Any = record.trial
+        slower = trial.window == "10" and (30 + trial.repeat if trial.load > 0.5 else
+                                           80 * (trial.repeat - 1))
+        records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
+    runs = Runs.of(GAIN, records, RUN)
+    mean, tail = findings._gain_answers(runs, analysis.lines(runs))
+    assert mean.found == "in no cell whose 95 % interval excludes zero."
+    assert tail.says == "Where a larger window than 3 makes the 99th percentile longer:"
+    assert tail.found == "IW 10, offered load 0.9 (−31.5 ± 6.4 %)."
+
+
+def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
+    hit = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "hit")
+    records: Any = stored_load.run().records
+    runs = Runs.of(hit, records, RUN)
+    for record in records:
+        own = runs.connections(record)
+        runs._read[record.trial.id] = replace(own, retransmitted_bytes=own.host * 0)
+    found = analysis.hits(runs)
+    assert [(each.own, each.same, each.same_count) for each in found] == [(None, None, 0)] * 2
+    assert findings._hit_answer(runs, found).found == "nothing was hit."
+
+
+def test_a_table_that_was_never_published_is_told_with_its_file() -> None:
+    with pytest.raises(UsageError, match="^paper/ietf78.csv: unknown 'Africa'.*Africa, all"):
+        deck.deck_table("Africa")
