@@ -140,3 +140,10 @@ def test_a_bandwidth_is_compared_only_where_it_can_be_seen() -> None:
     lonely = GOOD.captured(apart(read(GOOD.client)), apart(read(GOOD.server)))
     record = lonely.asked(bandwidth_kbps=11000).judge()
     assert record.seen_bandwidth_kbps is None and record.verdict == PASS
+
+
+def test_every_check_of_a_fetch_says_what_it_compares() -> None:
+    """As the page of a run shows it; a name is one check's alone."""
+    assert len({check.name for check in CHECKS}) == len(CHECKS) > 20
+    assert all(len(check.why.split()) > 2 for check in CHECKS), [
+        (check.name, check.why) for check in CHECKS]
