@@ -140,11 +140,11 @@ class ReportRules(Rules):
 
     def before_sending(self, now: int) -> None:
         self._judge()
-        idle, rto = now - self.connection.last_send, max(self.rto, 1)
-        if idle < rto or self.recovering:
+        idle = now - self.connection.last_send
+        if idle < self.rto or self.recovering:
             return
         self.ssthresh = self._remembered()
-        for _ in range(idle // rto):
+        for _ in range(idle // self.rto):
             self._set(max(min(self.window_bytes, self.largest_peer_window_bytes) // 2,
                           self.setting.mss))
         self.previous, self.used_bytes = now, 0

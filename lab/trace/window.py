@@ -10,6 +10,7 @@ from lab.core.errors import FirstFlightError
 
 WINDOW_FILE = "window.csv"  # as engines name it
 OPEN = 0  # TCP_CA_Open: no loss is being recovered from
+LEAST_RTO_US = 1000  # a tick of the kernel's clock at HZ = 1000: no timer is shorter
 INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 
 
@@ -76,4 +77,6 @@ def parse(content: bytes, name: str) -> tuple[Sample, ...]:
         raise WindowError(f"{name}: a row is not one of numbers: {error}") from error
     if not samples:
         raise WindowError(f"{name}: holds no sample of the window")
+    if min(sample.rto_us for sample in samples) < LEAST_RTO_US:
+        raise WindowError(f"{name}: a retransmission timeout is shorter than a tick")
     return samples

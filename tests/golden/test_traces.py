@@ -106,3 +106,12 @@ def test_a_worker_that_brought_no_samples_is_told() -> None:
     asked = trial("idle-linux-iw10")
     record = judge(asked, replace(stored_trace.seen(asked), files={}), exact=True)
     assert not record.ok and record.error == "the worker brought back no window.csv"
+
+
+@pytest.mark.parametrize("name", ["idle-linux-iw10", "idle-cwv-iw10"])
+def test_a_timeout_of_nothing_is_told_in_one_line(name: str) -> None:
+    """Idle times are divided by it."""
+    rto_us = stored(trial(name), stored_trace.RUN).samples[2].rto_us
+    record = judged(trial(name), window=changed(window_text(name), 3, "rto_us", -rto_us))
+    assert (record.ok, record.error) == (
+        False, "window.csv: a retransmission timeout is shorter than a tick")

@@ -37,7 +37,8 @@ def test_arrivals_may_be_four_standard_deviations_off() -> None:
 @pytest.mark.parametrize(("sent_bytes", "good"), [(5_000_500, True), (5_000_501, False)])
 def test_a_bottleneck_lets_through_what_it_may_to_a_ten_thousandth(sent_bytes: float,
                                                                    good: bool) -> None:
-    assert held(verify._utilisation(evidence({}, sent_bytes=sent_bytes))) == [good]
+    (compared,) = verify._utilisation(evidence({}, sent_bytes=sent_bytes))
+    assert (compared.passed, compared.seen) == (good, "1.0001")
 
 
 @pytest.mark.parametrize(("asked_bytes", "flight", "found"), [

@@ -7,7 +7,8 @@ import pytest
 from lab.trace.window import FIELDS, WindowError, parse
 
 HEAD = ",".join(FIELDS) + "\n"
-ROW = ",".join(str(number) for number in range(len(FIELDS))) + "\n"
+RTO = ",1000,"  # microseconds
+ROW = ",".join(map(str, range(len(FIELDS)))).replace(",9,", RTO) + "\n"
 
 
 def test_rows_are_samples_in_their_order() -> None:
@@ -23,7 +24,8 @@ def test_rows_are_samples_in_their_order() -> None:
     (HEAD + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
     (HEAD + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
     (HEAD + ROW.replace("0,", f"{1 << 63},", 1), "a row is not one of numbers: 9223372036854775808"),
-    (HEAD + "\xe9", "a row is not one of numbers")])
+    (HEAD + "\xe9", "a row is not one of numbers"),
+    (HEAD + ROW + ROW.replace(RTO, ",999,"), "a retransmission timeout is shorter than a tick")])
 def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
     with pytest.raises(WindowError, match=f"^window.csv: {why}"):
         parse(content.encode(), "window.csv")
