@@ -16,7 +16,7 @@ from lab.core import errors
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
-from lab.core.records import FAIL, PASS, Record
+from lab.core.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 
@@ -54,7 +54,10 @@ def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
 
 @pytest.mark.parametrize("outcomes, status", [
     ([(True, PASS), (True, PASS)], errors.OK), ([(True, PASS), (True, FAIL)], errors.VERDICT),
-    ([(False, FAIL), (True, FAIL)], errors.FAILED)])
+    ([(False, FAIL), (True, FAIL)], errors.FAILED),
+    ([(True, SKIPPED), (True, SKIPPED)], errors.CANNOT),  # this machine lacks what they need
+    ([(True, SKIPPED), (True, PASS)], errors.OK), ([(True, SKIPPED), (True, FAIL)], errors.VERDICT),
+    ([(False, PASS)], errors.OK), ([], errors.OK)])  # it had to fail
 def test_the_status_of_a_run(outcomes: list[tuple[bool, str]], status: int) -> None:
     records = [Record(None, ok, verdict=verdict) for ok, verdict in outcomes]
     assert experiment.status_of(RunData(Path(), {}, records)) == status

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lab.core.command_line import run_main, write_crash
-from lab.core.errors import FAILED, INTERRUPTED, UNREAD, FirstFlightError, one_line
+from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
@@ -34,6 +34,16 @@ def test_what_cannot_be_written_is_told_once() -> None:
                               timeout=60)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "status"), [
+    (["--rtt", "fast"], USAGE), (["--rtt", "0", "--dry-run"], USAGE), (["--list"], 0)])
+def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int) -> None:
+    """A message that cannot be written is no error of its own."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*LIST[:-1], *words], stdout=subprocess.PIPE, stderr=full,
+                              check=False, timeout=60)
+    assert done.returncode == status and bool(done.stdout) == (status == 0)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engines import engine, uml
-from engines.job import EngineCannot
+from engines import engine, host, uml
+from engines.job import EngineCannot, JobFolder, WorkerProcess
 
 
 @pytest.fixture
@@ -35,3 +39,37 @@ def test_without_it_auto_takes_this_kernel_and_uml_says_what_to_do() -> None:
     assert (chosen.name, chosen.jobs, chosen.exact) == ("host", 1, False)
     with pytest.raises(EngineCannot, match=r"run ./install.sh"):
         engine.choose_engine("uml", 1)
+
+
+@pytest.mark.usefixtures("built")
+def test_more_guests_than_this_machine_has_memory_for_are_refused() -> None:
+    for name in ("auto", "uml"):
+        with pytest.raises(EngineCannot, match="--jobs 1000000: .*; at most --jobs "):
+            engine.choose_engine(name, 1_000_000)
+
+
+def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything starts, and after its worker has found it out."""
+    trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "shape": {}}
+    monkeypatch.setattr(host.os, "geteuid", lambda: 1000)
+    with pytest.raises(EngineCannot, match="needs root: sudo ./run.sh --engine host"):
+        list(host.HostEngine().run([trial], {}, tmp_path))
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    for reason, advised in (("no netem here", True), ("no congestion control x", False)):
+        monkeypatch.setattr(host, "WorkerProcess", saying({"stage": "cannot", "reason": reason}))
+        with pytest.raises(EngineCannot, match=f"^{reason}") as caught:
+            list(host.HostEngine().run([trial], {}, tmp_path / reason))
+        assert str(caught.value).endswith(f"; {host.netem_advice()}") is advised
+        assert advised or str(caught.value) == reason
+
+
+def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
+    """Starts a worker that says this line and ends, in the place of one in namespaces."""
+    def started(job: JobFolder, trials: list[dict[str, Any]], command: list[str], *more: Any
+                ) -> WorkerProcess:
+        words = [sys.executable, "-S", "-c",
+                 f"open({str(job.lines_path)!r}, 'a').write({json.dumps(line) + chr(10)!r})"]
+        return WorkerProcess(job, trials, words, *more)
+    return started

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engines.job import FORGOTTEN_BYTES, EngineError, JobFolder, WorkerProcess, shared_out
+from engines.job import (FORGOTTEN_BYTES, EngineCannot, EngineError, JobFolder, WorkerLost,
+                         WorkerProcess, shared_out)
 from engines.within import open_within
 
 
@@ -128,6 +129,21 @@ def test_a_worker_that_fails_after_its_last_trial_has_done_its_part(tmp_path: Pa
     worker = saying(tmp_path / "job", {"trial": "t1"}, {"trial": "t2"},
                     {"stage": "failed", "reason": "no more"})
     assert [seen.trial_id for seen in worker.poll()] == ["t1", "t2"]
+    worker.stop()
+
+
+@pytest.mark.parametrize(("stage", "error"), [
+    ("cannot", EngineCannot), ("broken", WorkerLost), ("failed", EngineError)])
+def test_what_ends_a_worker_is_its_own_word(tmp_path: Path, stage: str,
+                                            error: type[EngineError]) -> None:
+    """What this machine cannot is no failure, and a failure is not what it cannot."""
+    worker = saying(tmp_path / "job", {"trial": "t1"}, {"stage": stage, "reason": "no such qdisc"})
+    seen = worker.poll()
+    assert next(seen).trial_id == "t1"
+    with pytest.raises(EngineError, match="^no such qdisc$") as caught:
+        assert not list(seen)
+        list(worker.poll())
+    assert type(caught.value) is error
     worker.stop()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from engines import host, system, worker
 from engines.job import EngineError, JobFolder
+from engines.kernel import KernelLacks
 
 
 class Noting:
@@ -17,7 +18,7 @@ class Noting:
 
     sysctls: dict[str, dict[str, str]] = {}
 
-    def __init__(self, error: type[worker.WorkerError] = worker.WorkerError) -> None:
+    def __init__(self, error: type[Exception] = worker.WorkerError) -> None:
         self.measured: list[str] = []
         self.error = error
 
@@ -72,6 +73,17 @@ def test_a_program_that_ended_fails_no_other_trial(tmp_path: Path,
     *_, trial, end = map(json.loads, folder.new_lines())
     assert bench.measured == [TRIALS[0]["id"]] == [trial["trial"]]
     assert trial["error"] == "cold" and end == {"stage": "broken", "reason": "cold"}
+
+
+def test_what_the_kernel_lacks_fails_no_trial(tmp_path: Path,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail all of them: the worker says that this kernel cannot."""
+    bench = Noting(KernelLacks)
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
+    folder = JobFolder(tmp_path / "job", TRIALS, {})
+    assert worker.main(folder.path, tmp_path) == 4
+    *_, end = map(json.loads, folder.new_lines())
+    assert end == {"stage": "cannot", "reason": "cold"} and len(bench.measured) == 1
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
