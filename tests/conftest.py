@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
@@ -15,3 +19,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Whoever opens a FIFO and waits for its writer, who never comes, fails and does not hang."""
+    def expired(*_: object) -> None:
+        pytest.fail("it waits for a writer")
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

@@ -283,6 +283,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
+@pytest.mark.usefixtures("impatient")
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     """A FIFO would wait for a writer for ever."""
     file, pipe = tmp_path / "file", tmp_path / "pipe"

@@ -89,6 +89,7 @@ def planted(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("place", ["link.csv", "run2/rows.csv", "pipe", "run1", "../secret", "..",
                                    "run1/../../secret", "/etc/passwd", "", "run1/", "none.csv"])
 def test_nothing_but_the_folders_own_files_is_read(planted: Path, place: str) -> None:
