@@ -51,6 +51,8 @@ def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
     three, ten = timelines(pair, tmp_path)
     assert (three.title, ten.title) == (  # the windows side by side
         "IW3: RTT 20 ms, 56 kbit/s, 9000 bytes", "IW10: RTT 20 ms, 56 kbit/s, 9000 bytes")
+    large_first = [record for record in pair[::-1] if record is not other]
+    assert [line.title for line in timelines(large_first, tmp_path)] == [three.title, ten.title]
     assert [mark.kind for mark in three.marks] == ["lost", "data", "again"]
     assert [(mark.time_ms, mark.from_bytes, mark.to_bytes) for mark in three.marks] == [
         (60, 1, 1001), (61, 1001, 2001), (320, 1, 1001)]

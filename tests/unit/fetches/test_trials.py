@@ -13,9 +13,9 @@ from lab.core import scenario_file
 from lab.core.errors import UsageError
 from lab.core.kinds import NOTHING, Overrides
 from lab.fetches.scenario import Scenario
-from lab.fetches.sweep import SWEPT, cell_of, seed_of
+from lab.fetches.sweep import CLIENTS, SWEPT, cell_of, seed_of
 from lab.fetches.trial import NETWORK, Trial
-from lab.fetches.study import covers, expand
+from lab.fetches.study import Fetches, covers, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import WITHOUT_FIGURES, scenario_of, small
 
@@ -204,3 +204,15 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
     assert covers(scenario, expand(scenario, Overrides({}, repeat=1)))
+
+
+def test_what_a_trial_costs_grows_with_its_rtt_and_its_bytes(tmp_path: Path) -> None:
+    """Five RTTs and the time of the bottleneck, of the network's time; any client takes some."""
+    made = Fetches(small(tmp_path), (), True)
+    trial = Trial("s", 100.0, 64.0, 64.0, 1000, 0.0, 3, 27, "cubic", "curl", 8000, 1)
+    cost_s = made.network_s(trial)
+    assert made.network_s(replace(trial, rtt_ms=300.0)) - cost_s == pytest.approx(1)
+    assert made.network_s(replace(trial, response_bytes=16_000)) - cost_s == pytest.approx(1)
+    assert made.network_s(replace(trial, bandwidth_kbps=32.0)) - cost_s == pytest.approx(1)
+    assert cost_s > 1.5
+    assert all(made.guest_s(replace(trial, client=client)) > 0 for client in CLIENTS)
