@@ -97,7 +97,7 @@ class Runs:
         """
         path = file_of(self.folder, record.trial.id, QUEUE_FILE)
         seen = read_bottleneck(kept(path), str(path))
-        bins = (seen.time_s // QUEUE_SMOOTHED_S).astype(int)
+        bins = (seen.time_s / QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
         means = numpy.bincount(bins, weights=seen.queue_packets) / counts
         return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means

@@ -116,7 +116,7 @@ def one_seed() -> Report:
                replace(gain, name="windows", by="window", series="load"),
                replace(gain, name="pairs", by="connections", series="load"),
                times, replace(times, name="mix", kind="mix"),
-               replace(gain, name="hit", kind="hit", windows=("3", "10")),
+               replace(gain, name="hit", kind="hit"),
                replace(times, name="deck", kind="percentiles", published="Africa, all"))
     claims = [Claim(figure=figure, says=f"{figure}: {quantity} {expects}", quantity=quantity,
                     compares=("3", window), expects=expects)

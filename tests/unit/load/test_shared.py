@@ -30,6 +30,7 @@ def test_the_cost_is_what_the_second_part_takes_longer(runs: Runs) -> None:
     assert other.second_p99 is None and other.second.absolute.n == 2
     whole = analysis.whole(runs, "3+10")
     parts = shared.parts(runs, "3+10")
+    assert [part.name for part in parts] == ["part 1", "part 2"]
     assert sum(part.count for part in parts) == whole.count and base.count == parts[1].count
 
 

@@ -56,7 +56,8 @@ def test_every_connection_of_a_stored_run_is_accounted_for(record: LoadRecord) -
     asked = RAW.files["client1.csv"].count(b"\n") - 1
     assert len(everything) == asked
     assert sum(len(everything.ended(end)) for end in ("ok", "failed", "open")) == asked
-    assert (record.verdict, record.verdict_reason, record.ok) == (PASS, "", True)
+    assert (record.verdict, record.verdict_reason, record.ok, record.error) == (
+        PASS, "", True, "")
     assert record.arrivals == (record.completed or 0) + (record.failed or 0) + (
         record.unfinished or 0)
     # An empty link at load 0.5: nothing is faster than handshake, request and three flights.
