@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lab.fetches import secured
+from lab.fetches.evidence import Evidence
+from lab.fetches.tolerances import EXACT
 from lab.fetches.transfers import computed
+from lab.tcp.exchange import read_exchange
 from tests.golden import stored
 
 PLAIN = ("fin_probe", "full_queue", "iw10", "long_rtt", "receive_window")
@@ -36,3 +41,34 @@ def test_a_session_has_the_writes_that_its_server_told(name: str,
     assert made.response_bytes == sum(made.writes) == secured.wire_bytes(told)
     # A record has 22 bytes around its text.
     assert made.request_bytes == (record.request_bytes or 0) + 22
+
+
+# What the model does not follow ----------------------------------------------------------
+
+def evidence(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidence:
+    """A stored trial's, as if something else had been asked."""
+    of = stored.load("iw10")
+    server = of.observation["server"]
+    return Evidence(replace(of.trial, **trial), of.observation["fetch"], server,
+                    read_exchange(of.client, of.server, server["client_port"]), EXACT,
+                    sysctls or {})
+
+
+@pytest.mark.parametrize("asked", [
+    {"jitter_ms": 1.0}, {"congestion_control": "bbr"}, {"qdisc": "fq"}, {"mss": 536},
+    {"kept": 2}, {"idle_ms": 5.0, "kept": 1}, {"htb_burst_bytes": 15360}, {"arp_ms": 940},
+    {"head": "17+38"}, {"chain_bytes": 4000, "gap_ms": 5.0}, {"nagle": "on"},
+    {"framing": "close"}, {"sysctls": {"net.ipv4.tcp_sack": "0"}}])
+def test_what_the_model_does_not_follow_it_does_not_judge(asked: dict[str, Any]) -> None:
+    """Each alone is enough."""
+    seen = evidence(**asked)
+    assert not seen.is_modelled and seen.model_ms is None
+    assert seen.against(seen.prediction) == [] and not seen.model_retransmissions
+
+
+@pytest.mark.parametrize("asked", [
+    {}, {"congestion_control": "reno"}, {"kept": 1}, {"gap_ms": 5.0}, {"chain_bytes": 4000},
+    {"sysctls": {"net.ipv4.tcp_slow_start_after_idle": "0"}}])
+def test_what_it_follows_it_judges(asked: dict[str, Any]) -> None:
+    assert evidence(**asked).is_modelled
+    assert evidence().model_ms == pytest.approx(evidence().fetch["total_ms"], abs=0.025)
