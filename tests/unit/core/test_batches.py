@@ -106,6 +106,7 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
     assert many.facts["cluster"]["machines"] == {
         name: {"trials": 20, "cpus": 2} for name in ("machine0", "machine1")}
     assert (many.name, many.build, many.jobs, many.exact) == ("uml", "7.2", 2, True)
+    assert many.doing == "on 2 machines"
 
 
 def test_a_batch_that_nobody_measures_is_failed_trials() -> None:
