@@ -298,6 +298,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
     said = capsys.readouterr().err
     assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")
     assert words in loaded.changed and bool(loaded.changed) == bool(words), loaded.changed
+    assert "are doubled" in words or loaded.changed.endswith("; --fresh measures it again")
     again = open_run(tmp_path, asked)
     assert again.resumed == (not complete and not words)
     again.close()
