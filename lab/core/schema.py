@@ -198,7 +198,7 @@ def _of_hint(hint: Any, quantity: str) -> Reader:
     """What reads a value of an annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return _of_hint(next(each for each in arguments if each is not type(None)), quantity)
+        return _of_hint(arguments[0], quantity)  # T | None
     if origin is Literal:
         return word(arguments)
     if origin is tuple:
