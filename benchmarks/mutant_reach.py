@@ -16,9 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
 from pathlib import Path
@@ -132,13 +132,7 @@ def record(tree: Path, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 def _by_file(folder: Path, tree: Path, files: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The recorded lines, put in order."""
-    import coverage  # only this program needs it
-
-    warnings.filterwarnings("ignore", module="coverage")  # of programs that tests kill
     told = json.loads((folder / "told.json").read_text(encoding="utf-8"))
-    recorded = coverage.Coverage(config_file=str(folder / "settings"))
-    recorded.combine([str(folder)])
-    data = recorded.get_data()
     made: dict[str, dict[str, Any]] = {
         file: {"tests": {test: seconds for test, seconds in told["seconds"].items()
                          if test.split("::")[0] == file},
@@ -146,18 +140,35 @@ def _by_file(folder: Path, tree: Path, files: Sequence[str]) -> dict[str, dict[s
                "lines": {}, "imported": {}} for file in files}
     places = {test: place for content in made.values()
               for place, test in enumerate(content["tests"])}
-    for name in data.measured_files():
+    for (name, line), contexts in _contexts(folder).items():
         path = str(Path(name).relative_to(tree))
-        for line, contexts in data.contexts_by_lineno(name).items():
-            tests = {test for context in contexts
-                     for test in told["shared"].get(context, [context])}
-            if "" in contexts:
-                for content in made.values():
-                    content["imported"].setdefault(path, []).append(line)
-            for test in tests & places.keys():
-                lines = made[test.split("::")[0]]["lines"].setdefault(path, {})
-                lines.setdefault(line, []).append(places[test])
+        tests = {test for context in contexts for test in told["shared"].get(context, [context])}
+        if "" in contexts:
+            for content in made.values():
+                content["imported"].setdefault(path, []).append(line)
+        for test in tests & places.keys():
+            lines = made[test.split("::")[0]]["lines"].setdefault(path, {})
+            lines.setdefault(line, []).append(places[test])
     return made
+
+
+def _contexts(folder: Path) -> dict[tuple[str, int], set[str]]:
+    """Who executed a line of a file. Each process wrote a file of its own.
+
+    coverage's `combine` reads all that it has once more for each of them, and there are hundreds.
+    """
+    from coverage import CoverageData  # only this program needs it
+    from coverage.exceptions import CoverageException
+
+    found: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for path in sorted(folder.glob("data.*")):
+        data = CoverageData(str(path))
+        with suppress(CoverageException):  # of a program that a test killed
+            data.read()
+            for name in data.measured_files():
+                for line, contexts in data.contexts_by_lineno(name).items():
+                    found[name, line].update(contexts)
+    return found
 
 
 # What follows is pytest's plugin of a recording run ----------------------------------------
