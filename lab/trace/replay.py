@@ -135,7 +135,7 @@ class _Replayer:
         """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO tells."""
         told = {sample.send_window_bytes for sample in self.samples}
         return max(range(15), key=lambda scale: sum(
-            group.window << scale in told for group in self.groups if group.ack is not None))
+            group.window << scale in told for group in self.groups))
 
     def _tick(self, time_ns: int) -> int:
         return (time_ns - self.tick_start_ns) // TICK_NS

@@ -272,3 +272,11 @@ def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str,
     record = replace(kept, trial=replace(kept.trial, **of_trial))  # type: ignore[type-var]
     assert check.judged(record) == judged
     assert not check.judged(replace(record, ok=False))
+
+
+def test_a_handshake_that_was_not_seen_tells_no_rtt() -> None:
+    (check,) = (each for each in CHECKS if each.name == "RTT")
+    (kept,) = (record for record in stored_trace.run().records if record.trial.id == NAME)
+    assert isinstance(kept, TraceRecord) and check.judged(kept)
+    assert not check.judged(replace(kept, seen_rtt_ms=None))
+    assert not check.judged(replace(kept, ok=False))

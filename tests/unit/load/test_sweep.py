@@ -92,6 +92,7 @@ def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
     points = ((0.0, 100.0), (0.5, 200.0), (0.5, 400.0), (1.0, 800.0))
     assert points_of([list(point) for point in points], "sizes") == points
     assert mean_bytes(points) == pytest.approx((150 + 600) / 2, abs=0.01)
+    assert points_of([[0, 500], [1, 700]], "sizes") == ((0, 500), (1, 700))
     assert mean_bytes(((1.0, 77.0),)) == 77 and mean_bytes(((0.0, 0.2), (1.0, 0.2))) == 1
     # Of one segment each, all with the same headers but for the digit of a length.
     assert mean_wire_bytes(points) == pytest.approx(mean_bytes(points) + wire_bytes(500) - 500)

@@ -66,15 +66,16 @@ def test_the_samples_around_a_moment(time_ns: int, before: str, after: str) -> N
     assert (_Replayer._before(state, time_ns), _Replayer._after(state, time_ns)) == (before, after)
 
 
-@pytest.mark.parametrize(("ack", "rto"), [(None, 200), (1449, 300)])
+@pytest.mark.parametrize(("ack", "rto", "unsure"), [(None, 200, False), (1449, 300, False),
+                                                    (1449, 300, True)])
 def test_the_timeout_is_that_of_the_write_or_what_the_acknowledgement_makes_it(
-        ack: int | None, rto: int) -> None:
+        ack: int | None, rto: int, unsure: bool) -> None:
     made: Any = rules(10)
     state: Any = SimpleNamespace(
-        unsure=False, window_scale=7, written=1, _before=lambda _: SimpleNamespace(rto_us=200_999),
+        unsure=unsure, window_scale=7, written=1, _before=lambda _: SimpleNamespace(rto_us=200_999),
         _after=lambda _: SimpleNamespace(rto_us=300_000, notsent_bytes=0))
     _Replayer._apply(state, made, Group(0, ack, 500), [], 77)
-    assert (made.rto, made.recovering) == (rto, False)
+    assert (made.rto, made.recovering) == (rto, unsure)
     assert made.peer_window_bytes == (INFINITE if ack is None else 500 << 7)
     assert made.connection.last_send == 0  # nothing left
 
