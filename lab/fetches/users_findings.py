@@ -141,7 +141,8 @@ def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
         scenario.head.title, (scenario.head.source,),
         f"{len(found.weight)} users under each of {len(windows)} windows"
         " · bars: 95 % intervals over users",
-        f"{found.left_out} users left out: a verdict failed" if found.left_out else "",
+        (f"{found.left_out} user{'' if found.left_out == 1 else 's'} left out: a verdict failed"
+         if found.left_out else ""),
         columns=((Plot("initial window (segments)",
                        f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
                        zero=True),),

@@ -148,4 +148,6 @@ def test_a_curve_steps_at_the_byte() -> None:
     assert known[4320] == 100.0 and known[4321] == 200.0 and len(known) < 120
     assert list(known) == sorted(known)
     assert len(_steep(range(0, 1001, 100), float)) == 11
+    above = _steep(range(0, 10_001, 100), lambda x: 1000.0 if x < 4321 else 1100.0)
+    assert above[4320] == 1000.0 and above[4321] == 1100.0  # however high the whole curve is
     assert set(_steep([1, 50, 100], lambda x: 7.0).values()) == {7.0}

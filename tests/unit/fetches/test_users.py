@@ -161,8 +161,11 @@ def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> No
     assert findings[0].tables[1].notes == ("No user of these groups counts under every window:"
                                            " near.",)
     chart = findings[0].chart
-    assert isinstance(chart, LineChart) and chart.alarm
+    assert isinstance(chart, LineChart) and chart.alarm == "1 user left out: a verdict failed"
     assert chart.legend, "all of them, and the group that is left"
+    records[-1] = replace(records[-1], verdict="fail")
+    chart = users_findings(made, users, records)[0][0].chart
+    assert isinstance(chart, LineChart) and chart.alarm.startswith("2 users left out")
     lost = [replace(record, verdict="fail") for record in records]
     assert users_findings(made, users, lost)[0][0].missing
 
