@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import struct
 from pathlib import Path
 
+import dpkt
 import numpy
 import pytest
 from hypothesis import given, settings
@@ -75,6 +78,31 @@ def test_a_capture_of_a_server(tmp_path: Path, name: str, rtt_ms: float, bandwid
     assert users.rtt_ms[0] == pytest.approx(rtt_ms, abs=2)
     assert users.bandwidth_kbps[0] == pytest.approx(bandwidth_kbps, rel=0.03)
     assert users.response_bytes[0] == pytest.approx(response_bytes, abs=100)
+
+
+@pytest.mark.parametrize("form", ["<u", "<n", ">u", ">n", "pcapng"])
+def test_a_capture_of_every_form_is_read_as_one(tmp_path: Path, form: str) -> None:
+    """In µs and ns, in either order of bytes."""
+    original = stored.FOLDER / "iw10" / "server.pcap"
+    reader = dpkt.pcap.Reader(io.BytesIO(original.read_bytes()))
+    path = tmp_path / "capture"
+    with path.open("wb") as file:
+        if form == "pcapng":
+            writer = dpkt.pcapng.Writer(file, linktype=reader.datalink())
+            for at_s, packet in reader:
+                writer.writepkt(packet, float(at_s))
+        else:
+            order, per_s = form[0], 10**9 if form[1] == "n" else 10**6
+            file.write(struct.pack(f"{order}IHHiIII", 0xa1b23c4d if per_s == 10**9 else 0xa1b2c3d4,
+                                   2, 4, 0, 0, 65535, reader.datalink()))
+            for at_s, packet in reader:
+                whole_s, rest = divmod(round(float(at_s) * 10**6), 10**6)
+                file.write(struct.pack(f"{order}IIII", whole_s, rest * (per_s // 10**6),
+                                       len(packet), len(packet)) + packet)
+    found, known = read(path), read(original)
+    assert found.format == "a capture of a server"
+    assert found.rtt_ms == pytest.approx(known.rtt_ms, abs=0.002)
+    assert found.response_bytes.tolist() == known.response_bytes.tolist()
 
 
 def test_a_few_bad_rows_are_counted_and_left_out() -> None:

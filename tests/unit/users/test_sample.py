@@ -80,6 +80,8 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
     file = scenario(users_of(["20,1000,9000,,1"]), Asked((10,)), Path(name), 1)
     assert set(file.raw) == {"kind", "title", "source", "note", "defaults", "users"}
     assert file.head().title.isprintable()
+    seen = {"a\nb = 1.csv": "a b = 1.csv", "a\x7fb.csv": "a b.csv", "\udc80.csv": " .csv"}
+    assert file.head().title == f"Which initial window for the users of {seen.get(name, name)}?"
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
