@@ -9,6 +9,7 @@ import pytest
 
 from engines.commands import commands_of
 from engines.shaping import Shape
+from lab.core import checks
 from lab.core.errors import UsageError
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS, QUANTITIES
@@ -19,7 +20,7 @@ from lab.fetches.setups import segments_at_once
 from lab.fetches.study import study
 from lab.fetches.sweep import SWEPT, queue_of
 from lab.fetches.trial import SWITCHES, Trial
-from lab.fetches.verify import judge
+from lab.fetches.verify import CHECKS, judge
 from tests.golden import stored
 
 GOOD = stored.load("iw10")
@@ -204,3 +205,8 @@ def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
                          (unconnected(exit_status=28), "asked that curl cannot connect")):
         assert wrong.verdict == FAIL and words in wrong.verdict_reason
     assert AS_PUBLISHED.asked(rtt_ms=2820.0).trial.cannot_connect is False
+    told = {row[0]: row[2:] for row in checks.table(CHECKS, [
+        unconnected(), unconnected(exit_status=28), AS_PUBLISHED.judge()]).rows}
+    assert told["no connection"] == (1, 1, 1)  # passed, failed, not judged
+    assert "no connection" not in {row[0] for row in checks.table(
+        CHECKS, [AS_PUBLISHED.judge()]).rows}

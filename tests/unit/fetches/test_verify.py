@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,12 +133,21 @@ def with_flight(trial: Stored, more: int) -> Stored:
                                                        tls["flight"][-1] + more]})
 
 
+# What is seldom to be judged is seen refused in other files.
+ELSEWHERE = {"HTTP version": "test_servers.py", "early data": "test_early_data.py",
+             "no connection": "test_parameters.py", **{f"QUIC {name}": "test_quic.py" for name in (
+                 "path", "bandwidth", "losses", "amplification", "flight")}}
 JUDGING = [check for check in CHECKS if check.name in REFUSED]
+
+
+def test_no_check_is_left_out() -> None:
+    assert {check.name for check in CHECKS} == {*REFUSED, *ELSEWHERE} and len(CHECKS) == 25
+    for name, file in ELSEWHERE.items():
+        assert f'"{name}' in (Path(__file__).parent / file).read_text()
 
 
 @pytest.mark.parametrize("check", JUDGING, ids=[check.name for check in JUDGING])
 def test_every_check_refuses_something(good: Stored, check: checks.Check) -> None:
-    """A check that is not listed above fails below, or is seldom and has a test of its own."""
     good = stored.load(OTHER_GOOD[check.name]) if check.name in OTHER_GOOD else good
     passed, refused = good.judge(), REFUSED[check.name](good).judge()
     assert passed.counts and check.judged(passed)
