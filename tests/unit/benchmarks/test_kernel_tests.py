@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import kernel_tests
 from benchmarks.kernel_tests import (FAILING, KNOWN, KNOWN_FAILURES, PASSED, Result, changed_name,
                                      script_names, told)
+from lab.core.errors import FAILED, OK, CannotError, UsageError
 
 KNOWN_NAME = next(iter(KNOWN_FAILURES))
 
@@ -35,3 +38,25 @@ def test_scripts_for_ipv6_alone_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "any.pkt").write_text("// either\n")
     (tmp_path / "defaults.sh").write_text("")
     assert script_names(tmp_path) == ["any", "four"]
+
+
+@pytest.mark.parametrize(("statuses", "status", "count"), [
+    ((0, 0), OK, "2 of 2 pass, 0 fail as known, 0 fail otherwise"),
+    ((0, 1), FAILED, "1 of 2 pass, 0 fail as known, 1 fail otherwise")])
+def test_the_command_fails_where_a_script_does(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+        statuses: tuple[int, ...], status: int, count: str) -> None:
+    """All of it but the guest and packetdrill, which no package of Debian's has."""
+    for name in "ab":
+        (tmp_path / f"{name}.pkt").touch()
+    monkeypatch.setattr(kernel_tests, "built_kernel", lambda: tmp_path / "linux")
+    monkeypatch.setattr(kernel_tests, "run_in_guest", lambda kernel, program, scripts, names, folder:
+                        map(ended, names, statuses))
+    asked = ["--packetdrill", sys.executable, "--scripts", str(tmp_path)]
+    assert kernel_tests.main(asked) == status
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"{count}; ")
+    with pytest.raises(UsageError, match="has no script none: name a folder"):
+        kernel_tests.main([*asked, "none"])
+    with pytest.raises(CannotError, match="no packetdrill: build google/packetdrill, name it"):
+        kernel_tests.main(["--packetdrill", str(tmp_path / "none"), *asked[2:]])

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks import stock_kernel
 from benchmarks.stock_kernel import differ, row
+from lab.core.errors import FAILED, OK
 from lab.core.records import FAIL
 from tests.golden.stored_fetches import stored
 
@@ -31,3 +33,16 @@ def test_the_row_has_both_times_and_how_much_more_the_stock_kernel_takes() -> No
 
 def test_the_model_is_no_measure_of_what_was_sent_again() -> None:
     assert row(RECORD, replace(RECORD, retransmissions=1)).endswith("–")
+
+
+@pytest.mark.parametrize(("wrong", "status", "count"), [(0, OK, "4 of 4"), (1, FAILED, "3 of 4")])
+def test_the_command_fails_where_the_kernels_differ(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int,
+        status: int, count: str) -> None:
+    monkeypatch.setattr(stock_kernel, "built_kernel", lambda: "linux")
+    monkeypatch.setattr(stock_kernel, "compare", lambda asked, kernel: (wrong, 4))
+    assert stock_kernel.main(["--kernel", "vmlinuz", "--initrd", "initrd"]) == status
+    assert capsys.readouterr().out.startswith(f"{count} cells: the same window and first flight")
+    with pytest.raises(SystemExit):
+        stock_kernel.main([])
+    assert "start benchmarks/stock_kernel.sh" in capsys.readouterr().err
