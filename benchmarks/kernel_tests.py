@@ -43,6 +43,7 @@ IPV4 = ("--ip_version=ipv4", "--local_ip=192.168.0.1", "--gateway_ip=192.168.0.1
         "-D", "TFO_COOKIE=3021b9d889017eeb", "-D", "TFO_COOKIE_ZERO=b7c12350a90dc8f5",
         "-D", "CMSG_LEVEL_IP=SOL_IP", "-D", "CMSG_TYPE_RECVERR=IP_RECVERR")
 PASSED, KNOWN, FAILING = "pass", "known", "FAIL"
+TOOL, PATH = "ethtool", "/usr/sbin:/usr/bin:/sbin:/bin"  # that a script calls, and the guest's
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,9 @@ def main(words: Sequence[str]) -> int:
     if missing or not names:
         raise UsageError(f"{scripts} has no script {missing[0] if missing else 'for IPv4'}:"
                          " name a folder with --scripts")
+    calling = [name for name in names if TOOL in (scripts / f"{name}.pkt").read_text()]
+    if calling and not shutil.which(TOOL, path=PATH):
+        raise CannotError(f"no {TOOL}, which {calling[0]} calls: apt-get install {TOOL}")
     started, counts = time.monotonic(), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for verdict, line in told(run_in_guest(kernel, Path(arguments.packetdrill), scripts,

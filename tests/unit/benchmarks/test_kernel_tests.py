@@ -60,3 +60,19 @@ def test_the_command_fails_where_a_script_does(
         kernel_tests.main([*asked, "none"])
     with pytest.raises(CannotError, match="no packetdrill: build google/packetdrill, name it"):
         kernel_tests.main(["--packetdrill", str(tmp_path / "none"), *asked[2:]])
+
+
+def test_a_tool_that_a_script_calls_is_missed_before_it_fails(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.pkt").touch()
+    (tmp_path / "b.pkt").write_text("`ethtool -K tun0 gso off`\n")
+    monkeypatch.setattr(kernel_tests, "built_kernel", lambda: tmp_path / "linux")
+    monkeypatch.setattr(kernel_tests, "run_in_guest", lambda *_: iter([ended("a", 0)]))
+    monkeypatch.setattr(kernel_tests, "PATH", str(tmp_path))
+    asked = ["--packetdrill", sys.executable, "--scripts", str(tmp_path)]
+    assert kernel_tests.main([*asked, "a"]) == OK
+    with pytest.raises(CannotError, match="^no ethtool, which b calls: apt-get install ethtool$"):
+        kernel_tests.main(asked)
+    (tmp_path / "ethtool").touch(mode=0o755)
+    monkeypatch.setattr(kernel_tests, "run_in_guest", lambda *_: map(ended, "ab", (0, 0)))
+    assert kernel_tests.main(asked) == OK
