@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lab.core.findings import Cell, Finding, Interval, Report, Rounded, Table
+from lab.core.records import to_text
 from lab.core.stats import Estimate
 from lab.tell import markdown
 
@@ -60,8 +61,13 @@ def _csv(report: Report) -> str:
     writer.writerow(_COLUMNS)
     for finding in report.findings:
         for table in finding.tables:
-            writer.writerows((finding.name, *line) for line in _lines(table))
+            writer.writerows(map(_harmless, (finding.name, *line)) for line in _lines(table))
     return text.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
+    return to_text(cell) if isinstance(cell, str) else cell
 
 
 def _lines(table: Table) -> Iterator[tuple[Any, ...]]:

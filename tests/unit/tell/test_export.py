@@ -62,6 +62,18 @@ def test_a_line_says_where_its_value_stands_and_nothing_has_none() -> None:
         ["5", *saved, "0.25", "0.0", "0.5"])]
 
 
+@pytest.mark.parametrize("text", ['=HYPERLINK("x")', "+1", "-1+1", "@SUM(A1)", "\t=1", "\x1b[2J=1",
+                                  "two\nlines"])
+def test_no_spreadsheet_takes_a_strangers_text_for_a_formula(text: str) -> None:
+    """In none of the places that a scenario's file has words for; a number stays one."""
+    table = Table(text, (Column(text, text, text, is_text=True), Column("less")), ((text, -1.5),))
+    told = report(findings=(Finding(text, text, (table,)),))
+    _, words, number = csv.reader(io.StringIO(export.exported("csv", told)))
+    for cell in (*words, *number[:6]):
+        assert cell.isprintable() and cell[:1] not in ("=", "+", "-", "@")
+    assert number[6] == "-1.5" and words[6].lstrip("'") == " ".join(text.split()).replace("\x1b", "")
+
+
 def test_markdown_is_the_chapter() -> None:
     assert export.exported("md", report()).startswith("## zhao2019\n")
 
