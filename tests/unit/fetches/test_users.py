@@ -137,6 +137,19 @@ def scenario() -> tuple[Scenario, Users, list[Record]]:
     return made.scenario, made.scenario.users, records
 
 
+def test_what_the_queue_dropped_is_told_of_each_window() -> None:
+    """Apart from what was sent again, and by how many users each stands for."""
+    made, users, records = scenario()
+    records = [replace(record, queue_drops=6 if (record.trial.rtt_ms, record.trial.initcwnd)
+                       == (300, 32) else 0) for record in records]
+    outcomes = users_findings(made, users, records)[0][0].tables[0]
+    drops = dict(zip(zip(outcomes.column("users"), outcomes.column("IW")),
+                     outcomes.column("queue drops")))
+    assert drops == {("all", 10): 0, ("all", 32): 3, ("near", 10): 0, ("near", 32): 0,
+                     ("192.0.2.0/24", 10): 0, ("192.0.2.0/24", 32): 4}
+    assert set(outcomes.column("sent again")) == {0}
+
+
 def test_groups_have_a_choice_of_their_own() -> None:
     findings, tiles = users_findings(*scenario())
     outcomes, choice, commands = findings[0].tables
