@@ -5,10 +5,12 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from benchmarks import processor
+from benchmarks import processor, scenario
+from lab.core.errors import FirstFlightError
 
 # A child that is left behind works for a tenth of a second; its parent ends at once.
 LEFT_BEHIND = """
@@ -36,3 +38,28 @@ def test_work_of_a_process_that_nobody_waits_for_is_counted() -> None:
         waited_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         assert waited_s < 0.1, "what wait tells would do"
     assert not group.folder.exists()
+
+
+# The same, but its command ends when the work is done, of which it is told by the end of a pipe.
+UNWAITED = """
+import os, time
+told, tell = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        end = time.process_time() + 0.1
+        while time.process_time() < end:
+            pass
+    os._exit(0)
+os.wait()
+os.close(tell)
+os.read(told, 1)
+"""
+
+
+def test_a_benchmarks_command_is_counted_with_it(tmp_path: Path) -> None:
+    timing = scenario.watched([sys.executable, "-c", UNWAITED], tmp_path)
+    if timing.processor_s is None:
+        pytest.skip("no control group can be made here: it takes root")
+    assert timing.processor_s >= 0.1
+    with pytest.raises(FirstFlightError, match="ended with status 3: no room"):
+        scenario.watched(["sh", "-c", "echo no room >&2; exit 3"], tmp_path)
