@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engines.kernel import TCP_SYSCTLS
+from lab import registry
+from lab.core import scenario_file
 from lab.core.errors import UsageError
 from lab.core.sysctls import KNOWN, sysctls_of
 
@@ -50,3 +52,16 @@ def test_a_value_of_one_word() -> None:
     assert read("net.ipv4.tcp_rmem", "1 2 3")
     with pytest.raises(UsageError, match="here: .*tcp_rmem = '1 2 3' is not a number or a word"):
         read("net.ipv4.tcp_rmem", "1 2 3", one_word=True)
+
+
+@pytest.mark.parametrize("name", ["zhao2019", "ietf78_load", "handley1999_clock"])
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("net.ipv4.tcp_sak", "0", "unknown 'net.ipv4.tcp_sak' (did you mean 'net.ipv4.tcp_sack'?)"),
+    ("net.ipv4.tcp_sack", "0'; touch /tmp/x; '", "is not numbers or words")])
+def test_a_scenario_of_every_kind_is_refused_before_it_is_measured(name: str, key: str, value: str,
+                                                                   words: str) -> None:
+    first, _, rest = scenario_file.find(name).text.partition("\n")
+    own = scenario_file.parsed("own", f'{first}\nsysctls = {{ "{key}" = "{value}" }}\n{rest}')
+    with pytest.raises(UsageError) as caught:
+        registry.study_of(own)
+    assert words in str(caught.value)

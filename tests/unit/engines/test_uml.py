@@ -48,6 +48,12 @@ def test_memory_that_is_taken_later_stops_the_run_as_a_full_disk_does(tmp_path: 
         run(tmp_path, f"{READY}\necho '{BUS_ERROR}'\nexit 1")
 
 
+def test_a_full_disk_stops_the_run_and_fails_no_trial(tmp_path: Path) -> None:
+    """As its worker says it, in the place that is kept for that."""
+    with pytest.raises(StorageError, match="guest0: cannot be written: No space left on device"):
+        run(tmp_path, f"{READY}\nprintf 'No space left on device' > cannot-write\nexit 1")
+
+
 def test_memory_that_is_taken_while_the_second_guest_boots_is_no_lack_of_the_machines(
         tmp_path: Path) -> None:
     kernel = tmp_path / "linux"

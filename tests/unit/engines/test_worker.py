@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engines import host, system, worker
+from engines import host, storage, system, worker
 from engines.job import EngineError, JobFolder
 from engines.kernel import KernelLacks
 
@@ -18,7 +21,7 @@ class Noting:
 
     sysctls: dict[str, dict[str, str]] = {}
 
-    def __init__(self, error: type[Exception] = worker.WorkerError) -> None:
+    def __init__(self, error: Callable[[str], Exception] = worker.WorkerError) -> None:
         self.measured: list[str] = []
         self.error = error
 
@@ -84,6 +87,20 @@ def test_what_the_kernel_lacks_fails_no_trial(tmp_path: Path,
     assert worker.main(folder.path, tmp_path) == 4
     *_, end = map(json.loads, folder.new_lines())
     assert end == {"stage": "cannot", "reason": "cold"} and len(bench.measured) == 1
+
+
+@pytest.mark.parametrize(("code", "is_full"), [
+    (errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EFBIG, True), (errno.EROFS, True),
+    (errno.EIO, False)])
+def test_a_folder_that_takes_no_more_is_no_failure_of_the_workers(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_full: bool) -> None:
+    bench = Noting(lambda words: OSError(code, os.strerror(code)))
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
+    folder = JobFolder(tmp_path / "job", TRIALS, {})
+    assert worker.main(folder.path, tmp_path) == 1
+    stages = [line["stage"] for line in map(json.loads, folder.new_lines())]
+    assert stages == (["ready"] if is_full else ["ready", "failed"])
+    assert storage.told(folder.path) == (os.strerror(code) if is_full else "")
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
