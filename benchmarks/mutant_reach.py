@@ -37,6 +37,9 @@ data_file = {folder}/data
 source = {tree}
 omit = */tests/*
 """
+# As root: what a changed program may do to other files, processes and mounts ends here.
+SHELL = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && cd "$0/tree" && exec "$@"'
+APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SHELL)
 # What each program runs first. A test's limit of the size of files (a soft one) is for what the
 # program writes, not for coverage's notes, which are written after this function has run.
 STARTS = """
@@ -111,19 +114,26 @@ def _keys(tree: Path, files: Sequence[Path]) -> dict[Path, str]:
                                  + (tree / file).read_bytes()).hexdigest() for file in files}
 
 
+def apart(folder: Path, words: Sequence[str]) -> list[str]:
+    """A command in a folder's tree, that may write to that folder only, where we are root."""
+    return [*APART, str(folder), *words] if os.geteuid() == 0 else list(words)
+
+
 def record(tree: Path, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """What each file of tests executes, by its path."""
-    with tempfile.TemporaryDirectory() as name:
+    """What each file of tests executes, by its path; where changes will be tested, too."""
+    with tempfile.TemporaryDirectory(dir=tree.parent) as name:
         folder = Path(name)
+        (folder / "tmp").mkdir()
         settings = folder / "settings"
         settings.write_text(SETTINGS.format(folder=folder, tree=tree), encoding="utf-8")
         (folder / "sitecustomize.py").write_text(STARTS, encoding="utf-8")
-        more = {FOLDER: str(folder), "COVERAGE_PROCESS_START": str(settings), TEST: "",
+        more = {FOLDER: str(folder), "TMPDIR": str(folder / "tmp"), TEST: "",
+                "COVERAGE_PROCESS_START": str(settings),
                 "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")}
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.mutant_reach", "-p",
-             "no:cacheprovider", *map(str, files)], cwd=tree, text=True, capture_output=True,
-            env=os.environ | more, check=False)
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.mutant_reach", "-p",
+                 "no:cacheprovider", *map(str, files)]
+        done = subprocess.run(apart(tree.parent, words), cwd=tree, text=True,
+                              capture_output=True, env=os.environ | more, check=False)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}"
                                f"{done.stderr[-3000:]}")

@@ -14,7 +14,8 @@ counts as noticed (several times the processor time that the test took).
 
 Needs Debian's python3-coverage, which tells once what each test executes; that is kept in
 ~/.cache/first-flight/mutants. As root the copies live in a name space of their own, where
-everything else is read-only. Prints the survivors, and killed of all by file.
+everything else is read-only; a test that does not pass there is told and not used.
+Prints the survivors, and killed of all by file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from typing import Any
 
 from benchmarks import command
 from benchmarks.mutant_changes import Change, changed, changes
-from benchmarks.mutant_reach import Reach, reach
+from benchmarks.mutant_reach import Reach, apart, reach
 from benchmarks.mutant_tests import TESTS, files_of_tests, near_to
 from benchmarks.mutant_users import Users
 from benchmarks.mutant_worker import CANNOT, READY, SURVIVED
@@ -53,9 +54,6 @@ LIVE = ("topo.py", *(f"engines/{name}.py" for name in (
     "guest/init", "bench", "fetch_bench", "load_bench", "trace_bench", "network", "nodes")))
 NOT_RUN = "not run"  # by any test
 SERVE = "import sys; from benchmarks.mutant_worker import serve; serve(*sys.argv[1:])"
-# As root: what a changed program may do to other files, processes and mounts ends here.
-SHELL = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && cd "$0/tree" && exec "$@"'
-APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SHELL)
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,7 @@ class Worker:
         reads, self.jobs = os.pipe()
         answers, writes = os.pipe()
         words = [sys.executable, "-c", SERVE, mode, str(reads), str(writes)]
-        if os.geteuid() == 0:
-            words = [*APART, str(folder), *words]
+        words = apart(folder, words)
         self.log = folder / f"{mode}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

@@ -6,8 +6,8 @@ import io
 import json
 import signal
 import stat
+import tempfile
 import threading
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def archive(**files: str) -> bytes:
 
 
 class Worker:
-    address, local_directory = "tls://10.0.0.7:4711", "/tmp"
+    address, local_directory = "tls://10.0.0.7:4711", tempfile.gettempdir()
 
 
 @pytest.fixture(autouse=True)
@@ -148,14 +148,17 @@ def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
 
 def ended(made: Node, begun: Path) -> tuple[str, bytes]:
     """What is said of a batch in whose middle the plugin ends."""
+    answered = threading.Event()
+
     def stop() -> None:
-        while not begun.exists():
-            time.sleep(0.02)
+        while not begun.exists() and not answered.wait(0.02):
+            pass
         made.teardown(None)
 
     thread = threading.Thread(target=stop, daemon=True)
     thread.start()
     answer = said(made, b"abc")
+    answered.set()
     thread.join()
     return answer
 
