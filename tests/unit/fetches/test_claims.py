@@ -149,6 +149,9 @@ def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 1000, "50"))
     (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)]).statements
     assert found.word == NOT_REPRODUCED
+    bars = panel(bucket(1000, 1000, "20"), bucket(1000, 999, "50"))
+    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)]).statements
+    assert found.word == DIRECTION_ONLY
 
 
 def test_overlapping_intervals_are_no_larger() -> None:
