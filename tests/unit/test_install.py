@@ -79,6 +79,17 @@ def test_a_file_that_is_no_kernel_is_not_taken(tmp_path: Path) -> None:
     assert run(GUEST / "build.sh", "--path", cache=tmp_path / "cache").returncode == 1
 
 
+def test_a_kernel_from_elsewhere_is_not_taken_where_it_cannot_be_confined(tmp_path: Path) -> None:
+    """A machine whose own kernel has no Landlock: it answers so, and nothing else of it changes."""
+    old = stubs(tmp_path / "bin", python3='case "$*" in *confine.lacking*) exit 1;; esac\n'
+                                          'exec /usr/bin/python3 "$@"')
+    (tmp_path / "file").write_text("no tar")
+    done = run(GUEST / "build.sh", "--import", str(tmp_path / "file"), cache=tmp_path / "cache",
+               PATH=old)
+    assert done.returncode == 4, done.stderr
+    assert "runs only confined, and this machine has no Landlock" in done.stderr
+
+
 def test_no_absolute_path_of_the_project_is_in_the_key(guest: Path, tmp_path: Path) -> None:
     assert (run(guest / "build.sh", "--path", cache=tmp_path).stdout
             == run(GUEST / "build.sh", "--path", cache=tmp_path).stdout)
