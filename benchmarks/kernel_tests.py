@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
-from engines.guest.init import RESULTS, mount
+from engines.guest.init import PATH, RESULTS, mount
 from engines.job import PROJECT
 from engines.uml import built_kernel, guest_command, processors
 from lab.core.command_line import Parser
@@ -43,7 +43,7 @@ IPV4 = ("--ip_version=ipv4", "--local_ip=192.168.0.1", "--gateway_ip=192.168.0.1
         "-D", "TFO_COOKIE=3021b9d889017eeb", "-D", "TFO_COOKIE_ZERO=b7c12350a90dc8f5",
         "-D", "CMSG_LEVEL_IP=SOL_IP", "-D", "CMSG_TYPE_RECVERR=IP_RECVERR")
 PASSED, KNOWN, FAILING = "pass", "known", "FAIL"
-TOOL, PATH = "ethtool", "/usr/sbin:/usr/bin:/sbin:/bin"  # that a script calls, and the guest's
+TOOL = "ethtool"  # that a script calls
 
 
 @dataclass(frozen=True)

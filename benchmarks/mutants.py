@@ -139,8 +139,7 @@ class Worker:
     def __init__(self, folder: Path, mode: str) -> None:
         reads, self.jobs = os.pipe()
         answers, writes = os.pipe()
-        words = [sys.executable, "-c", SERVE, mode, str(reads), str(writes)]
-        words = apart(folder, words)
+        words = apart(folder, [sys.executable, "-c", SERVE, mode, str(reads), str(writes)])
         self.log = folder / f"{mode}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

@@ -30,6 +30,7 @@ RESULTS = "/run/first-flight"
 # On the host: the folder in which the guest's kernel was started, whatever its name.
 FOLDER = "/proc/self/cwd"
 PROJECT = Path(__file__).resolve().parent.parent.parent
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of its programs
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -77,7 +78,7 @@ def run(folder: Path, project: Path) -> None:
 
 def main() -> None:
     os.environ["TMPDIR"] = "/run"  # /tmp is the host's, and read-only
-    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    os.environ["PATH"] = PATH
     try:
         prepare()
         exact_timers()
