@@ -120,7 +120,7 @@ def test_every_kind_has_the_same_rooms() -> None:
 def test_files_and_functions_fit_a_reader(module: str) -> None:
     path = MODULES[module]
     lines = (PROJECT / path).read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 300, f"{path} has {len(lines)} lines: which two subjects has it?"
+    assert len(lines) <= 500, f"{path} has {len(lines)} lines: which two subjects has it?"
     wide = [number for number, line in enumerate(lines, start=1) if len(line) > 100]
     assert not wide, f"{path}: lines {wide} have more than 100 characters"
     for node in nodes(path):
