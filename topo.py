@@ -106,9 +106,11 @@ class Star:
         KernelLacks where it has no netem.
         """
         ports = shape.ports()
-        # What is random is seeded anew for every trial: it shall not depend on the one before.
-        random = any(qdisc.random for port in ports for qdisc in port.qdiscs)
-        if shape == self.shaped and not random:
+        # No trial shall depend on the one before: what is random is seeded anew, and a qdisc
+        # that remembers is made anew.
+        renewed = any(qdisc.random or qdisc.anew for port in (*ports, shape.server_interface)
+                      for qdisc in port.qdiscs)
+        if shape == self.shaped and not renewed:
             return
         self.shaped = None
         self.dropped = {name: dropped(told)

@@ -125,7 +125,8 @@ class Queue:
     kind: str
     arguments: str
     options: bytes = b""
-    random = anew = False
+    random = False
+    anew = True  # it remembers what it was busy with: cake waits for what it sent before
 
     def differences(self, options: bytes) -> Iterator[str]:
         return iter(())
