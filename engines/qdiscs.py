@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
 from engines.netlink import NLA_F_NESTED, attribute, attributes, u32
+from hosts.distribution import normal_distribution
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
@@ -26,7 +25,6 @@ _NETEM_GEMODEL = struct.Struct("=4I")  # p, r; h and k1, which are 0: Gilbert's 
 (_NETEM_DELAY_DIST, _NETEM_LOSS, _NETEM_RATE_ATTRIBUTE, _NETEM_RATE64, _NETEM_SEED,
  _NETEM_LOSS_GE) = 2, 5, 6, 8, 14, 2
 _MOST_U32 = 0xFFFFFFFF
-DISTRIBUTION = "tc/normal.dist"  # below /usr/lib or a folder of it, as iproute2 installs it
 
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF_QOPT = struct.Struct("=BBHhHIBBHhHIIII")  # struct tc_tbf_qopt with its two tc_ratespec
@@ -130,7 +128,7 @@ def netem(values: dict[str, int], seed: int | None = None) -> bytes:
         model = _NETEM_GEMODEL.pack(begins, ends, 0, 0)
         options += attribute(_NETEM_LOSS | NLA_F_NESTED, attribute(_NETEM_LOSS_GE, model))
     if values.get("jitter"):
-        options += attribute(_NETEM_DELAY_DIST, normal_distribution())
+        options += attribute(_NETEM_DELAY_DIST, _table())
     if seed is not None:
         options += attribute(_NETEM_SEED, struct.pack("=Q", seed))
     return options
@@ -151,13 +149,9 @@ def netem_values(options: bytes) -> dict[str, int]:
             "burst_begins": begins, "burst_ends": ends}
 
 
-@lru_cache(1)
-def normal_distribution(library: Path = Path("/usr/lib")) -> bytes:
+def _table() -> bytes:
     """The table that tc sends for `distribution normal`. Raises OSError where there is none."""
-    places = [library / DISTRIBUTION, *library.glob(f"*/{DISTRIBUTION}")]
-    text = next(filter(Path.is_file, places), places[0]).read_text(encoding="ascii")
-    numbers = [int(word) for line in text.splitlines() if not line.startswith("#")
-               for word in line.split()]
+    numbers = normal_distribution()
     return struct.pack(f"={len(numbers)}h", *numbers)
 
 

@@ -25,6 +25,7 @@ _ETH_P_ALL = 0x0003
 _PCAP_MAGIC_NS = 0xA1B23C4D  # time stamps in nanoseconds
 _LINKTYPE_ETHERNET = 1
 _ETHERNET_BYTES = 14
+_IPV4, _ARP = b"\x08\x00", b"\x08\x06"
 
 BATCH_PACKETS = 256  # read by one system call
 
@@ -72,9 +73,13 @@ class Tap:
         """Append what was recorded to a pcap file; return the number of packets."""
         records: list[bytes] = []
         for seconds, nanoseconds, head in self.batch.of(self.socket):
-            if head[12:14] != b"\x08\x00":  # IPv4 only: the length comes from its header
+            kind = head[12:14]
+            if kind == _IPV4:  # the length comes from its header
+                (ip_bytes,) = struct.unpack_from(">H", head, 16)
+            elif kind == _ARP:  # which takes its time on the path too, and is kept whole
+                ip_bytes = len(head) - _ETHERNET_BYTES
+            else:
                 continue
-            (ip_bytes,) = struct.unpack_from(">H", head, 16)
             records += struct.pack("<IIII", seconds, nanoseconds, len(head),
                                    _ETHERNET_BYTES + ip_bytes), head
         file.write(b"".join(records))

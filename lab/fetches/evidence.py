@@ -14,7 +14,7 @@ from typing import Any
 from lab.core.checks import Compared
 from lab.core.words import exact
 from lab.fetches import buffers, setups
-from lab.fetches.observed import Observed
+from lab.fetches.observed import HOST, PATH, TCP, Observed
 from lab.fetches.secured import secure_of
 from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns
@@ -119,6 +119,13 @@ class Evidence(Observed):
         again = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
         return (self.trial.loss_percent > 0 or not self._is_followed
                 or self.prediction.peak_queue + again > self.trial.queue_packets)
+
+    @property
+    def judged_by(self) -> str:
+        """Which of PATH, HOST and TCP judge the trial, as words."""
+        words = {PATH: self.path is not None, HOST: self.shows_causes,
+                 TCP: self.is_modelled and bool(self.against(self.prediction))}
+        return " ".join(word for word, judges in words.items() if judges)
 
     def against(self, prediction: Prediction) -> list[Compared]:
         """Total time and latency against the model; none where it does not know all of it."""

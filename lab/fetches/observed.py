@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,12 +11,14 @@ from typing import Any
 
 from lab.fetches.secured import wire_bytes
 from lab.fetches.tolerances import Tolerances
-from lab.fetches.trial import Trial
+from lab.fetches.trial import OWN, Trial
+from lab.tcp.delivery.check import Delivery
+from lab.tcp.delivery.host import without_cause
 from lab.tcp.early import Early
-from lab.tcp.exchange import Exchange, bandwidth_behind, seen_rtt_ms
+from lab.tcp.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
 from lab.tcp.flights import flights
 from lab.tcp.messages import Messages
-from lab.tcp.packets import Segment
+from lab.tcp.packets import MS, Segment
 from lab.tcp.retransmissions import Retransmission, explain
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
@@ -24,6 +27,9 @@ _PAUSE_MS = 2.0
 JITTER_SIGMAS = 4.0
 # After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
 HTB_UNSHAPED_PACKETS = 3
+# Which of three judge a trial, as its column has them: every packet on the path, why a host sent
+# what it sent, and a model of TCP the whole transfer.
+PATH, HOST, TCP = "path", "host", "TCP"
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
@@ -38,7 +44,9 @@ class Observed:
     nothing; early: of early data that was accepted. lost_in_all: packets of all its connections, by
     direction, where it has another one than the exchange. sysctls: what the scenario set
     otherwise than engines.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
-    counted (engines.fetch_bench), {} in runs before it did.
+    counted (engines.fetch_bench), {} in runs before it did. path: what the path did with each
+    packet, to client and to server; None where it is not judged, in real time. tick_ns: a tick
+    of the kernel's clock, with it.
     """
 
     trial: Trial
@@ -51,6 +59,8 @@ class Observed:
     messages: Messages | None = None
     early: Early | None = None
     lost_in_all: Mapping[str, int] | None = None
+    path: tuple[Delivery, Delivery] | None = None
+    tick_ns: int = 0
 
     @property
     def tells(self) -> bool:
@@ -99,6 +109,8 @@ class Observed:
             return None
         if self.trial.htb_burst_bytes:
             return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
+        if self.trial.qdisc == "cake":  # which waits after a packet, by that packet's length
+            return bandwidth_behind(self.wire, 0)
         return self.wire.bandwidth_kbps
 
     @cached_property
@@ -180,3 +192,48 @@ class Observed:
     @property
     def random_drops(self) -> int | None:
         return self.drops["to_client"]["random"] if self.drops else None
+
+    @property
+    def uplink_queue_drops(self) -> int | None:
+        """Packets towards the server."""
+        return self.drops["to_server"]["queue"] if self.drops else len(self.wire.lost_to_server)
+
+    @property
+    def lost_packets(self) -> str:
+        """What was lost on the connection, such as "to client: 2 data, 1 FIN; to server: 1 ACK"."""
+        counted = {"to client": Counter(lost.kind for lost in self.wire.lost_to_client),
+                   "to server": Counter(lost.kind for lost in self.wire.lost_to_server)}
+        return "; ".join(f"{way}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}"
+                         for way, kinds in counted.items() if kinds)
+
+    # Why a host sent -----------------------------------------------------------------
+
+    @property
+    def shows_causes(self) -> bool:
+        """Whether each packet of data leaves at a moment that the packets explain.
+
+        Not where a timer of the sender's spreads them (pacing), nor under a server of the
+        user's own, which may do as it likes.
+        """
+        trial = self.trial
+        return (self.path is not None and self.exchange is not None and trial.server != OWN
+                and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
+
+    @cached_property
+    def without_cause(self) -> tuple[Segment, ...]:
+        """Data that left although nothing had happened at its host."""
+        if not self.shows_causes:
+            return ()
+        tick_ns = self._tick_ns
+        return (*without_cause(self.wire, True, tick_ns, (self.trial.gap_ms,)),
+                *without_cause(self.wire, False, tick_ns, (self.trial.idle_ms,)))
+
+    @property
+    def _tick_ns(self) -> int:
+        """A tick of the kernel's clock: the one that the time stamps allow nearest to tick_ns."""
+        phases = clock_phases_ns(self.wire)
+        sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), self.tick_ns)
+        if phases is None:
+            return self.tick_ns
+        phase_ns = (sent - self.tick_ns) % MS
+        return sent - min(max(phase_ns, phases[0]), phases[1])

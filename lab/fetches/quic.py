@@ -8,7 +8,7 @@ address that is not validated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core import checks
@@ -17,6 +17,7 @@ from lab.core.records import FAIL, SKIPPED, measure, started_at
 from lab.fetches import path
 from lab.fetches.evidence import Evidence
 from lab.fetches.integrity import around_chain
+from lab.fetches.observed import PATH
 from lab.fetches.record import Record
 from lab.fetches.trial import HTTP_3
 from lab.tcp.datagrams import Datagrams, read
@@ -39,17 +40,18 @@ class Seen:
 
 
 def judged(evidence: Evidence, observation: Mapping[str, Any], client_pcap: bytes,
-           server_pcap: bytes) -> Record:
-    """The record of a transfer that was whole."""
-    told: dict[str, Any] = {"trial": evidence.trial, "ok": True,
-                            "measured_at": started_at(observation), **measure(Record, evidence)}
+           server_pcap: bytes, exact: bool) -> Record:
+    """The record of a transfer that was whole. exact: in virtual time."""
+    found: dict[str, Any]
     try:
+        if exact:
+            evidence = path.judged(evidence, client_pcap, server_pcap)
         seen = Seen(evidence, read(client_pcap, server_pcap))
+        found = {**_columns(seen), **checks.verdict((PACKETS, *ON_THE_WIRE), seen)}
     except CaptureError as error:
-        return Record(**told, verdict=FAIL, verdict_reason=f"{CAPTURE}: {error}")
-    told.update(_columns(seen))
-    told.update(checks.verdict(ON_THE_WIRE, seen))
-    return Record(**told)
+        found = {"verdict": FAIL, "verdict_reason": f"{CAPTURE}: {error}"}
+    return Record(evidence.trial, True, measured_at=started_at(observation),
+                  **{**measure(Record, evidence), **found})
 
 
 def _columns(seen: Seen) -> dict[str, Any]:
@@ -94,22 +96,29 @@ def _flight(seen: Seen) -> Iterable[Compared]:
     """The chain was sent: QUIC's headers, acknowledgements and padding come on top."""
     sent = sum(each.payload_bytes for part in seen.wire.rounds for each in part)
     least = seen.evidence.trial.chain_bytes
-    most = round((least + around_chain(seen.evidence.trial)) * PACKETS)
+    most = round((least + around_chain(seen.evidence.trial)) * OVERHEAD)
     yield Compared(least < sent <= most, f"a flight of {sent} bytes",
                    f"a chain of {least}, and at most {most} with what is around it")
 
 
-PACKETS = 1.1  # headers and authentication tags of packets, of what they hold
+OVERHEAD = 1.1  # headers and authentication tags of packets, of what they hold
 
 
 def is_quic(record: Record) -> bool:
     return record.ok and record.verdict != SKIPPED and record.trial.http == HTTP_3
 
 
-ON_THE_WIRE = tuple(Check(name, why, compare, is_quic, seldom=True) for name, why, compare in (
-    ("QUIC path", "the first datagram each way, less its serialisation", _rtt),
-    ("QUIC bandwidth", "the spacing of datagrams that left at once", _bandwidth),
-    ("QUIC losses", "those that queue and random loss dropped, no others", _losses),
+def _is_estimated(record: Record) -> bool:
+    return is_quic(record) and PATH not in record.judged_by.split()
+
+
+# Judged of every trial alike, and in its table.
+PACKETS = replace(path.PACKETS, compare=lambda seen: path.packets(seen.evidence))
+ON_THE_WIRE = tuple(Check(*told, seldom=True) for told in (
+    ("QUIC RTT", "the first datagram each way, less its serialisation", _rtt, _is_estimated),
+    ("QUIC bandwidth", "the spacing of datagrams that left at once", _bandwidth, _is_estimated),
+    ("QUIC losses", "those that queue and random loss dropped, no others", _losses,
+     _is_estimated),
     ("QUIC amplification", "three times the client's first datagrams (RFC 9000, 8.1)",
-     _amplification),
-    ("QUIC flight", "the handshake's datagrams hold the chain", _flight)))
+     _amplification, is_quic),
+    ("QUIC flight", "the handshake's datagrams hold the chain", _flight, is_quic)))

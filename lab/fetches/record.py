@@ -58,6 +58,11 @@ class Record(records.Record):
     queue_drops, random_drops: packets towards the client that the bottleneck's
         queue dropped, and that random loss took; by the qdiscs' own counters, so those
         of the connection before a resumed session are among them.
+    uplink_queue_drops: packets towards the server that the bottleneck's queue dropped.
+    lost_packets: what was lost on the connection, in words, each direction: "to client: 2 data;
+        to server: 1 request, 3 ACK".
+    judged_by: what judges the trial: "path", every packet by delay, rate and queue; "host", each
+        moment at which data left; "TCP", the whole transfer by the model.
     retransmission_cause: why it retransmitted although nothing was lost.
     goodput_kbps: bits of the body over total_ms.
     model_ms, model_latency_ms, model_retransmissions: predicted total_ms,
@@ -97,6 +102,9 @@ class Record(records.Record):
     lost_segments: int | None = _wire(lambda evidence: len(evidence.exchange.lost_data))
     queue_drops: int | None = _wire(lambda evidence: evidence.queue_drops)
     random_drops: int | None = _wire(lambda evidence: evidence.random_drops)
+    uplink_queue_drops: int | None = _wire(lambda evidence: evidence.uplink_queue_drops)
+    lost_packets: str = _wire(lambda evidence: evidence.lost_packets, "")
+    judged_by: str = measured(lambda evidence: evidence.judged_by, "")
     retransmission_cause: str = _wire(lambda evidence: evidence.retransmission_cause, "")
     model_ms: float | None = measured(lambda evidence: evidence.model_ms)
     model_latency_ms: float | None = measured(lambda evidence: evidence.model_latency_ms)

@@ -19,6 +19,7 @@ from lab.core.checks import Check, Compared
 from lab.core.records import FAIL, PASS, SKIPPED, measure, started_at
 from lab.fetches import path, quic, zero_rtt
 from lab.fetches.evidence import Evidence
+from lab.fetches.observed import HOST, PATH
 from lab.fetches.integrity import INTEGRITY, around_chain, is_fetched
 from lab.fetches.record import Record
 from lab.fetches.secured import wire_bytes
@@ -27,7 +28,7 @@ from lab.fetches.trial import BUILTIN, HTTP_3, Trial
 from lab.tcp.early import early
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.messages import messages, timed
-from lab.tcp.packets import CaptureError
+from lab.tcp.packets import CaptureError, frames, is_ip
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
@@ -51,13 +52,15 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                         observation.get("drops", {}))
     broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
     if trial.http == HTTP_3 and not (failure or broken):
-        return quic.judged(evidence, observation, client_pcap, server_pcap)
+        return quic.judged(evidence, observation, client_pcap, server_pcap, exact)
     fault = ""
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
         try:
             evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap),
                              client_pcap)
-            if trial.resumed:  # the qdiscs counted the first connection's losses as well
+            if exact and not failure:
+                evidence = path.judged(evidence, client_pcap, server_pcap)
+            elif trial.resumed:  # the qdiscs counted the first connection's losses as well
                 evidence = replace(evidence,
                                    lost_in_all=path.lost_in_all(client_pcap, server_pcap))
         except CaptureError as error:
@@ -77,8 +80,8 @@ def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
     It has no times: what a client reports of it is not the network's.
     """
     fetch = observation.get("fetch") or {}
-    differs = [*([f"{CONNECTION.name}: seen {len(client_pcap)} bytes of packets, asked none"]
-                 if client_pcap else []),
+    left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
+    differs = [*([f"{CONNECTION.name}: seen {left} packets of IP, asked none"] if left else []),
                *([f"{CONNECTION.name}: seen {failure!r}, asked that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
     return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
@@ -169,6 +172,8 @@ def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
 
 def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
     """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
+    if evidence.path is not None:
+        return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
                                     "to_server": len(evidence.wire.lost_to_server)}
     yield from path.losses(evidence, lost)
@@ -182,6 +187,16 @@ def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
     names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
     yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
                                     f" ({names})", "none")
+
+
+def _causes(evidence: Evidence) -> Iterable[Compared]:
+    if evidence.shows_causes:
+        found = evidence.without_cause
+        named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
+                          f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
+                          " after the first SYN" for segment in found[:path.NAMED])
+        yield Compared(not found, f"{len(found)} that left although nothing had arrived and no"
+                       f" timer was due ({named})", "none")
 
 
 def _server_latency(evidence: Evidence) -> Iterable[Compared]:
@@ -232,6 +247,11 @@ def _is_on_wire(record: Record) -> bool:
             and not record.verdict_reason.startswith(CAPTURE.name))
 
 
+def _is_estimated(record: Record) -> bool:
+    """Whether RTT, bandwidth and losses were estimated, since no packet was judged by itself."""
+    return _is_on_wire(record) and PATH not in record.judged_by.split()
+
+
 def _shows_window(record: Record) -> bool:
     # After a handshake that lost packets the window is one segment by right.
     return _is_on_wire(record) and record.seen_rtt_ms is not None
@@ -247,15 +267,18 @@ def is_modelled(record: Record) -> bool:
 CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
                 lambda record: is_fetched(record) and record.ok)
 ON_THE_WIRE = (
+    path.PACKETS,
+    Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
+          _causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
     Check("initial window", "the kernel's own word at accept", _initial_window, _shows_window),
     Check("first flight", "segments before the first acknowledgement", _first_flight,
           lambda record: _shows_window(record) and record.seen_first_flight is not None),
     Check("RTT", "the handshake less its serialisation", _rtt,
-          lambda record: _is_on_wire(record) and record.seen_rtt_ms is not None),
+          lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
     Check("bandwidth", "the spacing of the first flight at the client", _bandwidth,
-          lambda record: _is_on_wire(record) and record.seen_bandwidth_kbps is not None),
+          lambda record: _is_estimated(record) and record.seen_bandwidth_kbps is not None),
     Check("lost packets", "those that queue and random loss dropped, no others", _lost_packets,
-          lambda record: _is_on_wire(record) and (
+          lambda record: _is_estimated(record) and (
               record.random_drops is not None
               or record.trial.loss_percent == 0 and not record.lost_segments)),
     Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,

@@ -95,6 +95,17 @@ class Segment(NamedTuple):
     def is_fin(self) -> bool:
         return bool(self.flags & FIN)
 
+    @property
+    def kind(self) -> str:
+        """SYN, SYN-ACK, RST, data, request (data to the server), FIN or ACK."""
+        if self.flags & SYN:
+            return "SYN-ACK" if self.flags & ACK else "SYN"
+        if self.flags & RST:
+            return "RST"
+        if self.payload_bytes:
+            return "data" if self.to_client else "request"
+        return "FIN" if self.is_fin else "ACK"
+
     def ms_after(self, other: Segment) -> float:
         """How much later than the other the tap saw it."""
         return (self.time_ns - other.time_ns) / 1e6
@@ -195,6 +206,11 @@ def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:
             raise CaptureError(f"{side} capture holds a broken packet: {kept} bytes")
         yield seconds * 1_000_000_000 + nanoseconds, pcap[position:position + kept], on_wire
         position += kept
+
+
+def is_ip(frame: bytes) -> bool:
+    """Whether a captured frame is IPv4: what else is kept is ARP."""
+    return frame[ETHERNET_BYTES - 2:ETHERNET_BYTES] == _IPV4.to_bytes(2, "big")
 
 
 def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> _Packet | None:

@@ -44,10 +44,26 @@ SEEN = {
 
 
 QUIC = "quic"  # has no segments: tests/unit/fetches/test_quic.py
+# What judges them, what was lost, and drops of queue and chance to the client, of the uplink's queue.
+PATHS = {
+    "cake_full": ("path host", "to client: 15 data", (15, 0, 0)),
+    "fq_codel_full": ("path host", "to client: 15 data", (15, 0, 0)),
+    "jitter_and_bursts": ("path host", "to client: 2 data", (0, 2, 0)),
+    "paced": ("path", "to client: 3 data", (3, 0, 0)),
+    "uplink_full": ("path host", "to client: 23 data; to server: 8 ACK", (23, 0, 8)),
+}
 
 
 def test_every_stored_trial_is_listed() -> None:
-    assert sorted([*SEEN, QUIC]) == stored.NAMES
+    assert sorted([*SEEN, *PATHS, QUIC]) == stored.NAMES
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_paths_of_every_kind_are_judged_packet_by_packet(name: str) -> None:
+    record = stored.load(name).judge()
+    assert (record.verdict, record.verdict_reason) == (PASS, "")
+    drops = record.queue_drops, record.random_drops, record.uplink_queue_drops
+    assert (record.judged_by, record.lost_packets, drops) == PATHS[name]
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -89,7 +105,7 @@ def test_the_verdict_holds_in_real_time(name: str) -> None:
 # The first flight's limit, and what queue and chance dropped towards the client.
 LIMITS = {"iw3": ("", 0, None), "iw10": ("response size", 0, None), "wget": ("response size", 0, None),
           "persistent": ("", 0, 0), "receive_window": ("receive window", 0, 0),
-          "full_queue": ("", 9, None), "random_loss": ("", None, None),
+          "full_queue": ("", 9, None), "random_loss": ("", 0, 2),
           "queue_and_loss": ("", 9, 5)}
 
 

@@ -31,7 +31,8 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
     ("lab.registry", ("lab.core", "lab.fetches.own", "lab.fetches.cliff", "lab.fetches.cliff_told", *(f"lab.{kind}.study" for kind in KINDS))),
     # What a TLS record is, server and model share; what a padded request, client and verdict.
-    ("lab.fetches", ("lab.fetches", "lab.core", "lab.tcp", "hosts.records", "hosts.early")),
+    ("lab.fetches", ("lab.fetches", "lab.core", "lab.tcp", "hosts.records", "hosts.early",
+                      "hosts.distribution")),
     *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
     ("lab", ()), ("drawing", ("drawing", "lab.core")),
     ("command_line", ("lab.core", "lab.users")),

@@ -48,16 +48,6 @@ def test_jitter_brings_the_table_of_tc() -> None:
     assert sorted(found) == [2, 14] and len(found[2]) == 8192
 
 
-def test_the_table_is_looked_for_where_distributions_keep_it(tmp_path: Path) -> None:
-    below = tmp_path / "some-machine" / "tc"
-    below.mkdir(parents=True)
-    (below / "normal.dist").write_text("# a comment\n -32768 7\n 32767\n")
-    table = qdiscs.normal_distribution.__wrapped__(tmp_path)
-    assert table == struct.pack("=3h", -32768, 7, 32767)
-    with pytest.raises(OSError, match="normal.dist"):
-        qdiscs.normal_distribution.__wrapped__(below)
-
-
 def test_the_token_bucket_needs_no_table_of_rates() -> None:
     """tc sends one, which kernels have not read since they know the link layer (Linux 3.8)."""
     bucket, _ = bottleneck_queue("fq_codel", 2000, 50)

@@ -116,10 +116,9 @@ def test_settings_that_the_model_does_not_follow() -> None:
 
 def test_a_shaper_with_a_bucket_lets_the_first_packet_through() -> None:
     """The handshake's RTT is then judged without the time that the SYN-ACK takes at the rate."""
-    asked = {"rtt_ms": GOOD.trial.rtt_ms + 0.592}  # 74 bytes at 1 Mbit/s
-    assert GOOD.asked(**asked, qdisc="cake").judge().verdict == PASS
-    assert GOOD.asked(**asked).judge().verdict == FAIL
-    assert GOOD.asked(qdisc="cake").judge().verdict == FAIL
+    assert GOOD.judge().seen_rtt_ms == pytest.approx(GOOD.trial.rtt_ms, abs=0.002)
+    in_a_bucket = GOOD.asked(qdisc="cake").judge().seen_rtt_ms
+    assert in_a_bucket == pytest.approx(GOOD.trial.rtt_ms + 0.592, abs=0.002)  # 74 bytes, 1 Mbit/s
 
 
 def switched(**switches: Any) -> Trial:
@@ -183,8 +182,8 @@ def test_the_packets_decide_on_what_a_published_set_up_did() -> None:
     assert AS_PUBLISHED.judge().counts
     for switches, check in (({"head": ""}, "first flight: seen 8 segments, asked 7"),
                             ({"nagle": "off"}, "first flight: seen 8 segments, asked 10"),
-                            ({"htb_burst_bytes": 0}, "RTT: seen"),
-                            ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "bandwidth: seen"),
+                            ({"htb_burst_bytes": 0}, "path: seen"),
+                            ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "path: seen"),
                             ({"acts_as": "10=7"}, "initial window: seen 10 segments, asked 7")):
         record = AS_PUBLISHED.asked(**switches).judge()
         assert record.verdict == FAIL and check in record.verdict_reason, record.verdict_reason
@@ -201,7 +200,7 @@ def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
     assert (record.ok, record.verdict, record.total_ms) == (False, PASS, None)
     assert record.failed_as_expected and not record.counts
     assert record.outcome == "failed as expected" and record.error == "curl 7: failed"
-    for wrong, words in ((unconnected(AS_PUBLISHED.client), "bytes of packets, asked none"),
+    for wrong, words in ((unconnected(AS_PUBLISHED.client), "packets of IP, asked none"),
                          (unconnected(exit_status=28), "asked that curl cannot connect")):
         assert wrong.verdict == FAIL and words in wrong.verdict_reason
     assert AS_PUBLISHED.asked(rtt_ms=2820.0).trial.cannot_connect is False

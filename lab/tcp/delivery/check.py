@@ -1,0 +1,235 @@
+"""The path, packet by packet: what left one host against what came to the other.
+
+In virtual time nothing but the qdiscs decides when a packet arrives, or that it does not.
+So each packet's arrival follows from when it left, its bytes, and what was before it in
+the queue, whatever program sent it. TCP does not matter here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lab.tcp.delivery.netem import Way, reached
+from lab.tcp.delivery.queues import bottleneck
+from lab.tcp.packets import ETHERNET_BYTES, MS, CaptureError, frames
+
+# Two timers of a guest may wait for each other: twice LEAST_TIMER_NS.
+TOLERANCE_NS = 1000
+_ADDRESSES = slice(6, 12)  # of a frame: the sender's, by which its direction is known
+
+
+class Frame(NamedTuple):
+    """A captured packet.
+
+    head: what the capture kept of it; wire_bytes: all of it. number: in its capture, from 1,
+    as Wireshark counts.
+    """
+
+    time_ns: int
+    head: bytes
+    wire_bytes: int
+    number: int
+
+    def is_same(self, other: Frame) -> bool:
+        """Whether the other is this one, as far as the captures keep it."""
+        return self.head == other.head and self.wire_bytes == other.wire_bytes
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A packet that the path did not treat as it has to.
+
+    number: in the capture of the host that sent it; of one that nobody sent in the capture of
+    the other host. what: as a reader is told it. late_us: how much later than it has to
+    arrive, None of one that did not arrive, or need not have.
+    """
+
+    number: int
+    what: str
+    late_us: float | None = None
+
+
+@dataclass
+class Delivery:
+    """One direction: how many packets were sent, what became of them.
+
+    queue_drops, random_drops: the numbers of those that the bottleneck's queue dropped and
+    that random loss took, as they have to. worst_ns: the largest difference of an arrival
+    that is no deviation.
+    """
+
+    sent: int = 0
+    queue_drops: list[int] = field(default_factory=list)
+    random_drops: list[int] = field(default_factory=list)
+    deviations: list[Deviation] = field(default_factory=list)
+    worst_ns: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many the path dropped, as it has to."""
+        return len(self.queue_drops) + len(self.random_drops)
+
+    def wrong(self, frame: Frame, what: str, late_ns: int | None = None) -> None:
+        self.deviations.append(Deviation(frame.number, what,
+                                         None if late_ns is None else late_ns / 1000))
+
+    def compare(self, frame: Frame, came_ns: int, due_ns: int) -> None:
+        late_ns = came_ns - due_ns
+        if abs(late_ns) > TOLERANCE_NS:
+            self.wrong(frame, f"arrived {abs(late_ns) / 1000:.3f} µs too"
+                              f" {'late' if late_ns > 0 else 'early'}", late_ns)
+        else:
+            self.worst_ns = max(self.worst_ns, abs(late_ns))
+
+
+def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server: Way,
+               table: Callable[[], Sequence[int]]) -> tuple[Delivery, Delivery]:
+    """What the path did to client and to server.
+
+    client_pcap, server_pcap: every packet of a trial. table: gives netem's normal
+    distribution, where there is jitter. Raises CaptureError.
+    """
+    at_client, at_server = _frames(client_pcap, "client"), _frames(server_pcap, "server")
+    if not at_client:
+        raise CaptureError("the client's capture holds no packet")
+    client = at_client[0].head[_ADDRESSES]  # who speaks first
+    numbers = table() if to_client.jitter_ms or to_server.jitter_ms else ()
+    return (_delivery(*_of(at_server, at_client, client, True), to_client, numbers),
+            _delivery(*_of(at_client, at_server, client, False), to_server, numbers))
+
+
+def _frames(pcap: bytes, side: str) -> list[Frame]:
+    return [Frame(*each, number) for number, each in enumerate(frames(pcap, side), start=1)]
+
+
+def _of(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
+        ) -> tuple[list[Frame], list[Frame]]:
+    """The frames of one direction, at the host that sends and at the one that receives."""
+    sent, came = ([each for each in frames if (each.head[_ADDRESSES] != client) == to_client]
+                  for frames in (sender, receiver))
+    return sent, came
+
+
+def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[int]) -> Delivery:
+    delivery = Delivery(len(sent))
+    arrived = _paired(sent, came, delivery)
+    through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
+    for place, reaches in enumerate(reached(way, [each.time_ns for each in sent], table)):
+        if reaches is not None:
+            through.append((reaches, place))
+            continue
+        delivery.random_drops.append(sent[place].number)
+        if arrived[place] is not None:
+            delivery.wrong(sent[place], "arrived though random loss has to take it")
+    if way.jitter_ms:
+        through.sort()
+    (_managed if way.qdisc in ("fq_codel", "cake") else _first_in_first_out)(
+        delivery, way, sent, arrived, through)
+    return delivery
+
+
+def _paired(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> list[int | None]:
+    """When each that was sent came, None for never. What nobody sent is a deviation."""
+    arrived: list[int | None] = [None] * len(sent)
+    place = 0
+    for number, frame in enumerate(came):
+        while place < len(sent) and not sent[place].is_same(frame):
+            place += 1
+        if place == len(sent):  # one that was overtaken, or that nobody sent
+            return _paired_in_any_order(sent, came, delivery)
+        arrived[place] = frame.time_ns
+        place += 1
+    return arrived
+
+
+def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery
+                         ) -> list[int | None]:
+    arrived: list[int | None] = [None] * len(sent)
+    waiting: dict[tuple[bytes, int], deque[int]] = {}
+    for place, frame in enumerate(sent):
+        waiting.setdefault((frame.head, frame.wire_bytes), deque()).append(place)
+    for frame in came:
+        places = waiting.get((frame.head, frame.wire_bytes))
+        if places:
+            arrived[places.popleft()] = frame.time_ns
+        else:
+            delivery.wrong(frame, "arrived and nobody sent it so" if places is None
+                           else "arrived twice")
+    return arrived
+
+
+def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
+                        arrived: Sequence[int | None], through: Sequence[tuple[int, int]]) -> None:
+    """A drop-tail queue: a packet is dropped if the queue is full when it comes, else never."""
+    link = bottleneck(way)
+    leaving: deque[int] = deque()  # when each of those that are in the queue leaves it
+    for reaches, place in through:
+        frame, came_ns = sent[place], arrived[place]
+        # HTB's queue holds what still propagates as well.
+        enters = frame.time_ns if way.htb_burst_bytes else reaches
+        while leaving and leaving[0] < enters - TOLERANCE_NS:
+            leaving.popleft()
+        if came_ns is None:
+            if len(leaving) >= way.queue_packets:
+                delivery.queue_drops.append(frame.number)
+            else:
+                delivery.wrong(frame, f"did not arrive though the queue held {len(leaving)} of"
+                                      f" {way.queue_packets} packets")
+            continue
+        if len(leaving) - _leave_now(leaving, enters) >= way.queue_packets:
+            delivery.wrong(frame, f"arrived though the queue held {len(leaving)} of"
+                                  f" {way.queue_packets} packets")
+        delivery.compare(frame, came_ns, link.due(reaches, frame.wire_bytes))
+        link.take(reaches, frame.wire_bytes, came_ns)
+        leaving.append(came_ns)
+
+
+def _leave_now(leaving: Sequence[int], now: int) -> int:
+    """How many leave so near to that time that they may be gone already."""
+    return sum(1 for _ in _until(leaving, now + TOLERANCE_NS))
+
+
+def _until(times: Sequence[int], end: int) -> Iterator[int]:
+    for time in times:
+        if time > end:
+            return
+        yield time
+
+
+def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Sequence[int | None],
+             through: Sequence[tuple[int, int]]) -> None:
+    """fq_codel and cake choose what they drop and which connection is next.
+
+    They keep the order of what leaves together, drop only what has to wait, and never leave the
+    link idle: so each that arrives has to leave when the link was free and it was there. A
+    connection is another flow to them after a timeout (sk_rethink_txhash): what it sends then
+    may overtake what it sent before.
+    """
+    link = bottleneck(way)
+    last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest of those that came
+    events = sorted((reaches if arrived[place] is None else arrived[place] or 0, place, reaches)
+                    for reaches, place in through)
+    for at, place, reaches in events:
+        frame = sent[place]
+        if arrived[place] is None:
+            if link.due(reaches, frame.wire_bytes) > reaches:
+                delivery.queue_drops.append(frame.number)
+            else:
+                delivery.wrong(frame, "did not arrive though the link was free")
+            continue
+        connection, turn = _connection(frame), (reaches, place)
+        latest = last.get(connection, turn)
+        if latest > turn and latest[0] - reaches < MS:
+            delivery.wrong(frame, "arrived after one that left later")
+        last[connection] = max(latest, turn)
+        delivery.compare(frame, at, link.due(reaches, frame.wire_bytes))
+        link.take(reaches, frame.wire_bytes, at)
+
+
+def _connection(frame: Frame) -> bytes:
+    """Its addresses and ports, of IPv4 without options as hosts send it."""
+    ports = ETHERNET_BYTES + 20
+    return frame.head[ETHERNET_BYTES + 9:ETHERNET_BYTES + 10] + frame.head[26:ports + 4]

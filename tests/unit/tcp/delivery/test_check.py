@@ -1,0 +1,200 @@
+"""The path, packet by packet: each kind of tampering with a sound trial is seen, and named."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from lab.tcp.delivery.check import Delivery, deliveries
+from lab.tcp.delivery.netem import Way, random_numbers, reached
+from tests.golden import stored
+from tests.golden.stored import Packet, Stored
+
+TABLE = (0, 8192, -8192, 4096, -4096)  # of a distribution: one standard deviation is 8192
+
+
+def way(rate_kbps: float = 1000, **more: float | str) -> Way:
+    return Way(delay_ms=50, rate_kbps=rate_kbps, queue_packets=1000, **more)  # type: ignore[arg-type]
+
+
+def packet(time_ns: int, number: int, to_client: bool, size: int = 1514) -> Packet:
+    """A segment of IPv4 and TCP; number: what tells it from others."""
+    ends = (b"\0" * 5 + b"\1", b"\0" * 5 + b"\2")
+    client, server = ends
+    ethernet = (client + server if to_client else server + client) + b"\x08\0"
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, size - 14, number, 0, 64, 6, 0,
+                     *((b"\n\0\0\2", b"\n\0\0\1") if to_client else (b"\n\0\0\1", b"\n\0\0\2")))
+    ports = (80, 50000) if to_client else (50000, 80)
+    return Packet(time_ns, ethernet + ip + struct.pack(">HH", *ports) + b"\0" * 16, size)
+
+
+def judge(client: list[Packet], server: list[Packet], to_client: Way) -> Delivery:
+    """Of what was sent to the client."""
+    return deliveries(stored.write(client), stored.write(server), to_client, way(),
+                      lambda: TABLE)[0]
+
+
+SERIALISED_NS = 12_112_000  # 1514 bytes at 1000 kbit/s
+PROPAGATED_NS = 50_000_000 + 1  # a nanosecond late
+
+
+def trial(count: int = 5) -> tuple[list[Packet], list[Packet]]:
+    """A packet of the client's, then so many of the server's at once."""
+    asks = packet(0, 9, False, 66)
+    sent = [packet(60_000_000, number, True) for number in range(count)]
+    came = [replace(each, time_ns=60_000_000 + PROPAGATED_NS + (number + 1) * SERIALISED_NS + 1)
+            for number, each in enumerate(sent)]
+    asked = replace(asks, time_ns=PROPAGATED_NS + 528_000 + 1)
+    return [asks, *came], [asked, *sent]
+
+
+def test_a_packet_propagates_queues_and_is_serialised() -> None:
+    delivery = judge(*trial(), way())
+    assert (delivery.sent, delivery.deviations, delivery.worst_ns) == (5, [], 0)
+
+
+Tamper = Callable[[list[Packet], list[Packet]], tuple[list[Packet], list[Packet]]]
+
+
+def moved(client: list[Packet], place: int, by_ns: int) -> list[Packet]:
+    return [replace(each, time_ns=each.time_ns + by_ns) if number == place else each
+            for number, each in enumerate(client)]
+
+
+@pytest.mark.parametrize(("tamper", "told"), [
+    (lambda client, server: (moved(client, 5, 50_000), server),
+     ["6 arrived 50.000 µs too late"]),
+    (lambda client, server: (moved(client, 5, -2_000), server),
+     ["6 arrived 2.000 µs too early"]),
+    (lambda client, server: (client[:5] + moved(client, 5, 900_000)[5:], server),
+     ["6 arrived 900.000 µs too late"]),
+    (lambda client, server: (client[:5], server),
+     ["6 did not arrive though the queue held 4 of 1000 packets"]),
+    (lambda client, server: (client + client[-1:], server), ["7 arrived twice"]),
+    (lambda client, server: (client[:-1] + [replace(client[-1], wire_bytes=1515)], server),
+     ["6 arrived and nobody sent it so",
+      "6 did not arrive though the queue held 4 of 1000 packets"]),
+    (lambda client, server: (client[:-1] + [replace(
+        client[-1], frame=client[-1].frame[:-1] + b"\1")], server),
+     ["6 arrived and nobody sent it so",
+      "6 did not arrive though the queue held 4 of 1000 packets"]),
+    (lambda client, server: (client[:4] + [replace(client[5], time_ns=client[4].time_ns),
+                                           replace(client[4], time_ns=client[5].time_ns)], server),
+     ["5 arrived 12112.000 µs too late", "6 arrived 24224.001 µs too early"]),
+    (lambda client, server: (client, server[:5]), ["6 arrived and nobody sent it so"])],
+    ids=("late", "early", "last", "lost", "doubled", "a byte more", "a byte changed", "swapped",
+         "from nowhere"))
+def test_what_is_tampered_with_is_named(tamper: Tamper, told: list[str]) -> None:
+    found = [f"{each.number} {each.what}" for each in judge(*tamper(*trial()), way()).deviations]
+    assert found == told
+
+
+@pytest.mark.parametrize("rate_kbps", [995.0, 1005.0])
+def test_a_rate_that_is_half_a_percent_off_is_seen(rate_kbps: float) -> None:
+    assert len(judge(*trial(), way(rate_kbps)).deviations) == 5
+
+
+def test_a_full_queue_drops_and_only_a_full_one() -> None:
+    client, server = trial()
+    short = replace(way(), queue_packets=3)
+    dropped = judge(client[:4], server, short)
+    assert (dropped.deviations, dropped.queue_drops, dropped.dropped) == ([], [5, 6], 2)
+    (late, later) = judge(client, server, short).deviations
+    assert late.what == "arrived though the queue held 3 of 3 packets" and later.number == 6
+
+
+def test_random_loss_follows_from_the_seed() -> None:
+    client, server = trial(20)
+    lossy = way(loss_percent=30.0, seed=1006759911)
+    lost = [place for place, reaches in enumerate(reached(lossy, [0] * 20, ())) if reaches is None]
+    assert 1 < len(lost) < 12
+    kept = [each for number, each in enumerate(client[1:]) if number not in lost]
+    arrived = [client[0], *(replace(each, time_ns=client[1 + place].time_ns)
+                            for place, each in enumerate(kept))]
+    delivery = judge(arrived, server, lossy)
+    assert (delivery.deviations, delivery.random_drops) == ([], [2 + place for place in lost])
+    other = judge(arrived, server, replace(lossy, seed=1006759912)).deviations
+    assert {each.what.partition(" though")[0] for each in other} >= {"arrived", "did not arrive"}
+
+
+def test_bursts_begin_outside_and_end_by_chance() -> None:
+    bursts = way(loss_percent=20.0, loss_burst=4.0, seed=77)
+    taken = [reaches is None for reaches in reached(bursts, range(20_000), ())]
+    assert not taken[0]
+    assert sum(taken) / len(taken) == pytest.approx(0.2, abs=0.02)
+    begins = sum(now and not before for before, now in zip(taken, taken[1:]))
+    assert sum(taken) / begins == pytest.approx(4, abs=0.3)
+
+
+def test_jitter_follows_from_the_seed_and_the_table() -> None:
+    jittered = way(jitter_ms=2.0, seed=5)
+    drawn = [TABLE[number % len(TABLE)] for _, number in zip(range(6), random_numbers(5))]
+    times = reached(jittered, [0] * 6, TABLE)
+    assert times == [PROPAGATED_NS + round(2e6 * each / 8192) for each in drawn]
+
+
+# The stored trials: real captures of every kind that the path has to explain.
+
+@pytest.mark.parametrize("name", stored.NAMES)
+def test_half_a_percent_of_the_rate_is_seen_in_real_captures(name: str) -> None:
+    real = stored.load(name)
+    assert "path" in real.judge().judged_by
+    kbps = real.trial.bandwidth_kbps
+    for other in (kbps * 1.005, kbps / 1.005):
+        if not real.trial.integer_kbps:
+            assert "path: seen" in real.asked(bandwidth_kbps=other).judge().verdict_reason
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_another_seed_loses_other_packets(seed: int) -> None:
+    lossy: Stored = stored.load("random_loss")
+    assert "path: seen" in lossy.asked(seed=seed).judge().verdict_reason
+
+
+KINDS = ("iw10", "as_published", "cake_full", "fq_codel_full", "jitter_and_bursts", "paced",
+         "uplink_full", "quic")
+
+
+def to_client(packets: list[Packet]) -> list[Packet]:
+    return [each for each in packets if each.frame[6:12] != packets[0].frame[6:12]]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("by_ns", [50_000, -50_000])
+def test_a_packet_that_arrives_otherwise_is_seen_in_real_captures(name: str, by_ns: int) -> None:
+    """Behind every kind of queue: each of the packets in turn."""
+    real = stored.load(name)
+    packets = stored.read(real.client)
+    for moved_one in to_client(packets)[::4]:
+        tampered = [replace(each, time_ns=each.time_ns + by_ns) if each is moved_one else each
+                    for each in packets]
+        reason = real.captured(client=tampered).judge().verdict_reason
+        assert "path: seen" in reason and f" µs too {'late' if by_ns > 0 else 'early'}" in reason
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_packet_that_is_missing_or_doubled_is_seen_in_real_captures(name: str) -> None:
+    real = stored.load(name)
+    packets = stored.read(real.client)
+    gone = to_client(packets)[0]  # nothing is before it
+    reason = real.captured(client=[each for each in packets if each is not gone]
+                           ).judge().verdict_reason
+    assert "did not arrive though" in reason
+    reason = real.captured(client=[*packets, replace(gone, time_ns=packets[-1].time_ns)]
+                           ).judge().verdict_reason
+    assert ("arrived twice" in reason or name == "quic" and "nobody sent" in reason)
+
+
+@pytest.mark.parametrize("name", ["cake_full", "fq_codel_full"])
+def test_a_queue_that_chooses_keeps_the_order_of_what_left_together(name: str) -> None:
+    real = stored.load(name)
+    packets = stored.read(real.client)
+    first, second = [each for each in to_client(packets) if each.wire_bytes == 1514][:2]
+    swapped = [replace(second, time_ns=first.time_ns) if each is first else
+               replace(first, time_ns=second.time_ns) if each is second else each
+               for each in packets]
+    assert "arrived after one that left later" in real.captured(client=swapped
+                                                                ).judge().verdict_reason
