@@ -25,7 +25,8 @@ Group = tuple[tuple[Cell, ...], Sequence[Record]]
 
 _SEEN = (Column("RTT", "ms", "seen"), Column("BW", "kbit/s", "seen"), Column("IW", "", "seen"),
          Column("first flight", "", "seen", rank=2), Column("resent", "", "seen"),
-         Column("dropped by queue", "", "seen"), Column("lost at random", "", "seen"))
+         Column("dropped by queue", "", "seen"), Column("lost at random", "", "seen"),
+         Column("dropped by uplink's queue", "", "seen"))
 _OF_CELL = (*_SEEN, Column("total", "ms"), Column("model", "ms", rank=1),
             Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
             Column("verdict", "pass/n", is_text=True))
@@ -49,7 +50,7 @@ def _seen(records: Sequence[Record]) -> tuple[Cell, ...]:
             *(_count(mean(records, column)) for column in
               ("seen_initcwnd", "seen_first_flight", "retransmissions")),
             *(_count(mean(records, column)) or "" for column in
-              ("queue_drops", "random_drops")))
+              ("queue_drops", "random_drops", "uplink_queue_drops")))
 
 
 def _count(value: float | None) -> float | int | None:

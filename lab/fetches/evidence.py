@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from lab.core.checks import Compared
+from lab.core.packet_path import PATH
 from lab.core.words import exact
 from lab.fetches import buffers, setups
-from lab.fetches.observed import HOST, PATH, TCP, Observed
+from lab.fetches.observed import HOST, TCP, Observed
 from lab.fetches.secured import secure_of
 from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns

@@ -27,9 +27,8 @@ _PAUSE_MS = 2.0
 JITTER_SIGMAS = 4.0
 # After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
 HTB_UNSHAPED_PACKETS = 3
-# Which of three judge a trial, as its column has them: every packet on the path, why a host sent
-# what it sent, and a model of TCP the whole transfer.
-PATH, HOST, TCP = "path", "host", "TCP"
+# Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
+HOST, TCP = "host", "TCP"
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 

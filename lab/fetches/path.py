@@ -11,32 +11,21 @@ from dataclasses import replace
 from typing import Any
 
 from hosts.distribution import normal_distribution
+from lab.core import packet_path
 from lab.core.checks import Check, Compared
+from lab.core.packet_path import PATH
 from lab.fetches.evidence import Evidence
-from lab.fetches.observed import PATH
 from lab.tcp.delivery.check import deliveries
 from lab.tcp.delivery.netem import Way
 from lab.tcp.exchange import read_exchanges
 from lab.tcp.packets import frames
 from lab.tcp.path import bytes_per_s
 
-TO_CLIENT, TO_SERVER = "to_client", "to_server"
-SIDES = (TO_CLIENT, TO_SERVER)
-NAMED = 3  # deviations in one reason
-STARTING_NS = 2000  # at least, from a tick to the first packet
+STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
 
 
 def packets(evidence: Evidence) -> Iterable[Compared]:
-    """Each packet, and as many dropped as the qdiscs counted; nothing where it is not judged."""
-    for side, delivery in zip(SIDES, evidence.path or ()):
-        way, deviations = side.replace("_", " "), delivery.deviations
-        named = ", ".join(f"packet {each.number} {each.what}" for each in deviations[:NAMED])
-        yield Compared(not deviations, f"{len(deviations)} of {delivery.sent} packets {way} differ"
-                       f" ({named})", "none")
-        if dropped := evidence.drops.get(side):
-            told = sum(dropped.values())
-            yield Compared(delivery.dropped == told, f"{delivery.dropped} lost {way}",
-                           f"{told} as the network dropped")
+    return packet_path.compared(evidence.path, evidence.drops)
 
 
 def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
@@ -61,10 +50,8 @@ def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Eviden
     return replace(evidence, path=found, tick_ns=first_ns - STARTING_NS)
 
 
-PACKETS = Check("path", "each packet arrives to the microsecond when delay, rate and queue let it,"
-                " or is dropped where they have to", packets,
+PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
                 lambda record: PATH in record.judged_by.split(), exact_only=True)
-
 
 
 def rtt(evidence: Evidence, seen_ms: float | None) -> Iterable[Compared]:

@@ -13,11 +13,11 @@ from typing import Any
 
 from lab.core import checks
 from lab.core.checks import Check, Compared
+from lab.core.packet_path import PATH
 from lab.core.records import FAIL, SKIPPED, measure, started_at
 from lab.fetches import path
 from lab.fetches.evidence import Evidence
 from lab.fetches.integrity import around_chain
-from lab.fetches.observed import PATH
 from lab.fetches.record import Record
 from lab.fetches.trial import HTTP_3
 from lab.tcp.datagrams import Datagrams, read

@@ -12,7 +12,7 @@ from lab.fetches.asked import told
 from lab.fetches.cells import Change, mean
 from lab.fetches.limits import BY_RESPONSE, RECEIVE_WINDOW
 from lab.fetches.record import Record
-from lab.fetches.remarks import remedy_of
+from lab.fetches.remarks import CHOOSING, remedy_of
 from lab.tcp.packets import HEADER_BYTES
 
 SAME_MS = 0.5  # the least change that people would notice in a table
@@ -110,7 +110,8 @@ def _queue(change: Change) -> list[Reason]:
     if not larger and not base:
         return []
     trial = change.experiment.asked
-    return [Reason("queue", f"the queue of {trial.queue_packets} packets dropped"
+    name = trial.qdisc if trial.qdisc in CHOOSING else f"the queue of {trial.queue_packets} packets"
+    return [Reason("queue", f"{name} dropped"
                    f" {_few(larger)} with {trial.initcwnd} segments and {_few(base)} with"
                    f" {change.base.asked.initcwnd}")]
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from lab.core.packet_path import PATH
 from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
+from lab.fetches.observed import HOST, TCP
 from lab.fetches.record import Record
 from lab.fetches.trial import BUILTIN, HTTP_3, OWN, Trial
 from lab.tcp.offered import receive_window
 from lab.tcp.packets import MSS
 
+CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 NAMES = {OWN: "the server of your own"}
 
 
@@ -45,8 +48,18 @@ def of(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def of_all(records: Sequence[Record]) -> tuple[str, ...]:
-    """The same of a whole run, and what is to be said of its servers."""
-    return (*of_servers(records), *of(records))
+    """The same of a whole run, what judged it, and what is to be said of its servers."""
+    return (*_judges(records), *of_servers(records), *of(records))
+
+
+def _judges(records: Sequence[Record]) -> list[str]:
+    """How many trials were judged packet by packet, by when data left, and by the model of TCP."""
+    counted = Counter(word for record in records for word in record.judged_by.split())
+    if not counted:
+        return []
+    return [f"Judged: every packet of {counted[PATH]} of {len(records)} trials by delay, rate and"
+            f" queue; each moment at which data left, in {counted[HOST]}; the whole transfer by the"
+            f" model of TCP, in {counted[TCP]}."]
 
 
 def of_servers(records: Sequence[Record]) -> list[str]:
@@ -99,9 +112,20 @@ def _part(record: Record) -> float:
 
 
 def _drops(records: Sequence[Record]) -> list[str]:
-    dropped = [record for record in records if record.queue_drops]
-    if not dropped:
-        return []
-    total = sum(record.queue_drops or 0 for record in dropped)
-    return [f"The queue was too short for {len(dropped)} of {len(records)} transfers and dropped"
-            f" {total} of their packets, apart from random loss."]
+    """What the queues dropped, in either direction."""
+    found = []
+    for name, column in (("The queue", "queue_drops"),
+                         ("The queue towards the server", "uplink_queue_drops")):
+        dropped = [record for record in records if getattr(record, column)
+                   and (column != "queue_drops" or record.trial.qdisc not in CHOOSING)]
+        if dropped:
+            count = sum(getattr(record, column) for record in dropped)
+            found.append(f"{name} was too short for {len(dropped)} of {len(records)} transfers and"
+                         f" dropped {count} of their packets, apart from random loss.")
+    for qdisc in CHOOSING:
+        counts = [record.queue_drops for record in records
+                  if record.queue_drops and record.trial.qdisc == qdisc]
+        if counts:
+            found.append(f"To keep the queue short, {qdisc} dropped {sum(counts)} packets of"
+                         f" {len(counts)} of {len(records)} transfers.")
+    return found

@@ -16,11 +16,12 @@ from typing import Any
 
 from lab.core import checks
 from lab.core.checks import Check, Compared
+from lab.core.packet_path import PATH
 from lab.core.records import FAIL, PASS, SKIPPED, measure, started_at
 from lab.fetches import path, quic, zero_rtt
 from lab.fetches.evidence import Evidence
-from lab.fetches.observed import HOST, PATH
 from lab.fetches.integrity import INTEGRITY, around_chain, is_fetched
+from lab.fetches.observed import HOST
 from lab.fetches.record import Record
 from lab.fetches.secured import wire_bytes
 from lab.fetches.tolerances import EXACT, REAL_TIME
@@ -30,6 +31,7 @@ from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.messages import messages, timed
 from lab.tcp.packets import CaptureError, frames, is_ip
 
+NAMED = 3  # segments in one reason
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
 
@@ -194,7 +196,7 @@ def _causes(evidence: Evidence) -> Iterable[Compared]:
         found = evidence.without_cause
         named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
                           f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
-                          " after the first SYN" for segment in found[:path.NAMED])
+                          " after the first SYN" for segment in found[:NAMED])
         yield Compared(not found, f"{len(found)} that left although nothing had arrived and no"
                        f" timer was due ({named})", "none")
 
@@ -260,7 +262,8 @@ def _shows_window(record: Record) -> bool:
 def is_modelled(record: Record) -> bool:
     """Whether the model knows all that happened to a stored record's transfer."""
     return (_shows_window(record) and record.retransmissions == record.model_retransmissions
-            and not record.lost_segments and record.model_ms is not None)
+            and not (record.lost_segments or record.lost_packets)
+            and record.model_ms is not None)
 
 
 # What reads the packets compares: see judge.

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lab.core.packet_path import PATH
 from lab.core.records import Record, measured
 from lab.tcp import exchange as packets
+from lab.tcp.delivery.check import Delivery
 from lab.trace.replay import Replay
 from lab.trace.trial import TraceTrial
 from lab.trace.view import View
@@ -17,12 +19,14 @@ from lab.trace.view import View
 class Evidence:
     """What is known of a trial whose transfer succeeded.
 
-    observation: as the worker reported it. exact: measured in virtual time.
+    observation: as the worker reported it. exact: measured in virtual time, and path then what the
+    path did with each packet, to client and to server.
     """
 
     view: View
     observation: Mapping[str, Any]
     exact: bool
+    path: tuple[Delivery, Delivery] | None = None
 
     @property
     def trial(self) -> TraceTrial:
@@ -62,12 +66,14 @@ class TraceRecord(Record):
         the window after each, separated by spaces.
     last_window: with which the last response began; last_retransmissions:
         segments sent again from then on.
+    judged_by: "path" where each packet was judged by delay, rate and queue.
     samples: of the window; rule_checked of them were compared with the TCP's
         rules (lab.trace.rules), rule_unjudged were not, since they were
         taken in a recovery from loss; rule_wrong differed.
     """
 
     trial: TraceTrial
+    judged_by: str = measured(lambda of: PATH if of.path is not None else "", "")
     connect_ms: float | None = measured(lambda of: of.observation["fetches"][0]["connect_ms"])
     latency_ms: float | None = measured(lambda of: of.observation["responses"][-1]["latency_ms"])
     finish_ms: float | None = measured(lambda of: of.view.finish_s() * 1000)

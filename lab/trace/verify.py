@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import mode
 from typing import Any
 
-from lab.core import checks
+from lab.core import checks, packet_path
 from lab.core.checks import Check, Compared
 from lab.core.errors import FirstFlightError
 from lab.core.kinds import Seen
 from lab.core.records import SKIPPED, measure, started_at
+from lab.tcp.delivery.check import deliveries
+from lab.tcp.delivery.netem import Way
 from lab.tcp.exchange import read_exchange
 from lab.trace.record import Evidence, TraceRecord
 from lab.trace.trial import TraceTrial
 from lab.trace.view import view_of
 from lab.trace.window import WINDOW_FILE, parse
 
-RTT_TOLERANCE_MS = {True: 0.05, False: 3.0}  # in virtual time, in real time
+RTT_TOLERANCE_MS = 3.0  # in real time
 ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after it was due
 MOST_RESTARTS = 3  # of those that differ, in one reason
 
@@ -49,7 +51,12 @@ def _evidence(trial: TraceTrial, seen: Seen, exact: bool) -> Evidence:
     if WINDOW_FILE not in seen.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(seen.files[WINDOW_FILE], WINDOW_FILE)
-    return Evidence(view_of(trial, exchange, samples), seen.content, exact)
+    both: dict[str, Any] = {"delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets}
+    ways = (Way(rate_kbps=trial.bandwidth_kbps,
+                outage_ms=(trial.outage_from_ms, trial.outage_to_ms), **both),
+            Way(rate_kbps=trial.uplink_kbps, **both))
+    path = deliveries(seen.client_pcap, seen.server_pcap, *ways, tuple) if exact else None
+    return Evidence(view_of(trial, exchange, samples), seen.content, exact, path)
 
 
 def _failure(observation: dict[str, Any]) -> str:
@@ -90,9 +97,13 @@ def _segment_size(of: Evidence) -> Iterator[Compared]:
     yield Compared(mss == of.trial.mss, f"{mss} bytes", f"{of.trial.mss}")
 
 
+def _path(of: Evidence) -> Iterable[Compared]:
+    return packet_path.compared(of.path, {})
+
+
 def _rtt(of: Evidence) -> Iterator[Compared]:
-    if of.seen_rtt_ms is not None:
-        yield Compared(abs(of.seen_rtt_ms - of.trial.rtt_ms) <= RTT_TOLERANCE_MS[of.exact],
+    if of.seen_rtt_ms is not None and of.path is None:
+        yield Compared(abs(of.seen_rtt_ms - of.trial.rtt_ms) <= RTT_TOLERANCE_MS,
                        f"{of.seen_rtt_ms:.3f} ms", f"{of.trial.rtt_ms:g} ms")
 
 
@@ -108,7 +119,7 @@ def _receive_window(of: Evidence) -> Iterator[Compared]:
 
 
 def _lost_packets(of: Evidence) -> Iterator[Compared]:
-    if _may_lose_nothing(of.trial):
+    if _may_lose_nothing(of.trial) and of.path is None:
         lost = len(of.view.exchange.lost_to_client) + len(of.view.exchange.lost_to_server)
         yield Compared(lost == 0, f"{lost}", "none")
 
@@ -160,6 +171,11 @@ def _measured(record: TraceRecord) -> bool:
     return record.ok and record.verdict != SKIPPED
 
 
+def _is_estimated(record: TraceRecord) -> bool:
+    """Whether RTT and losses were, since no packet was judged by itself."""
+    return _measured(record) and packet_path.PATH not in record.judged_by.split()
+
+
 # Whether a record was in virtual time it does not say: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
 CHECKS = (
@@ -168,12 +184,14 @@ CHECKS = (
     Check("initial window", "TCP_INFO at accept, beside the route's initcwnd",
           _initial_window, _measured),
     Check("segment size", "TCP_INFO's segment, beside the one asked", _segment_size, _measured),
+    Check(packet_path.NAME, packet_path.WHY, _path,
+          lambda record: packet_path.PATH in record.judged_by.split(), exact_only=True),
     Check("RTT", "the handshake on the wire less serialisation, beside the RTT asked", _rtt,
-          lambda record: _measured(record) and record.seen_rtt_ms is not None),
+          lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
     Check("receive window", "the most that the client advertises, beside the one asked",
           _receive_window, lambda record: _measured(record) and record.trial.receive_window > 0),
     Check("lost packets", "none, where the queue holds all", _lost_packets,
-          lambda record: _measured(record) and _may_lose_nothing(record.trial)),
+          lambda record: _is_estimated(record) and _may_lose_nothing(record.trial)),
     Check("retransmissions", "none, where the queue holds all", _retransmissions,
           lambda record: _measured(record) and _may_lose_nothing(record.trial)),
     Check("outage", "data was lost in it", _outage,

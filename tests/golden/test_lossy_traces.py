@@ -18,7 +18,7 @@ from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN, changed, seen, window_text
 
 # Told by the worker, which is not stored, or of the time of the measurement.
-NOT_SEEN = {"trial", "connect_ms", "latency_ms", "measured_at"}
+NOT_SEEN = {"judged_by", "trial", "connect_ms", "latency_ms", "measured_at"}
 KEPT = [(record, folder) for folder, run in ((RUN, stored_trace.run()),
                                              (LOSSY, stored_trace.lossy_run()))
         for record in run.records if record.verdict == PASS]

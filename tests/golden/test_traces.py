@@ -57,7 +57,7 @@ def test_a_window_off_by_one_segment_fails(column: str, row: int) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "named"), [
-    ({"initcwnd": 9}, "window"), ({"validation": False}, "window"), ({"rtt_ms": 101.0}, "RTT"),
+    ({"initcwnd": 9}, "window"), ({"validation": False}, "window"), ({"rtt_ms": 101.0}, "path"),
     ({"mss": 1000}, "segment size"), ({"congestion_control": "cwv"}, "window"),
     ({"receive_window": 20}, "receive window"),
     ({"paths": "/66500?at=0:37500;2100:29000"}, "schedule"),

@@ -18,6 +18,7 @@ from lab.tcp.packets import ETHERNET_BYTES, MS, CaptureError, frames
 
 # Two timers of a guest may wait for each other: twice LEAST_TIMER_NS.
 TOLERANCE_NS = 1000
+_OUTAGE_NS = 2 * MS  # how far an outage may be from when it was asked for
 _ADDRESSES = slice(6, 12)  # of a frame: the sender's, by which its direction is known
 
 
@@ -97,8 +98,9 @@ def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server
         raise CaptureError("the client's capture holds no packet")
     client = at_client[0].head[_ADDRESSES]  # who speaks first
     numbers = table() if to_client.jitter_ms or to_server.jitter_ms else ()
-    return (_delivery(*_of(at_server, at_client, client, True), to_client, numbers),
-            _delivery(*_of(at_client, at_server, client, False), to_server, numbers))
+    begun_ns = at_client[0].time_ns
+    return (_delivery(*_of(at_server, at_client, client, True), to_client, numbers, begun_ns),
+            _delivery(*_of(at_client, at_server, client, False), to_server, numbers, begun_ns))
 
 
 def _frames(pcap: bytes, side: str) -> list[Frame]:
@@ -113,12 +115,14 @@ def _of(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_cl
     return sent, came
 
 
-def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[int]) -> Delivery:
+def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[int],
+              begun_ns: int) -> Delivery:
     delivery = Delivery(len(sent))
     arrived = _paired(sent, came, delivery)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
     for place, reaches in enumerate(reached(way, [each.time_ns for each in sent], table)):
-        if reaches is not None:
+        may_be_cut, is_cut = _cut(way, sent[place].time_ns - begun_ns)
+        if reaches is not None and not (is_cut or may_be_cut and arrived[place] is None):
             through.append((reaches, place))
             continue
         delivery.random_drops.append(sent[place].number)
@@ -129,6 +133,15 @@ def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[in
     (_managed if way.qdisc in ("fq_codel", "cake") else _first_in_first_out)(
         delivery, way, sent, arrived, through)
     return delivery
+
+
+def _cut(way: Way, since_ns: int) -> tuple[bool, bool]:
+    """Whether an outage may take a packet, and whether it has to: it begins when a program says."""
+    if not way.outage_ms[1]:
+        return False, False
+    begins, ends = (round(each_ms * MS) for each_ms in way.outage_ms)
+    return (begins - _OUTAGE_NS <= since_ns <= ends + _OUTAGE_NS,
+            begins + _OUTAGE_NS < since_ns < ends - _OUTAGE_NS)
 
 
 def _paired(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> list[int | None]:

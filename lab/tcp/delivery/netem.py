@@ -24,7 +24,8 @@ class Way:
         normal distribution. rate_kbps, queue_packets: of the bottleneck.
     loss_percent, loss_burst: random loss before it, and how many packets in a row, on
         average. seed: of netem's random numbers. qdisc: fifo, fq_codel or cake, or htb
-        with htb_burst_bytes.
+        with htb_burst_bytes. outage_ms: when all that leaves is lost, from and to, since the first
+        packet of a trial.
     """
 
     delay_ms: float
@@ -36,6 +37,7 @@ class Way:
     seed: int = 0
     qdisc: str = "fifo"
     htb_burst_bytes: int = 0
+    outage_ms: tuple[float, float] = (0.0, 0.0)
 
 
 def nanoseconds(ms: float) -> int:

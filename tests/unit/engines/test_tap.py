@@ -63,14 +63,16 @@ def test_what_is_saved_is_ip_with_its_length_on_the_wire(
         pair: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = pair
     head = bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)
-    other = bytes(12) + b"\x08\x06" + bytes(30)
-    for packet in (head.ljust(300, b"\0"), other, head.ljust(60, b"\0")):
+    other = bytes(12) + b"\x86\xdd" + bytes(30)  # IPv6
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    for packet in (head.ljust(300, b"\0"), other, head.ljust(60, b"\0"), arp):
         sender.send(packet)
     tap = Tap.__new__(Tap)  # without an interface, which takes root
     tap.socket, tap.batch = receiver, Batch(2)
     file = io.BytesIO()
-    assert tap.save(file) == 2
+    assert tap.save(file) == 3
     saved = file.getvalue()
     assert struct.unpack_from("<II", saved, 8) == (SNAP_BYTES, 1514)
     assert struct.unpack_from("<II", saved, 16 + SNAP_BYTES + 8) == (60, 1514)
-    assert len(saved) == 16 + SNAP_BYTES + 16 + 60
+    assert struct.unpack_from("<II", saved, 16 + SNAP_BYTES + 16 + 60 + 8) == (42, 42)
+    assert len(saved) == 16 + SNAP_BYTES + 16 + 60 + 16 + 42
