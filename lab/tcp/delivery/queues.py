@@ -58,9 +58,7 @@ class Rate:
         return max(done, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
 
     def take(self, reached: int, size: int, left: int) -> None:
-        done = max(self._seen(reached), self.free) + size * SECOND // self.rate
-        # One that left when it was due keeps the sum exact; another one begins it anew.
-        self.free = done if abs(left - done) <= 2 * LEAST_TIMER_NS else left
+        self.free = max(self._seen(reached), self.free) + size * SECOND // self.rate
         self.left = left
 
     def _seen(self, reached: int) -> int:
