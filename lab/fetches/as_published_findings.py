@@ -94,7 +94,8 @@ def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, i
     certain = groups[0][1]
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     return Finding("causes", TITLE, tables=(summed, table),
-                   statements=(constants,) if constants else (), bars=words, text=f"{title}. {text}.", chart=StepChart(
+                   statements=(constants,) if constants else (), bars=words,
+                   text=f"{title}. {text}.", chart=StepChart(
                        title, (context,), steps=steps, most=total,
                        foot=f"{constants.says} {constants.found}" if constants else "",
                        axis=f"published numbers that agree, of {total}; {_bounds(of)}"))

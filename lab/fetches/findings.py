@@ -63,7 +63,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     if study.whole:
         if scenario.populations:
             from lab.fetches.population_findings import population_findings  # numpy is slow
-            found += population_findings(scenario, run.records, found)
+            found += population_findings(scenario, run.records, found, list(told.values()))
         found += raw
     return reporting.report_of(
         study, run, found,

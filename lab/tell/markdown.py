@@ -35,7 +35,8 @@ of a published value that was rounded or read from a figure, where that is more:
 
 This is a test of equivalence by intervals (two one-sided tests). Fewer data make an interval wider,
 and a wider one lies within nothing that the narrower did not lie within: they never make
-anything reproduced. Fewer than {claims.LEAST_DRAWS} independent values (clients, or fetches) count as no interval.
+anything reproduced. Fewer than {claims.LEAST_DRAWS} independent values (clients, or fetches) \
+count as no interval.
 
 "% of the baseline" is the paper's definition: (baseline − experiment) / baseline. Some
 reproductions print baseline / experiment − 1, which is larger (25 % there are 20 % in the paper);

@@ -50,7 +50,8 @@ def _statement(statement: Statement) -> str:
     """Such as "“What is said” Here: what was found → the word"."""
     if not statement.word:
         return _wrapped(f"{statement.says} {statement.found}", "  ")
-    return _wrapped(f"“{statement.says}” Here: {statement.found} → {in_full(statement.word)}", "  ")
+    return _wrapped(f"“{statement.says}” Here: {statement.found} →"
+                    f" {in_full(statement.word)}", "  ")
 
 
 def _wrapped(paragraph: str, indent: str = "") -> str:
