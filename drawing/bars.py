@@ -79,7 +79,7 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     """What the charts hold; their publisher and unit are those of the first."""
     bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
     handles: list[Artist] = [
-        Patch(color=style.BLUE, label=f"measured here, {first.unit} (left axis)"),
+        Patch(color=style.BLUE, label=f"measured here{f', {first.unit}' if first.unit else ''} (left axis)"),
         Patch(color=style.ORANGE, label="measured here, % (right axis)")]
     if any(bar.published is not None for bar in bars):
         handles.append(Line2D([], [], **style.published("o"),
@@ -156,7 +156,7 @@ def _set_absolute_axis(axes: Axes, scale: Scale, unit: str) -> None:
     style.fix_ticks(axes.yaxis, ticks, ends)
     axes.grid(axis="y")
     axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
-    style.name_y(axes, f"Absolute improvement ({unit})", NAME_INCHES, colour=style.BLUE_TEXT)
+    style.name_y(axes, f"Absolute improvement{f' ({unit})' if unit else ''}", NAME_INCHES, colour=style.BLUE_TEXT)
 
 
 def _zero_height(axes: Axes, scale: Scale) -> float:
@@ -195,7 +195,7 @@ def _draw_published(axes: Axes, aside: float, marker: str,
 
 def _write_values(axes: Axes, place: int, bar: Bar, unit: str) -> None:
     """Below: the two values, n and what is left out. Above: two lines, if there are."""
-    style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}",
+    style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}".rstrip(),
                 style.BLUE_TEXT, "right", style.TINY)
     style.write(axes, place + 0.03, -0.29, f"{short(bar.percent.value)} %", style.ORANGE_TEXT,
                 "left", style.TINY)

@@ -72,8 +72,9 @@ class Row:
     @property
     def recovery_word(self) -> str:
         """Whether the window helps recovery or harms it, by the 95 % interval."""
-        return ("" if self.recovery is None
-                else {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.recovery.sign])
+        if self.recovery is None or self.bucket.draws < LEAST_DRAWS:
+            return "" if self.recovery is None else UNDECIDED
+        return {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.recovery.sign]
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,10 @@ def chart(judged: Judged, like_the_papers: bool = False, even: bool = False) -> 
                      "by them" if not figure.published.startswith("paper_") else
                      "in the paper" if like_the_papers else "in the paper, of its own users"}
     if panel.is_sweep:
+        of_time = panel.metric.unit == "ms"
         return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
+                         measured="time" if of_time else panel.metric.label or panel.metric.head,
+                         improved=panel.metric.improved,
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",

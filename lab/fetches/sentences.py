@@ -225,7 +225,7 @@ def of_figure(judged: Judged) -> str:
               f" ({between(row.recovery.interval)}, {row.recovery_word})"
               for row in judged.rows if row.recovery]
     if beyond:
-        text += f" Beyond what is saved without loss: {'; '.join(beyond)}."
+        text += f" Beyond what is {panel.metric.improved} without loss: {'; '.join(beyond)}."
     return " ".join([text, *panel.remarks])
 
 
