@@ -68,8 +68,9 @@ def _set_axis(axes: Axes, chart: TimeChart) -> None:
 
 def _write_values(axes: Axes, place: int, bar: TimeBar, unit: str) -> None:
     alone = bar.percent is None
-    style.write(axes, place - (0 if alone else 0.03), -0.29, f"{short(bar.time.value)} {unit}".rstrip(),
-                style.BLUE_TEXT, "center" if alone else "right", style.TINY)
+    value = f"{short(bar.time.value)} {unit}".rstrip()
+    style.write(axes, place - (0 if alone else 0.03), -0.29, value, style.BLUE_TEXT,
+                "center" if alone else "right", style.TINY)
     if bar.percent is not None:
         saved = f"{short(bar.percent)} %"
         style.write(axes, place + 0.03, -0.29, f"({saved})" if bar.unsure else saved,
