@@ -78,12 +78,13 @@ def draw_pair(frame: style.Frame, chart: BarChart, low: float, height: float) ->
 def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     """What the charts hold; their publisher and unit are those of the first."""
     bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
+    unit = f", {first.unit}" if first.unit else ""
     handles: list[Artist] = [
-        Patch(color=style.BLUE, label=f"measured here, {first.unit} (left axis)"),
+        Patch(color=style.BLUE, label=f"measured here{unit} (left axis)"),
         Patch(color=style.ORANGE, label="measured here, % (right axis)")]
     if any(bar.published is not None for bar in bars):
         handles.append(Line2D([], [], **style.published("o"),
-                              label=f"published {first.publisher}, {first.unit}"))
+                              label=f"published {first.publisher}{unit}"))
     if any(bar.published_percent is not None for bar in bars):
         handles.append(Line2D([], [], **style.published("D"),
                               label=f"published {first.publisher}, %{first.percent_note}"))
@@ -156,7 +157,8 @@ def _set_absolute_axis(axes: Axes, scale: Scale, unit: str) -> None:
     style.fix_ticks(axes.yaxis, ticks, ends)
     axes.grid(axis="y")
     axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
-    style.name_y(axes, f"Absolute improvement ({unit})", NAME_INCHES, colour=style.BLUE_TEXT)
+    style.name_y(axes, f"Absolute improvement{f' ({unit})' if unit else ''}", NAME_INCHES,
+                 colour=style.BLUE_TEXT)
 
 
 def _zero_height(axes: Axes, scale: Scale) -> float:
@@ -195,7 +197,7 @@ def _draw_published(axes: Axes, aside: float, marker: str,
 
 def _write_values(axes: Axes, place: int, bar: Bar, unit: str) -> None:
     """Below: the two values, n and what is left out. Above: two lines, if there are."""
-    style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}",
+    style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}".rstrip(),
                 style.BLUE_TEXT, "right", style.TINY)
     style.write(axes, place + 0.03, -0.29, f"{short(bar.percent.value)} %", style.ORANGE_TEXT,
                 "left", style.TINY)

@@ -1,4 +1,4 @@
-"""Groups of bars, one for each initial window: times from zero, by one quantity."""
+"""Groups of bars, one for each initial window: a metric from zero, by one quantity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw(chart: GroupChart) -> Figure:
                 axes.bar([middle], [bar.time.value], 0.94 * width, color=colour)
                 style.whisker(axes, middle, bar.time.interval)
             _write(axes, place, FIRST_INCHES + LINE_INCHES * number, bar, chart)
-    _set_time_axis(axes, chart)
+    _set_axis(axes, chart)
     bars.set_buckets(axes, [label for label, _ in chart.groups])
     style.write(axes, (len(chart.groups) - 1) / 2, 0.12 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
@@ -47,18 +47,18 @@ def _legend_of(chart: GroupChart) -> list[Artist]:
     return handles
 
 
-def _set_time_axis(axes: Axes, chart: GroupChart) -> None:
+def _set_axis(axes: Axes, chart: GroupChart) -> None:
     high = 1.1 * max((value for _, group in chart.groups for bar in group if bar
                       for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0)
     axes.set_ylim(0, high)
     style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
     axes.grid(axis="y")
     axes.tick_params(axis="y", labelsize=style.MEDIUM)
-    style.name_y(axes, f"Mean total time ({chart.unit})", bars.NAME_INCHES)
+    style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
 
 
 def _write(axes: Axes, place: int, inches: float, bar: TimeBar | None, chart: GroupChart) -> None:
-    """A line below a group: the window, its time and what it saves, as much as has room."""
+    """A line below a group: the window, its value and what it improves, as much as has room."""
     if bar is None:
         style.write(axes, place, -inches, "nothing counts", style.ALARM, size=style.TINY)
         return
@@ -68,8 +68,9 @@ def _write(axes: Axes, place: int, inches: float, bar: TimeBar | None, chart: Gr
     left_out = f", {bar.left_out} left out" if bar.left_out else ""
     behind = f", {saved}" if saved else ""
     room = bars.set_width(len(chart.groups)) / LETTER_INCHES
-    lines = (f"{bar.label}: {time} {chart.unit}{behind}, n = {bar.n}{left_out}",
-             f"{bar.label}: {time} {chart.unit}{behind}{left_out}",
+    unit = f" {chart.unit}" if chart.unit else ""
+    lines = (f"{bar.label}: {time}{unit}{behind}, n = {bar.n}{left_out}",
+             f"{bar.label}: {time}{unit}{behind}{left_out}",
              f"{bar.label}: {time}{behind}{left_out}", f"{bar.label}: {saved or time}{left_out}",
              f"{saved or time}{left_out}")
     text = next((line for line in lines if len(line) <= room), lines[-1])

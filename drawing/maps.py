@@ -18,7 +18,8 @@ LEFT_INCHES, GAP_INCHES = 0.95, 0.35  # for the labels of the rows, and between 
 NAME_INCHES = 0.62  # from the squares to the name of the rows
 ABOVE_INCHES, BELOW_INCHES = 0.3, 0.62  # for a map's title, and for its columns' labels
 WIDEST_INCHES, HIGH_INCHES = 1.35, 0.52  # of a square
-NARROWEST_INCHES = 0.62  # in which both numbers can be read
+NARROWEST_INCHES = 0.62  # in which both numbers can be read, with a unit of two letters
+LETTER_INCHES = 0.07  # of one more
 # A square that says a window holds one number, and maps of windows have many squares.
 WINDOW_INCHES, WINDOW_HIGH_INCHES = 0.24, 0.235
 LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0  # between which the first with the full colour is
@@ -84,7 +85,8 @@ def _write(axes: Axes, x: float, y: float, square: Square | None, unit: str, wid
     if square is None:
         axes.text(x, y, "–", ha="center", va="center", color=style.FAINT)
         return
-    unit = f" {unit}" if wide >= NARROWEST_INCHES else ""
+    needed = NARROWEST_INCHES + LETTER_INCHES * max(0, len(unit) - len("ms"))
+    unit = f" {unit}" if unit and wide >= needed else ""
     before, behind = ("(", ")") if square.unsure else ("", "")
     percent = number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
     higher = 0.14 if square.left_out else 0.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -31,7 +29,7 @@ def draw(chart: TimeChart) -> Figure:
              if bar.published is not None]
     if known:
         axes.plot(*zip(*known), **style.published("o"))
-    _set_time_axis(axes, chart.bars, chart.unit)
+    _set_axis(axes, chart)
     bars.set_buckets(axes, [bar.label for bar in chart.bars])
     for place, bar in enumerate(chart.bars):
         _write_values(axes, place, bar, chart.unit)
@@ -43,7 +41,8 @@ def _legend_of(chart: TimeChart) -> list[Artist]:
     handles: list[Artist] = [Patch(color=style.BLUE, label="measured here")]
     if any(bar.percent is not None for bar in chart.bars):
         handles.append(Patch(color="none",
-                             label=f"%: saved of the time with {chart.baseline} segments"))
+                             label=f"%: {chart.improved} of the {chart.measured} with"
+                                   f" {chart.baseline} segments"))
     if any(bar.unsure for bar in chart.bars):
         handles.append(Patch(color="none", label="(): the interval holds zero"))
     if any(bar.published is not None for bar in chart.bars):
@@ -51,25 +50,27 @@ def _legend_of(chart: TimeChart) -> list[Artist]:
                               label=f"published {chart.publisher}"))
     if any(is_wide(bar.time.interval) for bar in chart.bars):
         handles.append(Line2D([], [], color=style.INK, marker="|",
-                              label="95 % interval of what is saved"))
+                              label=f"95 % interval of what is {chart.improved}"))
     return handles
 
 
-def _set_time_axis(axes: Axes, times: Sequence[TimeBar], unit: str) -> None:
-    """From zero: the bars' lengths are then the times."""
-    high = 1.12 * max(value for bar in times for value in (
+def _set_axis(axes: Axes, chart: TimeChart) -> None:
+    """From zero: the bars' lengths are then the values."""
+    high = 1.12 * max(value for bar in chart.bars for value in (
         bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None)
     axes.set_ylim(0, high)
     style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
     axes.grid(axis="y")
     axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
-    style.name_y(axes, f"Mean time ({unit})", bars.NAME_INCHES, colour=style.BLUE_TEXT)
+    unit = f" ({chart.unit})" if chart.unit else ""
+    style.name_y(axes, f"Mean {chart.measured}{unit}", bars.NAME_INCHES, colour=style.BLUE_TEXT)
 
 
 def _write_values(axes: Axes, place: int, bar: TimeBar, unit: str) -> None:
     alone = bar.percent is None
-    style.write(axes, place - (0 if alone else 0.03), -0.29, f"{short(bar.time.value)} {unit}",
-                style.BLUE_TEXT, "center" if alone else "right", style.TINY)
+    value = f"{short(bar.time.value)} {unit}".rstrip()
+    style.write(axes, place - (0 if alone else 0.03), -0.29, value, style.BLUE_TEXT,
+                "center" if alone else "right", style.TINY)
     if bar.percent is not None:
         saved = f"{short(bar.percent)} %"
         style.write(axes, place + 0.03, -0.29, f"({saved})" if bar.unsure else saved,

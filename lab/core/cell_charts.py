@@ -10,9 +10,10 @@ from lab.core.charts import Chart, TimeBar
 
 @dataclass(frozen=True)
 class GroupChart(Chart):
-    """Groups of bars of times, a bar for each window; windows: their names, the baseline first.
+    """Groups of bars of a metric, a bar for each window; windows: their names, the baseline first.
 
-    groups: the label of each and its bars, None where nothing counts.
+    groups: the label of each and its bars, None where nothing counts. axis: of the groups;
+    measured: of the bars' lengths, with its unit.
     """
 
     family: ClassVar[str] = "groups"
@@ -20,12 +21,13 @@ class GroupChart(Chart):
     windows: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
     axis: str = ""
+    measured: str = ""
     unit: str = "ms"
 
 
 @dataclass(frozen=True)
 class Square:
-    """One cell of a map: what was saved, in the chart's unit and in percent.
+    """One cell of a map: what was improved, in the chart's unit and in percent.
 
     unsure: whether the 95 % interval holds zero. n: fetches; left_out: those
     that do not count. window: of a map of windows the one that it says.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lab.core.charts import Chart, Sample
-from lab.core.claims import WORDS
+from lab.core.claims import WORDS, in_full
 from lab.core.stats import Estimate
 from lab.core.timelines import Timeline
 
@@ -114,7 +114,7 @@ class Finding:
     bars have which word. chart: what is drawn; samples: the values behind it,
     measured: what they are of, as on an axis; also: other drawings of them,
     by the name of the file in drawing/.
-    published: where the published values are from.
+    published: where the published values are from; held_out: no parameter was chosen by them.
     """
 
     name: str
@@ -130,6 +130,7 @@ class Finding:
     measured: str = ""
     also: tuple[str, ...] = ()
     published: str = ""
+    held_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -216,12 +217,13 @@ def words(findings: Iterable[Finding]) -> Counter[str]:
                    for statement in finding.statements if statement.word)
 
 
-def bars(findings: Iterable[Finding]) -> Counter[str]:
-    """How many published bars have which word."""
-    return sum((Counter(dict(finding.bars)) for finding in findings), Counter())
+def bars(findings: Iterable[Finding], held_out: bool = False) -> Counter[str]:
+    """How many published bars have which result; held_out: of those held out, or of the others."""
+    return sum((Counter(dict(finding.bars)) for finding in findings
+                if finding.held_out == held_out), Counter())
 
 
 def listed(counted: Mapping[str, int]) -> str:
     """Such as "3 reproduced, 1 direction only"; words that nothing has are left out."""
     order: Sequence[str] = (*WORDS, *sorted(set(counted) - set(WORDS)))
-    return ", ".join(f"{counted[word]} {word}" for word in order if counted.get(word))
+    return ", ".join(f"{counted[word]} {in_full(word)}" for word in order if counted.get(word))

@@ -90,6 +90,15 @@ class Quantity:
         return f"{self.flag_help}: {self.range}{default}".replace("%", "%%")
 
     @property
+    def improved(self) -> str:
+        """What an improvement of it is, in a word."""
+        return "gained" if self.more_is_better else "saved"
+
+    def with_unit(self, value: str) -> str:
+        """A value as text, with its unit if it has one."""
+        return f"{value} {self.unit}".rstrip()
+
+    @property
     def axis(self) -> str:
         """On a figure's axis: "RTT (ms)"."""
         name = self.label or self.head or self.name.replace("_", " ")

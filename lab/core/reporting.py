@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.core import checks, runs, scenario_file, words
-from lab.core.claims import REPRODUCED
+from lab.core.claims import REPRODUCED, TOO_FEW, in_full
 from lab.core.findings import Column, Fact, Finding, Report, Table, Tile, bars
 from lab.core.kinds import RunData, Study
 from lab.core.records import Record
@@ -44,10 +44,12 @@ def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...
         return ()
     counting = sum(record.counts for record in run.records)
     found = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
-    counted = bars(findings)
-    if counted:
-        found.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
-                          "published bars reproduced"))
+    for held_out, which in ((False, "published bars"), (True, "held-out bars")):
+        counted = bars(findings, held_out)
+        if counted:
+            more = f"; {counted[TOO_FEW]} {in_full(TOO_FEW)}" if counted[TOO_FEW] else ""
+            found.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
+                              f"{which} reproduced{more}"))
     emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
     if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
         found.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",

@@ -212,7 +212,8 @@ def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[Pair],
         cells=len(used), cells_asked=len(pairs), base=base, experiment=experiment,
         base_median=base_median, experiment_median=experiment_median,
         absolute_interval=absolute_interval, percent_interval=percent_interval,
-        published=bar or Published(), lossless=all(pair.lossless for pair in pairs), sign=sign)
+        published=bar or Published(), lossless=all(pair.lossless for pair in pairs), sign=sign,
+        draws=min(sum(map(len, side)) for side in sides))
 
 
 def _median(cells: Sequence[Values], weights: Sequence[float]) -> float:

@@ -17,6 +17,9 @@ from lab.fetches.causes import GROUP_OF, GROUPS, AsPublished, Level
 from lab.fetches.claims import judged
 from lab.fetches.record import Record
 from lab.fetches.scenario import OF_EXPERIMENT, Figure, Scenario
+from lab.fetches.sweep import bucket_value
+from lab.fetches.trial import Trial
+from lab.fetches.weights import of_sweep
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Item:
     """One published number, or statement, and ours at every level.
 
     figure: its name; label: of the bar, or what is said. ours: () of a
-    statement, which only agrees or does not.
+    statement, which only agrees or does not. constant: its fetch never connected, so
+    that no TCP decided what was published, but the number that their script then had.
     """
 
     figure: str
@@ -40,27 +44,35 @@ class Item:
     published: Side
     ours: tuple[Side, ...]
     agrees: tuple[bool, ...]
+    constant: bool = False
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The scenario at one level: its figures, and the records as its script would read them."""
+    """The scenario at one level: its figures, and the records as its script would read them.
+
+    constants: trials whose time it only took for one, of fetches that never connected.
+    """
 
     level: Level
     scenario: Scenario
     records: Sequence[Record]
     panels: dict[str, Panel]
     missing: dict[str, str]
+    exact: bool
+    constants: frozenset[Trial] = frozenset()
 
 
-def measured(scenario: Scenario, records: Sequence[Record]) -> list[Measured]:
-    """Every level, the clean one first."""
+def measured(scenario: Scenario, records: Sequence[Record], exact: bool) -> list[Measured]:
+    """Every level, the clean one first; exact: measured in virtual time."""
     made = []
     for level in scenario.levels:
         there = replace(scenario, sweeps=level.sweeps)
         read = level.reading.of(records)
         panels, missing = analysis.panels(there, read)
-        made.append(Measured(level, there, read, panels, missing))
+        constants = (record.trial for record in records if record.failed_as_expected)
+        made.append(Measured(level, there, read, panels, missing, exact, frozenset(
+            constants if level.reading.failed_ms else ())))
     return made
 
 
@@ -99,9 +111,16 @@ def by_group(of: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
     """The bars of a figure; what is not published of a bar cannot differ."""
     count = len(levels[0].panels[figure.name].buckets)
+    own = [record.trial for record in of_sweep(levels[-1].scenario.sweep(figure.sweep),
+                                               levels[-1].records)]
+    real, constant = ({bucket_value(figure.by, trial) for trial in own
+                       if (trial in levels[-1].constants) == is_constant}
+                      for is_constant in (False, True))
     there = [level.panels[figure.name].buckets if figure.name in level.panels else (None,) * count
              for level in levels]
-    return [_bar(figure, buckets, levels) for buckets in zip(*there)]
+    return [replace(item, constant=bucket.value in constant - real) for item, bucket in zip(
+        (_bar(figure, buckets, levels) for buckets in zip(*there)),
+        levels[0].panels[figure.name].buckets)]
 
 
 def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Measured]) -> Item:
@@ -134,17 +153,22 @@ def _raw(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
     of, raw = scenario.as_published, scenario.raw
     assert of is not None and raw is not None
     found = []
-    for rows in zip(*(raw_rows(level.scenario, raw, level.records)[0] for level in levels)):
+    *_, (_, of_trial) = every = [raw_rows(level.scenario, raw, level.records)
+                                    for level in levels]
+    constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
+    for rows in zip(*(rows for rows, _ in every)):
         row = rows[0]
         found.append(Item(
             "raw", f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s",
             Side(row.published_ms), tuple(Side(each.measured_ms) for each in rows),
-            tuple(of.agrees(each.measured_ms, row.published_ms) for each in rows)))
+            tuple(of.agrees(each.measured_ms, row.published_ms) for each in rows),
+            constant=rows[-1] in constants))
     return found
 
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
-    told = [judged(level.panels[claim.figure], [claim]).statements[0] for level in levels]
+    told = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
+            for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
                 tuple(statement.word == REPRODUCED for statement in told))

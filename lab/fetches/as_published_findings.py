@@ -18,31 +18,48 @@ from lab.fetches.scenario import Figure, Scenario
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
-AGREES, DIFFERS = "agrees", "differs"
+AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
-def found(scenario: Scenario, records: Sequence[Record]
+def found(scenario: Scenario, records: Sequence[Record], exact: bool
           ) -> tuple[list[Finding], list[str], list[Tile]]:
-    """The findings of a set-up, sentences on the whole of it, and the numbers that stand out."""
+    """The findings of a set-up, sentences on the whole of it, and the numbers that stand out.
+
+    exact: measured in virtual time.
+    """
     of = scenario.as_published
     assert of is not None
-    levels = measured(scenario, records)
+    levels = measured(scenario, records, exact)
     try:
-        counted = items(scenario, levels)
+        every = items(scenario, levels)
     except NoPanel as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
+    counted = [item for item in every if not item.constant]
+    constants = _constants(of, [item for item in every if item.constant], len(every))
     agree, context = counts(counted), "real Linux TCP"
     groups = by_group(of, agree)
-    made = [_causes(of, agree, groups, len(counted), context,
+    made = [_causes(of, agree, groups, len(counted), context, constants,
                     of_statements=scenario.raw is None and bool(scenario.claims))]
     made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
     if scenario.raw is not None:
-        made.append(_cells(counted, scenario.raw.file, context))
+        made.append(_cells(every, scenario.raw.file, context))
     told = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
-            + "".join(f" {_capital(name)}: {count}." for name, count in groups)]
+            + "".join(f" {_capital(name)}: {count}." for name, count in groups)
+            + (f" {constants.says} {constants.found}" if constants else "")]
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
     return made, told, tiles
+
+
+def _constants(of: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
+    """How many published numbers are no time of a transfer; None where all are."""
+    if not items:
+        return None
+    value = next(value for cause in of.causes for name, value in cause.switches
+                 if name == "failed_ms")
+    return Statement("Published numbers that are no time of a transfer:", f"{len(items)} of {total}"
+                     " are what their script wrote down for a fetch that never connected. They are"
+                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.")
 
 
 def _capital(name: str) -> str:
@@ -52,8 +69,9 @@ def _capital(name: str) -> str:
 # Causes ------------------------------------------------------------------------------
 
 def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
-            context: str, of_statements: bool) -> Finding:
-    """Each cause in turn: how many of all numbers agree behind it."""
+            context: str, constants: Statement | None, of_statements: bool) -> Finding:
+    """Each cause in turn: how many of all numbers agree behind it; constants: what is told apart.
+    """
     title = f"{TITLE}: {total} of them, cause by cause"
     rows: list[tuple[Cell, ...]] = [("none: the clean run", "", "", "", agree[0], None)]
     rows += [(cause.name, cause.known, cause.where, cause.in_words, count, count - before)
@@ -76,8 +94,10 @@ def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, i
     certain = groups[0][1]
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     return Finding("causes", TITLE, tables=(summed, table),
-                   bars=words, text=f"{title}. {text}.", chart=StepChart(
+                   statements=(constants,) if constants else (), bars=words,
+                   text=f"{title}. {text}.", chart=StepChart(
                        title, (context,), steps=steps, most=total,
+                       foot=f"{constants.says} {constants.found}" if constants else "",
                        axis=f"published numbers that agree, of {total}; {_bounds(of)}"))
 
 
@@ -126,13 +146,15 @@ def _values(row: Item, place: int) -> tuple[float | None, float | None, float | 
 def _word(row: Item, level: int) -> str:
     if row.published.ms is None and row.published.percent is None:
         return ""
+    if row.constant and level == -1:
+        return CONSTANT
     return AGREES if row.agrees[level] else DIFFERS
 
 
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
     """What is said of the figure in words, clean and with all causes."""
-    clean, last = (judged(level.panels[figure.name], scenario.claims).statements
+    clean, last = (judged(level.panels[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
     return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.word)
                  for before, after in zip(clean, last))
@@ -162,11 +184,11 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
         Line(SIDES[1], *_off(rows, 0), look=1, style="published"),
         Line(SIDES[2], *_off(rows, -1), style="points")), x_scale="log", y_scale="symlog",
         zero=True)
-    agree = counts(rows)
+    agree = counts([row for row in rows if not row.constant])
     return Finding("cells", "Every cell from three sides",
                    tables=(Table("Every cell from three sides", columns, cells),),
-                   text=f"{title}: {agree[0]} of {len(rows)} agree clean, {agree[-1]} with all"
-                        " causes.",
+                   text=f"{title}: of {sum(not row.constant for row in rows)} that are times of a"
+                        f" transfer {agree[0]} agree clean, {agree[-1]} with all causes.",
                    chart=LineChart(title, (context,),
                                    columns=((plot,),), height_inches=3.6, legend=True))
 

@@ -1,4 +1,4 @@
-"""Maps of windows: the smallest one that is about as fast as the fastest, by two quantities."""
+"""Maps of windows: the smallest one that is about as good as the best, by two quantities."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from lab.core.kinds import RunData
 from lab.core.quantities import quantity
 from lab.core.words import plain
 from lab.fetches import analysis
-from lab.fetches.buckets import NoPanel
+from lab.fetches.buckets import NoPanel, percent_of, sign_of
 from lab.fetches.figure import heading
 from lab.fetches.maps import NOTHING_COUNTS, besides, named, values
 from lab.fetches.scenario import Figure, Scenario
 from lab.fetches.sweep import Cell
 from lab.fetches.weights import ByCell, by_cell
 
-WITHIN_PERCENT = 2.0  # of the fastest: less is not worth a larger window
+WITHIN_PERCENT = 2.0  # of the best: less is not worth a larger window
 MOST_ROWS = 24  # of the long table that a terminal and a document show
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The window of one cell: the smallest within WITHIN_PERCENT of the fastest.
+    """The window of one cell: the smallest within WITHIN_PERCENT of the best.
 
-    times_ms: the mean of each window that has one; left_out: records that do not count.
+    means: of the metric, of each window that has one; left_out: records that do not count;
+    sign: -1 where more is better.
     """
 
     window: int
-    times_ms: Mapping[int, float]
+    means: Mapping[int, float]
     left_out: int
+    sign: int = 1
 
-    def saved_percent(self, baseline: int) -> float | None:
-        """What it saves of the baseline's time."""
-        if baseline not in self.times_ms:
+    def improved_percent(self, baseline: int) -> float | None:
+        """What it improves, of the baseline's mean."""
+        if baseline not in self.means:
             return None
-        base_ms = self.times_ms[baseline]
-        return 100 * (base_ms - self.times_ms[self.window]) / base_ms
+        return percent_of(self.means[baseline], self.means[self.window], self.sign)
 
 
 def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
     """One finding: a map for every combination of what else the sweep varies."""
     sweep = scenario.sweep(figure.sweep)
     try:
-        _, cells = by_cell(scenario, figure, sweep.initcwnd, run.records)
+        chosen_records, cells = by_cell(scenario, figure, sweep.initcwnd, run.records)
     except NoPanel as error:
         return [Finding(figure.name, figure.title, missing=str(error))]
     windows = sorted(sweep.initcwnd)
@@ -63,9 +64,11 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         maps.append(Map(title, tuple(tuple(_square(of.get((column, row)), figure)
                                            for column in columns) for row in rows)))
         tables.append(_table(figure, title, columns, rows, of))
-    foot = (f"The smallest window whose mean time is within {WITHIN_PERCENT:g} % of the fastest of"
+    metric = quantity(figure.metric)
+    foot = (f"The smallest window whose mean {metric.label or metric.head} is within"
+            f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
             f" {', '.join(map(str, windows))} segments.")
-    chart = MapChart(figure.title, (heading(run.records),), maps=tuple(maps), foot=foot,
+    chart = MapChart(figure.title, (heading(chosen_records),), maps=tuple(maps), foot=foot,
                      columns=tuple(map(plain, columns)), rows=tuple(map(plain, rows)),
                      x_label=quantity(figure.by).axis, y_label=quantity(figure.down).axis,
                      windows=tuple(windows))
@@ -76,24 +79,26 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
 
 def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) -> Choice | None:
     """The window of a cell; None where nothing of it counts."""
-    times_ms, left_out = {}, 0
+    means, left_out = {}, 0
     for window in windows:
         records = cells[cell, window]
         found = [value for _, value in analysis.counting(records, figure.metric)[0]]
         left_out += len(records) - len(found)
         if found:
-            times_ms[window] = sum(found) / len(found)
-    if not times_ms:
+            means[window] = sum(found) / len(found)
+    if not means:
         return None
-    bound_ms = min(times_ms.values()) * (1 + WITHIN_PERCENT / 100)
-    return Choice(min(window for window, time_ms in times_ms.items() if time_ms <= bound_ms),
-                  times_ms, left_out)
+    sign = sign_of(figure.metric)
+    best = min(sign * mean for mean in means.values())
+    bound = best + WITHIN_PERCENT / 100 * abs(best)
+    return Choice(min(window for window, mean in means.items() if sign * mean <= bound),
+                  means, left_out, sign)
 
 
 def _square(chosen: Choice | None, figure: Figure) -> Square | None:
     if chosen is None:
         return None
-    saved = chosen.saved_percent(figure.baseline_initcwnd)
+    saved = chosen.improved_percent(figure.baseline_initcwnd)
     return Square(0.0, 0.0 if saved is None else saved, left_out=chosen.left_out,
                   window=chosen.window)
 
@@ -112,14 +117,15 @@ def _table(figure: Figure, title: str, columns: Sequence[Any], rows: Sequence[An
 def _long(figure: Figure, varied: Sequence[str], choices: Mapping[Cell, Choice | None]) -> Table:
     """A row for every cell, as data: what to export."""
     names = (*varied, figure.by, figure.down)
-    base = figure.baseline_initcwnd
+    base, metric = figure.baseline_initcwnd, quantity(figure.metric)
     columns = (*(Column(quantity(name).head, quantity(name).unit, is_filter=True)
                  for name in names),
-               Column("window", "segments"), Column("mean", "ms", "with it"),
-               Column("mean", "ms", f"with {base}"), Column("saved", "%", f"of {base}'s"))
+               Column("window", "segments"), Column("mean", metric.unit, "with it"),
+               Column("mean", metric.unit, f"with {base}"),
+               Column(metric.improved, "%", f"of {base}'s"))
     return Table("Every network and response", columns, tuple(
         (*(plain(getattr(cell, name)) for name in names), chosen.window,
-         chosen.times_ms[chosen.window], chosen.times_ms.get(base), chosen.saved_percent(base))
+         chosen.means[chosen.window], chosen.means.get(base), chosen.improved_percent(base))
         for cell, chosen in choices.items() if chosen is not None))
 
 
@@ -128,7 +134,7 @@ def _sentence(figure: Figure, choices: Sequence[Choice | None]) -> str:
     found = [chosen for chosen in choices if chosen is not None]
     if not found:
         return f"{NOTHING_COUNTS}."
-    base, largest = figure.baseline_initcwnd, max(max(each.times_ms) for each in found)
+    base, largest = figure.baseline_initcwnd, max(max(each.means) for each in found)
     enough = sum(each.window <= base for each in found)
     needed = sum(each.window == largest for each in found)
     return (f"A window of {base} segments is enough in {enough} of {len(found)} cells"

@@ -93,7 +93,8 @@ class Bucket:
     cells_asked had counting records of both windows and carry the weight.
     base, experiment: weighted means; the medians are of all responses of the
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
-    where a cell was measured but once. In a window sweep the experiment is the
+    where a cell was measured but once; draws: how many independent values of a window they
+    rest on: clients of a population, else fetches. In a window sweep the experiment is the
     bucket's window. lossless: nothing in the bucket is left to chance. same: None
     where the windows were measured side by side; else the baseline had a week with
     other responses of its own, as the paper's, and base is a mean over those.
@@ -116,6 +117,7 @@ class Bucket:
     lossless: bool = False
     sign: int = 1
     same: SameResponses | None = None
+    draws: int = 0
 
     @property
     def absolute(self) -> float:

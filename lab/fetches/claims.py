@@ -1,19 +1,22 @@
-"""Panels beside what was published: a deviation and one word for every bar and sentence.
+"""Panels next to what was published: a deviation and one result for every bar and sentence.
 
 A bar is compared in milliseconds (or its metric's unit) and in percent; a
 published value that is rounded or read from a figure is allowed its own error,
 where that is more than lab.core.claims allows. A bar without a published
-value has no word.
+value has no result.
+
+What a bar is known by is its 95 % interval (lab.core.claims); what cannot vary is known
+exactly, and what rests on too few values not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lab.core import claims, words
 from lab.core.charts import Ends, is_wide
-from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS, Compared
+from lab.core.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, Compared
 from lab.core.findings import Statement
 from lab.core.stats import Estimate
 from lab.fetches.buckets import Bucket, Panel, beside_baseline, of_experiment
@@ -46,6 +49,17 @@ class Row:
     recovery: Estimate | None = None
 
     @property
+    def absolute_ends(self) -> Ends | None:
+        """What our improvement is known by; None: nothing."""
+        return _known_by(self.bucket, self.exact, self.bucket.absolute,
+                         self.bucket.absolute_interval)
+
+    @property
+    def percent_ends(self) -> Ends | None:
+        """The same in percent, as the source counts it."""
+        return _known_by(self.bucket, self.exact, self.percent, self.percent_interval)
+
+    @property
     def off_percent(self) -> float | None:
         published = self.bucket.published.absolute
         return ((self.bucket.absolute - published) / abs(published) * 100 if published else None)
@@ -58,8 +72,9 @@ class Row:
     @property
     def recovery_word(self) -> str:
         """Whether the window helps recovery or harms it, by the 95 % interval."""
-        return ("" if self.recovery is None
-                else {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.recovery.sign])
+        if self.recovery is None or self.bucket.draws < LEAST_DRAWS:
+            return "" if self.recovery is None else UNDECIDED
+        return {1: HELPS, -1: HARMS, 0: UNDECIDED}[self.recovery.sign]
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,12 @@ def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> Judged:
                                      if claim.figure == panel.figure.name))
 
 
+def _known_by(bucket: Bucket, exact: bool, value: float, interval: Ends | None) -> Ends | None:
+    if exact:
+        return value, value
+    return interval if bucket.draws >= LEAST_DRAWS else None
+
+
 def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
     def as_printed(percent: float) -> float:
         return (of_experiment(percent, bucket.sign)
@@ -97,21 +118,27 @@ def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
     percent_interval = None if ends is None else (as_printed(ends[0]), as_printed(ends[1]))
     published = bucket.published
     published_percent = None if published.percent is None else as_printed(published.percent)
-    numbers = []
+    interval = bucket.absolute_interval
+    varies = not exact if interval is None else is_wide(interval)
+    row = Row(bucket, percent, percent_interval, published_percent,
+              exact=bucket.lossless and not varies, word="", test="",
+              recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
+    word, test = claims.judge(_numbers(panel, row))
+    return replace(row, word=word, test=test)
+
+
+def _numbers(panel: Panel, row: Row) -> list[Compared]:
+    """Our improvement next to the published one, in milliseconds and in percent."""
+    bucket, published, numbers = row.bucket, row.bucket.published, []
     if published.absolute is not None:
         allowed = max(WITHIN_PERCENT / 100 * abs(published.absolute), published.error)
         numbers.append(Compared(bucket.absolute, published.absolute, allowed,
-                                bucket.absolute_interval, panel.metric.unit))
-    if published_percent is not None:
-        numbers.append(Compared(percent, published_percent,
-                                max(WITHIN_POINTS, published.error_points), percent_interval,
-                                "points"))
-    word, test = claims.judge(numbers)
-    interval = bucket.absolute_interval
-    varies = not exact if interval is None else is_wide(interval)
-    return Row(bucket, percent, percent_interval, published_percent,
-               exact=bucket.lossless and not varies, word=word, test=test,
-               recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
+                                row.absolute_ends, panel.metric.unit))
+    if row.published_percent is not None:
+        numbers.append(Compared(row.percent, row.published_percent,
+                                max(WITHIN_POINTS, published.error_points), row.percent_ends,
+                                "%"))
+    return numbers
 
 
 # What was said in words --------------------------------------------------------------
@@ -120,25 +147,22 @@ def _tested(claim: Claim, panel: Panel, rows: Sequence[Row]) -> Statement:
     prefix = "IW " if panel.is_sweep else ""
     if claim.highest_percent is not None:
         highest = max(rows, key=lambda row: row.percent)
-        near = abs(highest.percent - claim.highest_percent) <= WITHIN_POINTS
         return Statement(claim.says, f"{words.number(highest.percent)} %, in bar"
                          f" {prefix}{highest.bucket.label}",
-                         claims.word_of(near, highest.percent > 0))
-    bars = {bucket.label: bucket for bucket in panel.buckets}
+                         claims.judge([Compared(highest.percent, claim.highest_percent,
+                                                WITHIN_POINTS, highest.percent_ends)])[0])
+    bars = {row.bucket.label: row for row in rows}
     first, second = (bars[label] for label in claim.larger or claim.equal)
-    found = " and ".join(f"{words.number(bucket.percent)} % ({words.number(bucket.absolute)}"
-                         f" {panel.metric.unit}) in bar {prefix}{bucket.label}"
-                         for bucket in (first, second))
+    found = " and ".join(f"{words.number(row.bucket.percent)} %"
+                         f" ({words.number(row.bucket.absolute)} {panel.metric.unit}) in bar"
+                         f" {prefix}{row.bucket.label}" for row in (first, second))
     if claim.larger:
-        holds = _percent_ends(first)[0] > _percent_ends(second)[1]
-    else:
-        holds = (abs(first.absolute - second.absolute)
-                 <= EQUAL_PERCENT / 100 * min(first.base, second.base))
-    return Statement(claim.says, found, claims.word_of(holds))
-
-
-def _percent_ends(bucket: Bucket) -> Ends:
-    return bucket.percent_interval or (bucket.percent, bucket.percent)
+        return Statement(claim.says, found, claims.larger(first.percent_ends or ANY,
+                                                          second.percent_ends or ANY))
+    (low, high), (least, most) = (row.absolute_ends or ANY for row in (first, second))
+    return Statement(claim.says, found, claims.equivalent(
+        (low - most, high - least),
+        EQUAL_PERCENT / 100 * min(first.bucket.base, second.bucket.base)))
 
 
 def _recovery(panel: Panel, bucket: Bucket) -> Estimate | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lab.core.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
+from lab.core.claims import LEAST_DRAWS, TOO_FEW
 from lab.core.findings import Cell, Column, Interval, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
@@ -147,7 +148,7 @@ def _published_columns(panel: Panel) -> list[Filled]:
             (Column("off", "%", off, digits=0, signed=True, rank=0),
              lambda row: row.off_percent),
             (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),
-            (Column("word", is_text=True, is_word=True), lambda row: row.word),
+            (Column("result", is_text=True, is_word=True), lambda row: row.word),
             (Column("test", is_text=True, rank=0), lambda row: row.test)]
 
 
@@ -162,10 +163,11 @@ def _notes(scenario: Scenario, judged: Judged) -> list[str]:
                      " is compared; the others are parts of the baseline.")
     if any(bucket.same for bucket in panel.buckets):
         notes.append(TWO_WEEKS)
-    inside = [row.bucket.label for row in judged.rows if "inside the interval" in row.test]
-    if inside:
-        notes.append("Inside our interval, though farther off than the limits: the published"
-                     f" value of {', '.join(inside)}.")
+    few = [row.bucket.label for row in judged.rows if row.word == TOO_FEW
+           and not row.exact and row.bucket.draws < LEAST_DRAWS]
+    if few:
+        notes.append(f"Too few to know how far chance goes (fewer than {LEAST_DRAWS} independent"
+                     f" values): {', '.join(few)}.")
     return [*notes, *panel.remarks, *_left_out(panel)]
 
 
@@ -211,7 +213,10 @@ def chart(judged: Judged, like_the_papers: bool = False, even: bool = False) -> 
                      "by them" if not figure.published.startswith("paper_") else
                      "in the paper" if like_the_papers else "in the paper, of its own users"}
     if panel.is_sweep:
+        of_time = panel.metric.unit == "ms"
         return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
+                         measured="time" if of_time else panel.metric.label or panel.metric.head,
+                         improved=panel.metric.improved,
                          bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
     return BarChart(
         f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",

@@ -63,7 +63,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     if study.whole:
         if scenario.populations:
             from lab.fetches.population_findings import population_findings  # numpy is slow
-            found += population_findings(scenario, run.records, found)
+            found += population_findings(scenario, run.records, found, list(told.values()))
         found += raw
     return reporting.report_of(
         study, run, found,
@@ -77,7 +77,7 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
 def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
     """Of a set-up that is explained: its figures from three sides, and its causes."""
     from lab.fetches import as_published_findings
-    found, told, tiles = as_published_findings.found(scenario, run.records)
+    found, told, tiles = as_published_findings.found(scenario, run.records, run.exact)
     return reporting.report_of(
         study, run, found, summary=(sentences.summary(run.records),),
         sentences=(*told, *sentences.of_run(run, (), ())), tiles=tiles,
@@ -109,7 +109,7 @@ def _of_figure(scenario: Scenario, found: Judged) -> Finding:
         text=sentences.described(panel), bars=found.counts,
         chart=chart(found, scenario.population(figure.sweep) is not None, scenario.cells),
         samples=panel.samples,
-        measured=panel.metric.axis, also=figure.also,
+        measured=panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.published else "")
 

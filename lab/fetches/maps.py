@@ -1,4 +1,4 @@
-"""Figures of single cells: bars of times by one quantity, maps of what is saved by two."""
+"""Figures of single cells: bars of a metric by one quantity, maps of its improvement by two."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lab.core.findings import Cell as Shown
 from lab.core.findings import Column, Finding, Table
 from lab.core.kinds import RunData
 from lab.core.quantities import quantity
+from lab.core.quantity import Quantity
 from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
 from lab.fetches import analysis
@@ -32,11 +33,11 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
     sweep = scenario.sweep(figure.sweep)
     others = [window for window in sweep.initcwnd if window != figure.baseline_initcwnd]
     try:
-        _, cells = by_cell(scenario, figure, sweep.initcwnd, run.records)
+        chosen, cells = by_cell(scenario, figure, sweep.initcwnd, run.records)
     except NoPanel as error:
         return [Finding(figure.name, figure.title, missing=str(error))]
     if figure.kind == GROUPS:
-        return [_groups(figure, sweep, cells, heading(run.records))]
+        return [_groups(figure, sweep, cells, heading(chosen))]
     if not others:
         return []
     columns, rows = values(sweep.cells, figure.by), values(sweep.cells, figure.down)
@@ -58,14 +59,16 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         tables.append(_table(figure, title, columns, rows, squares))
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
+    metric = quantity(figure.metric)
     chart = MapChart(
-        figure.title, (heading(run.records),), maps=tuple(maps),
-        foot="Milliseconds and percent of the total time that are saved; blue: saved, orange:"
-             f" lost; in brackets: the 95 % interval holds zero.{left_out}",
+        figure.title, (heading(chosen),), maps=tuple(maps), unit=metric.unit,
+        foot=f"{metric.axis} {metric.improved}, and percent of it; blue: {metric.improved},"
+             f" orange: lost; in brackets: the 95 % interval holds zero.{left_out}",
         columns=tuple(map(plain, columns)), rows=tuple(map(plain, rows)),
         x_label=quantity(figure.by).axis, y_label=quantity(figure.down).axis if figure.down else "")
     return [Finding(figure.name, figure.title, tables=tuple(tables),
-                    sentence=_sentence(maps) + left_out, text=_sentence(maps), chart=chart)]
+                    sentence=_sentence(metric, maps) + left_out, text=_sentence(metric, maps),
+                    chart=chart)]
 
 
 def _left_out(count: int, besides: list[str]) -> str:
@@ -78,15 +81,16 @@ def _left_out(count: int, besides: list[str]) -> str:
 
 
 def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Finding:
-    """The time of each window by one quantity, with 95 % intervals."""
-    by, base = quantity(figure.by), figure.baseline_initcwnd
+    """The metric under each window by one quantity, with 95 % intervals."""
+    by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
+    saved, unit = metric.improved, metric.unit
     windows = [base, *(window for window in sweep.initcwnd if window != base)]
     columns = [Column(by.head, by.unit)]
     for window in windows:
-        columns += [Column(f"IW{window}", "ms", "mean"),
-                    Column("95 % interval", f"IW{window}, ms", rank=2),
-                    Column("saved", "ms", f"with {window}"), Column("saved", "%", f"with {window}"),
-                    Column("95 % interval", "ms", f"with {window}", rank=3)]
+        columns += [Column(f"IW{window}", unit, "mean"),
+                    Column("95 % interval", f"IW{window}{f', {unit}' if unit else ''}", rank=2),
+                    Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
+                    Column("95 % interval", unit, f"with {window}", rank=3)]
     groups, rows = [], []
     for cell in sweep.cells:
         found = [_bar(figure, cells, cell, (base, window)) for window in windows]
@@ -95,20 +99,21 @@ def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Findin
                                       for value in _row(bar, bucket, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     said = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
-        f"{short(bar.time.value)} ms with {window}" for window, bar in zip(windows, bars) if bar)
-        or "nothing counts") for label, bars in groups)
+        f"{metric.with_unit(short(bar.time.value))} with {window}"
+        for window, bar in zip(windows, bars) if bar) or "nothing counts") for label, bars in groups)
     return Finding(figure.name, figure.title, tables=(table,), sentence=f"{said}.", text=said,
                    chart=GroupChart(figure.title, (context,),
                                     windows=tuple(map(str, windows)), groups=tuple(groups),
-                                    axis=by.axis,
-                                    foot="Below the bars: the mean time and what it saves of the"
-                                         " first window's, in brackets where the 95 % interval of"
-                                         " that holds zero; n: transfers."))
+                                    axis=by.axis, unit=unit,
+                                    measured=f"{metric.axis[0].lower()}{metric.axis[1:]}",
+                                    foot="Below the bars: the mean and what percentage of the"
+                                         f" first window's is {saved}, in brackets where the 95 %"
+                                         " interval of that holds zero; n: transfers."))
 
 
 def _bar(figure: Figure, cells: ByCell, cell: Cell,
          windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
-    """The time under the second window, compared with the first."""
+    """The metric under the second window, compared with the first."""
     bucket = analysis.square(figure, cells, cell, windows)
     if bucket is None:
         return None, None
@@ -157,20 +162,20 @@ def _square(bucket: Bucket | None) -> Square | None:
 def _table(figure: Figure, title: str, columns: list[Any], rows: list[Any],
            squares: Squares) -> Table:
     """Rows of a map, "12.3 ms 4.5 %" in a cell."""
-    across, down = quantity(figure.by), quantity(figure.down)
+    across, down, metric = map(quantity, (figure.by, figure.down, figure.metric))
     head = (Column(down.head, down.unit),) if figure.down else ()
-    return Table(f"Saved, {title}; {across.head} across", (
+    return Table(f"{metric.improved.capitalize()}, {title}; {across.head} across", (
         *head, *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
             (*((plain(row),) if figure.down else ()),
-             *(_shown(squares.get((column, row))) for column in columns)) for row in rows))
+             *(_shown(metric, squares.get((column, row))) for column in columns)) for row in rows))
 
 
-def _shown(bucket: Bucket | None) -> Shown:
-    return None if bucket is None else (f"{short(bucket.absolute)} ms"
+def _shown(metric: Quantity, bucket: Bucket | None) -> Shown:
+    return None if bucket is None else (f"{metric.with_unit(short(bucket.absolute))}"
                                         f" {number(bucket.percent, 0)} %")
 
 
-def _sentence(maps: list[Map]) -> str:
+def _sentence(metric: Quantity, maps: list[Map]) -> str:
     """The least and the most of each map."""
     said = []
     for each in maps:
@@ -179,7 +184,7 @@ def _sentence(maps: list[Map]) -> str:
             low, high = (choose(known, key=lambda square: square.absolute)
                          for choose in (min, max))
             said.append(f"{each.title}{': ' if each.title else ''}{short(low.absolute)} to"
-                        f" {short(high.absolute)} ms saved,"
+                        f" {metric.with_unit(short(high.absolute))} {metric.improved},"
                         f" {short(min(square.percent for square in known))} to"
                         f" {short(max(square.percent for square in known))} %")
     return f"{'. '.join(said) or NOTHING_COUNTS}."

@@ -106,6 +106,7 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
     return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
         excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
+        draws=cells,
         base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
         base_median=_median(paired.base, paired.base_weight),
         experiment_median=_median(paired.experiment, paired.weight),

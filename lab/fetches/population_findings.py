@@ -13,11 +13,12 @@ import numpy
 from lab.core import published
 from lab.core.cell_charts import ApproachRow, ApproachChart
 from lab.core.charts import BarChart, BarPage, GridChart
-from lab.core.claims import WITHIN_PERCENT, WITHIN_POINTS
+from lab.core.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.findings import Cell, Column, Finding, Table
 from lab.core.quantities import quantity
 from lab.core.words import number
 from lab.fetches.buckets import NoPanel
+from lab.fetches.claims import Judged
 from lab.fetches.explained import AXES, FIGURE5, Step, close, explained
 from lab.fetches.fit import fit_findings
 from lab.fetches.joint import DATACENTERS, Joint
@@ -26,11 +27,14 @@ from lab.fetches.scenario import Scenario
 
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
 LEAST_SHARE = 1e-9  # of a cell that is shown
+TABLE3 = "paper_tables.csv", "table3_avgdc"
+TWINS = "kind", "by", "published", "panel"  # what the same figure of two populations shares
 
 
 def population_findings(scenario: Scenario, records: Sequence[Record],
-                        findings: Sequence[Finding]) -> list[Finding]:
-    """findings: of the scenario's figures. Those of Figure 5 are shown again, on one page."""
+                        findings: Sequence[Finding], told: Sequence[Judged]) -> list[Finding]:
+    """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
+    """
     published = {figure.name for figure in scenario.figures if figure.published == FIGURE5}
     charts = tuple(finding.chart for finding in findings
                    if finding.name in published and isinstance(finding.chart, BarChart))
@@ -40,7 +44,7 @@ def population_findings(scenario: Scenario, records: Sequence[Record],
         made += [_causes(found), _two_weeks(found[-1])] if found else []
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
-    return made + [_joint(*each) for each in dict.fromkeys(
+    return made + _held_out(told) + [_joint(*each) for each in dict.fromkeys(
         (each.datacenter, each.mechanism.far_and_slow, each.mechanism.very_far_and_slow)
         for each in scenario.populations)
     ] + fit_findings(scenario)
@@ -138,7 +142,7 @@ def _two_weeks(panel: Step) -> Finding:
     said = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
             f" milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as the paper"
             " compared: each window in a week of its own. The window alone, with the same responses"
-            f" under both, saves {number(float(rows[0][-1]))} of the"  # type: ignore[arg-type]
+            f" under both, saves {number(float(str(rows[0][-1])))} of the"
             f" {number(panel.base_ms - panel.experiment_ms)} ms by which the two weeks differ.")
     return Finding("two_weeks", "What the window does, and what the two weeks do", (
         Table("Share × mean, added up over the buckets of a panel", (
@@ -148,7 +152,63 @@ def _two_weeks(panel: Step) -> Finding:
             Column("ours", "ms", "IW 10"), Column("paper", "ms", "IW 10"),
             Column("off", "%", "IW 10", signed=True),
             Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
-            Column("window alone", "ms", "saved")), tuple(rows)),), sentence=said, text=said)
+            Column("window alone", "ms", "saved")), tuple(rows)),
+        _where_from(panel, float(str(rows[0][-1])))), sentence=said, text=said)
+
+
+def _where_from(panel: Step, alone: float) -> Table:
+    """The saving in its parts, by the RTT panel, and what the paper's print says of each."""
+    bars = panel.panels["RTT"]
+    saved = panel.base_ms - panel.experiment_ms
+    ours = sum((bar.share_percent or 0.0) * bar.absolute for bar in bars) / 100
+    paper = sum((bar.responses_percent or 0.0) * (bar.absolute_ms or 0.0)
+                for bar in published.buckets(FIGURE5, "RTT").values()) / 100
+    printed = published.buckets(*TABLE3)["mean"].absolute_ms or 0.0
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("all, as the paper compared", saved, printed),
+        ("the window alone", alone, None),
+        ("other responses in the other week", saved - alone, None),
+        ("of that, more of them in far buckets (RTT)", saved - ours, printed - paper),
+        ("of that, other ones within the buckets", ours - alone, None))
+    return Table("Where the saving comes from", (
+        Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms")), rows, (
+            "The paper's print shows only what moves between its buckets (paper_arithmetic); what"
+            " differs within them is known of the fitted population alone.",))
+
+
+# Held out ----------------------------------------------------------------------------
+
+def _held_out(told: Sequence[Judged]) -> list[Finding]:
+    """Figures that no parameter was chosen by next to the same ones as they were fitted."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in told:
+        figure = each.panel.figure
+        twin = next((other for other in told if not other.panel.figure.held_out and [
+            getattr(other.panel.figure, name) for name in TWINS] == [
+                getattr(figure, name) for name in TWINS]), None)
+        if figure.held_out and twin is not None:
+            rows.append((twin.panel.figure.title, len(each.rows), *_found(twin), *_found(each)))
+    if not rows:
+        return []
+    titles, *columns = zip(*rows)
+    rows.append(("all", *(sum(column) for column in columns)))
+    of, near, _, held_near, held_reproduced = rows[-1][1:]
+    said = (f"With parameters of its own {near} of {of} bars are near the paper's; with those that"
+            f" nothing published of it was used for (held out) {held_near}, of which"
+            f" {held_reproduced} {'is' if held_reproduced == 1 else 'are'} reproduced.")
+    groups = ("parameters of its own", "held out")
+    return [Finding("held_out", "SlowDC with parameters of its own, and held out", (
+        Table("Near the paper's, and reproduced", (
+            Column("published", is_text=True), Column("of"),
+            *(Column(name, "", group) for group in groups for name in ("near", REPRODUCED))),
+            tuple(rows), (f"Near: within {WITHIN_PERCENT:.0f} % and {WITHIN_POINTS:.0f} points,"
+                          " whatever the interval. Reproduced: the whole interval.",)),),
+        sentence=said, text=said)]
+
+
+def _found(told: Judged) -> tuple[int, int]:
+    """How many bars are near, and how many are reproduced."""
+    return sum(close(row.bucket) for row in told.rows), told.counts[REPRODUCED]
 
 
 # The joint distribution --------------------------------------------------------------

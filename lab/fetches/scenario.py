@@ -57,6 +57,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     panel = "RTT"
     percent_of = "baseline"       # optional: what the published percentages are of; or
                                   # "experiment": they are base / experiment − 1
+    held_out = true               # optional: no parameter was chosen by looking at what is
+                                  # published here; its bars are counted apart
 
     [[claim]]              # optional: what was published in words
     figure = "fig5_rtt"
@@ -158,6 +160,7 @@ class Figure:
     experiment_initcwnd: of a window sweep the baseline's. also: names of
     further drawings. published, panel: file in paper/ and the panel in it (""
     for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
+    held_out: no parameter of the scenario was chosen by looking at the published values.
     """
 
     name: str = key(reader=schema.file_name)
@@ -175,6 +178,7 @@ class Figure:
     published: str = ""
     panel: str = ""
     percent_of: Literal["baseline", "experiment"] = "baseline"
+    held_out: bool = False
 
     def __post_init__(self) -> None:
         if self.kind in (WINDOW_SWEEP, *WITHOUT_BUCKETS):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lab.core import claims
-from lab.core.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
+from lab.core.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.kinds import RunData
 from lab.core.words import between, short, span
 from lab.fetches import remarks
@@ -19,10 +19,10 @@ from lab.fetches.record import Record
 from lab.fetches.trial import HTTP_3, Trial
 from lab.fetches.verify import is_modelled
 
-WHAT_WORDS_MEAN = (
-    f"Reproduced means within {WITHIN_PERCENT:g} % of the published milliseconds and"
-    f" {WITHIN_POINTS:g} points of the published percentage, or that the published value lies"
-    " inside our 95 % interval.")
+WHAT_RESULTS_MEAN = (
+    f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
+    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage; compatible, that only"
+    " a part of it is, so that more data would have to decide.")
 
 
 # Of a run ----------------------------------------------------------------------------
@@ -81,26 +81,40 @@ def _over_quic(records: Sequence[Record]) -> str:
 
 
 def _reproduced(judged: Sequence[Judged]) -> list[str]:
-    """How many of the published bars came out, in all, and of which figures none did."""
+    """How many of the published bars came out, in all, and of which figures none did.
+
+    Those that no parameter was chosen by are counted apart.
+    """
+    told = [*_counted_bars([each for each in judged if not each.panel.figure.held_out], ""),
+            *_counted_bars([each for each in judged if each.panel.figure.held_out],
+                           " that no parameter was chosen by (held out)")]
+    return [*told[:-1], f"{told[-1]} {WHAT_RESULTS_MEAN}"] if told else []
+
+
+def _counted_bars(judged: Sequence[Judged], which: str) -> list[str]:
     total = sum((Counter(each.counts) for each in judged), Counter[str]())
     if not total:
         return []
     none = [each.panel.figure.title for each in judged
             if sum(each.counts.values()) and not each.counts[REPRODUCED]]
-    text = f"Of the published bars, {claims.summary(total)}"
+    text = f"Of the published bars{which}, {claims.summary(total)}"
     if none and len(none) < len(judged):
         text += f"; no bar is reproduced of: {'; '.join(none)}"
-    return [f"{text}. {WHAT_WORDS_MEAN}"]
+    return [f"{text}."]
 
 
 def _held(judged: Sequence[Judged]) -> list[str]:
-    """Of what was published in words, how much holds, and what does not."""
+    """Of what was published in words, how much holds, what does not, and what is left open."""
     said = [statement for each in judged for statement in each.statements]
     if not said:
         return []
-    failed = [f"“{each.says}” ({each.found})" for each in said if each.word != REPRODUCED]
-    text = f"Of {len(said)} published statements, {len(said) - len(failed)} hold here"
-    return [text + (f"; not so: {'; '.join(failed)}." if failed else ".")]
+    failed = [f"“{each.says}” ({each.found})" for each in said
+              if each.word not in (REPRODUCED, TOO_FEW)]
+    left_open = [f"“{each.says}” ({each.found})" for each in said if each.word == TOO_FEW]
+    text = (f"Of {len(said)} published statements, {len(said) - len(failed) - len(left_open)}"
+            " hold here")
+    text += f"; not so: {'; '.join(failed)}" if failed else ""
+    return [text + (f"; too few data to tell: {'; '.join(left_open)}." if left_open else ".")]
 
 
 def _recovered(judged: Iterable[Judged]) -> list[str]:
@@ -211,7 +225,7 @@ def of_figure(judged: Judged) -> str:
               f" ({between(row.recovery.interval)}, {row.recovery_word})"
               for row in judged.rows if row.recovery]
     if beyond:
-        text += f" Beyond what is saved without loss: {'; '.join(beyond)}."
+        text += f" Beyond what is {panel.metric.improved} without loss: {'; '.join(beyond)}."
     return " ".join([text, *panel.remarks])
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.core import published
 from lab.core.charts import Chart
-from lab.core.claims import NOT_REPRODUCED, word_of
+from lab.core.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
+                             equivalent, word_of)
 from lab.core.findings import Finding, Statement, Table
 from lab.core.quantities import quantity
 from lab.core.stats import Estimate
@@ -197,21 +199,21 @@ SHOWN: dict[str, Callable[[Runs], Shown]] = {
 def statement(runs: Runs, claim: Claim) -> Statement:
     """What became of a claim: reproduced where every cell has what it expects.
 
-    A cell has it where the 95 % interval of the difference lies on that side
-    (with one seed: the difference itself), or, for "alike", where the
-    difference is below ALIKE_PERCENT of the base. Direction only: the mean
-    over the cells has it, not every cell.
+    Direction only: the mean over the cells has it for certain, and a cell has not. Where every
+    cell has it or leaves it open, there are too few data to tell.
     """
     gains = _gains(runs, claim)
     if not gains:
-        return Statement(claim.says, "no run measured it.", NOT_REPRODUCED)
-    held = [_holds(claim.expects, gain) for gain in gains]
-    mean_percent = sum(gain.percent.value for gain in gains) / len(gains)
-    if claim.expects == ALIKE:
-        leaning = abs(mean_percent) <= ALIKE_PERCENT
-    else:
-        leaning = mean_percent > 0 if claim.expects == LESS else mean_percent < 0
-    return Statement(claim.says, _found(claim, gains, held), word_of(all(held), leaning))
+        return Statement(claim.says, "no run measured it.", NOT_MEASURED)
+    results = [_result(claim.expects, gain) for gain in gains]
+    if NOT_REPRODUCED not in results and TOO_FEW in results:
+        return Statement(claim.says, _found(claim, gains, results), TOO_FEW)
+    low, high = (sum(ends) / len(gains) for ends in zip(*map(
+        _percent_ends, gains)))  # at least as wide as the mean's own
+    leaning = {ALIKE: equivalent((low, high), ALIKE_PERCENT) == REPRODUCED,
+               LESS: low > 0, MORE: high < 0}[claim.expects]
+    return Statement(claim.says, _found(claim, gains, results),
+                     word_of(NOT_REPRODUCED not in results, leaning))
 
 
 def _gains(runs: Runs, claim: Claim) -> list[Gain]:
@@ -246,16 +248,34 @@ def _group_gains(runs: Runs, claim: Claim) -> list[Gain]:
     return [gain] if gain is not None else []
 
 
-def _holds(expects: str, gain: Gain) -> bool:
+def _result(expects: str, gain: Gain) -> str:
+    """Whether a cell has what is expected, by the 95 % interval of the difference; or TOO_FEW.
+
+    Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
+    a cell has it not where nothing beyond ALIKE_PERCENT on that side is left open. One seed
+    has no interval.
+    """
     if expects == ALIKE:
-        return abs(gain.percent.value) <= ALIKE_PERCENT
-    sign = gain.absolute.sign if gain.absolute.n > 1 else (
-        (gain.absolute.value > 0) - (gain.absolute.value < 0))
-    return sign == (1 if expects == LESS else -1)
+        return equivalent(_percent_ends(gain), ALIKE_PERCENT)
+    sign = 1 if expects == LESS else -1
+    if gain.absolute.sign == sign:
+        return REPRODUCED
+    most = max(sign * end for end in _percent_ends(gain))
+    return NOT_REPRODUCED if most <= ALIKE_PERCENT else TOO_FEW
 
 
-def _found(claim: Claim, gains: Sequence[Gain], held: Sequence[bool]) -> str:
-    """The numbers behind a word, in a sentence."""
+def _percent_ends(gain: Gain) -> Ends:
+    """What the seeds leave open for the difference in percent; of nothing any part is infinite."""
+    if gain.absolute.interval is None or gain.percent.interval is None:
+        return ANY
+    if gain.base.value:
+        return gain.percent.interval
+    low, high = (math.copysign(math.inf, end) if end else 0.0 for end in gain.absolute.interval)
+    return low, high
+
+
+def _found(claim: Claim, gains: Sequence[Gain], results: Sequence[str]) -> str:
+    """The numbers behind a result, in a sentence."""
     base, experiment = claim.compares
     is_percent = claim.quantity.endswith("_percent")
     unit, digits = ("%", 3) if is_percent else ("ms", 0)
@@ -264,16 +284,21 @@ def _found(claim: Claim, gains: Sequence[Gain], held: Sequence[bool]) -> str:
     changes = [f"from {estimated(gain.base, digits)} to"
                f" {estimated(gain.experiment, digits)} {unit}"
                for gain in dict.fromkeys((lowest, highest))]
-    where = ("" if len(gains) == 1 else f" in {sum(held)} of {len(gains)} cells" if any(held)
+    count = results.count(REPRODUCED)
+    where = ("" if len(gains) == 1 else f" in {count} of {len(gains)} cells" if count
              else f" in any of {len(gains)} cells")
-    does, does_not = VERBS[claim.expects]
-    return (f"{quantity(claim.quantity).what} {does if any(held) else does_not} with IW"
+    does, is_not_shown, does_not = VERBS[claim.expects]
+    does = does if count else is_not_shown if TOO_FEW in results else does_not
+    return (f"{quantity(claim.quantity).what} {does} with IW"
             f" {experiment} instead of {base}{where}: {', '.join(changes)}."
             + (f" {claim.why}" if claim.why else ""))
 
 
-VERBS = {LESS: ("falls", "does not fall"), MORE: ("rises", "does not rise"),
+# Where some cells have it, where too few data leave it open, and where none has it.
+VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
+         MORE: ("rises", "is not shown to rise", "does not rise"),
          ALIKE: (f"stays within {ALIKE_PERCENT:g} %",
+                 f"is not shown to stay within {ALIKE_PERCENT:g} %",
                  f"does not stay within {ALIKE_PERCENT:g} %")}
 
 

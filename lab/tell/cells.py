@@ -55,8 +55,9 @@ def shortened(table: Table) -> str:
 
 
 def counted(findings: Iterable[Finding]) -> list[str]:
-    """How many published bars and how many statements have which word."""
+    """How many published bars and how many statements have which result; held out ones apart."""
     found = list(findings)
-    of_bars, of_statements = claims.summary(bars(found)), listed(words(found))
-    return [*([f"bars: {of_bars}"] if of_bars else []),
-            *([f"statements: {of_statements}"] if of_statements else [])]
+    counted = (("bars", claims.summary(bars(found))),
+               ("bars held out", claims.summary(bars(found, held_out=True))),
+               ("statements", listed(words(found))))
+    return [f"{what}: {how_many}" for what, how_many in counted if how_many]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.core import claims
-from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, in_full
 from lab.core.errors import FirstFlightError
 from lab.core.findings import Finding, Report, Statement, Table
 from lab.core.words import clean
@@ -15,20 +15,28 @@ from lab.tell.cells import counted, head, shortened, written
 from lab.tell.quoting import quoted
 
 HEAD = f"""\
-# Results: measured beside published
+# Results: measured and published
 
 Written by `/usr/bin/python3 results.py` from the findings of the newest whole run of every
 scenario, which are kept in `docs/results`; no number here was typed. How it is measured:
 [METHOD.md](METHOD.md).
 
-Every bar has one word, by a test on two numbers, the improvement in milliseconds and in percent:
+Every bar has one result, by a test on two numbers, the improvement in milliseconds and in percent.
+The tolerance is {claims.WITHIN_PERCENT:g} % of the published milliseconds and \
+{claims.WITHIN_POINTS:g} points of the published percentage, or the error
+of a published value that was rounded or read from a figure, where that is more:
 
-- **{REPRODUCED}**: within {claims.WITHIN_PERCENT:g} % of the published milliseconds and within \
-{claims.WITHIN_POINTS:g} points of the published
-  percentage, or the published value lies inside our 95 % interval. A published value that was
-  rounded or read from a figure is allowed its own error where that is more.
-- **{DIRECTION_ONLY}**: not so, but both have the published sign.
-- **{NOT_REPRODUCED}**: neither.
+- **{REPRODUCED}**: our whole 95 % interval lies within the tolerance, of both numbers.
+- **{TOO_FEW}**: it does not, but no interval lies wholly outside: whether we are near
+  enough is not known, and more data would decide. It counts as neither.
+- **{DIRECTION_ONLY}**: an interval lies wholly outside the tolerance, and both lie wholly on the
+  published side of zero.
+- **{NOT_REPRODUCED}**: an interval lies wholly outside, and the direction is not certain either.
+
+This is a test of equivalence by intervals (two one-sided tests). Fewer data make an interval wider,
+and a wider one lies within nothing that the narrower did not lie within: they never make
+anything reproduced. Fewer than {claims.LEAST_DRAWS} independent values (clients, or fetches) \
+count as no interval.
 
 "% of the baseline" is the paper's definition: (baseline − experiment) / baseline. Some
 reproductions print baseline / experiment − 1, which is larger (25 % there are 20 % in the paper);
@@ -37,9 +45,11 @@ that nothing varies: without loss, in virtual time, a repeated fetch gives the s
 n counts fetches.
 
 Scenarios under load and traces have statements in place of bars: what the source says, what was
-found, and the same three words. Under load a statement on two windows is {REPRODUCED} where
+found, and the same results. Under load a statement on two windows is {REPRODUCED} where
 the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
-speaks of, and {DIRECTION_ONLY} where only the mean over the cells does; ± is half of that interval.
+speaks of (of values said to be alike: within 5 % of zero), and {TOO_FEW} where in some
+cells it reaches farther and in none it excludes what is said (one seed has no interval).
+Else it is {DIRECTION_ONLY} where the mean over the cells has it; ± is half of the interval.
 Figures of steps have them too: {REPRODUCED} where every trial has what is said.
 """
 
@@ -137,7 +147,7 @@ def _statement(statement: Statement) -> str:
     if not statement.word:
         return f"- {escaped(statement.says)} {escaped(statement.found)}"
     return (f"- “{escaped(statement.says)}” Here: {escaped(statement.found)}"
-            f" **{escaped(statement.word)}**")
+            f" **{escaped(in_full(statement.word))}**")
 
 
 def _table(table: Table, known: str) -> list[str]:

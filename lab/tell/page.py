@@ -19,6 +19,7 @@ from typing import Any
 import jinja2
 
 from lab.core import files
+from lab.core.claims import in_full
 from lab.core.findings import Finding, Report, Table
 from lab.core.words import clean, tight
 from lab.tell import cells, timeline
@@ -88,7 +89,8 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, finalize=_clean)
-    environment.filters.update(tight=tight, written=cells.written, groups=_groups)
+    environment.filters.update(tight=tight, written=cells.written, groups=_groups,
+                               in_full=in_full)
     environment.globals.update(shortened=cells.shortened)
     return environment
 

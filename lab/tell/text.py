@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from lab.core import claims
+from lab.core.claims import in_full
 from lab.core.findings import Column, Finding, Report, Statement, Table
 from lab.core.words import clean
 from lab.tell.cells import counted, shortened, written
@@ -49,7 +50,8 @@ def _statement(statement: Statement) -> str:
     """Such as "“What is said” Here: what was found → the word"."""
     if not statement.word:
         return _wrapped(f"{statement.says} {statement.found}", "  ")
-    return _wrapped(f"“{statement.says}” Here: {statement.found} → {statement.word}", "  ")
+    return _wrapped(f"“{statement.says}” Here: {statement.found} →"
+                    f" {in_full(statement.word)}", "  ")
 
 
 def _wrapped(paragraph: str, indent: str = "") -> str:

@@ -131,6 +131,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
        for name in stored_questions.QUESTIONS},
     "users": stored_questions.users, "population": stored_questions.population,
     "fit": stored_questions.fitted, "best": stored_questions.best,
+    "goodput": stored_questions.goodput,
     "steps": stored_questions.steps,
     "warm": stored_trace.warm,
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,

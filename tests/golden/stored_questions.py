@@ -89,6 +89,15 @@ def best() -> Report:
 
 
 @cache
+def goodput() -> Report:
+    """Every kind of figure that has a metric, of one of which more is better."""
+    asked = study(scenario_file.read(FOLDER / "goodput.toml"))
+    records = [replace(record, goodput_kbps=8 * record.trial.response_bytes
+                       / (record.total_ms or 1.0)) for record in map(took, asked.trials)]
+    return asked.report(RunData(FOLDER, {**FACTS, "scenario": "goodput"}, records))
+
+
+@cache
 def fitted() -> Report:
     """What stands behind the kept fit, which benchmarks.paper wrote."""
     found = fit_findings(stored_fetches.scenario("dukkipati2010"))

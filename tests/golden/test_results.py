@@ -99,3 +99,14 @@ def test_what_is_kept_is_small_and_of_whole_runs() -> None:
     for path in files:
         facts = json.loads(path.read_text())["facts"]
         assert facts["finished_at"] and not facts.get("partial")
+
+
+def test_what_the_published_set_up_claims_is_what_was_found(reports: dict[str, Report]) -> None:
+    """The numbers in the scenario's own first line, which nothing fills in."""
+    told = reports["zhao2019_as_published"]
+    (causes,) = (each for each in told.findings if each.name == "causes")
+    count, of = causes.bars["reproduced"], sum(causes.bars.values())
+    constants = re.match(r"(\d+) of (\d+) ", causes.statements[0].found)
+    assert constants is not None and of + int(constants[1]) == int(constants[2])
+    assert f"{count} of the {of} times" in told.claim
+    assert f"{constants[1]} numbers are a constant" in told.claim

@@ -1,40 +1,94 @@
-"""Claims: one word for each published number, and the test behind it."""
+"""Claims: one result for each published number, and the test behind it."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from lab.core.charts import Ends, is_wide
-from lab.core.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, Compared, counts, judge,
-                             summary, word_of)
+from lab.core.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS, Compared,
+                             counts, equivalent, judge, larger, summary, word_of)
+
+numbers = some.floats(-1e6, 1e6)
+widths = some.floats(0, 1e6)
 
 
 @pytest.mark.parametrize(("compared", "word", "test"), [
-    (Compared(12, 10, 3, unit="ms"), REPRODUCED, "2.0 ≤ 3.0 ms"),
-    (Compared(13, 10, 3, unit="ms"), REPRODUCED, "3.0 ≤ 3.0 ms"),
-    (Compared(14, 10, 3, (9.0, 19.0), "ms"), REPRODUCED, "4.0 > 3.0 ms, inside the interval"),
-    (Compared(14, 10, 3, (11.0, 17.0), "ms"), DIRECTION_ONLY, "4.0 > 3.0 ms"),
-    (Compared(14, 10, 3, None, "ms"), DIRECTION_ONLY, "4.0 > 3.0 ms"),
-    (Compared(-14, 10, 3, None, "ms"), NOT_REPRODUCED, "24.0 > 3.0 ms"),
-    (Compared(-1, 1, 3, None, "ms"), REPRODUCED, "2.0 ≤ 3.0 ms"),
+    (Compared(12, 10, 3, (12, 12), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
+    (Compared(13, 10, 3, (13, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
+    (Compared(12, 10, 3, (11, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
+    (Compared(12, 10, 3, (11, 13.1), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (Compared(7.5, 10, 3, (6.9, 8), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (Compared(10, 10, 3, (-50, 70), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (Compared(10, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
+    (Compared(400, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
+    (Compared(14, 10, 3, (9, 19), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (Compared(16, 10, 3, (13.1, 19), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
+    (Compared(3, 10, 3, (0.1, 6.9), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
+    (Compared(3, 10, 3, (0, 6.9), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
+    (Compared(-14, 10, 3, (-14, -14), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
+    (Compared(-1, 1, 3, (-1, -1)), REPRODUCED, "within −2.0 … 4.0"),
 ])
 def test_one_number(compared: Compared, word: str, test: str) -> None:
     assert judge([compared]) == (word, test)
 
 
+def exactly(measured: float, published: float, allowed: float) -> Compared:
+    return Compared(measured, published, allowed, (measured, measured))
+
+
 def test_every_number_of_a_bar_has_to_agree() -> None:
-    near, far, other = Compared(10, 10, 1), Compared(20, 10, 1), Compared(-20, 10, 1)
+    near, far, other = exactly(10, 10, 1), exactly(20, 10, 1), exactly(-20, 10, 1)
+    unknown = Compared(10, 10, 1, (5, 15))
     assert judge([near, near])[0] == REPRODUCED
-    assert judge([near, far]) == (DIRECTION_ONLY, "0.0 ≤ 1.0 ; 10.0 > 1.0 ")
+    assert judge([near, far]) == (DIRECTION_ONLY, "within 9.0 … 11.0; not within 9.0 … 11.0")
     assert judge([far, other])[0] == NOT_REPRODUCED
+    assert judge([near, unknown])[0] == TOO_FEW
+    assert judge([far, unknown])[0] == DIRECTION_ONLY  # whatever the other is
+    assert judge([far, Compared(10, 10, 1, (-5, 25))])[0] == NOT_REPRODUCED
 
 
 def test_a_published_zero_has_no_direction() -> None:
-    assert judge([Compared(5, 0, 1), Compared(20, 10, 1)])[0] == DIRECTION_ONLY
+    assert judge([exactly(5, 0, 1), exactly(20, 10, 1)])[0] == DIRECTION_ONLY
 
 
-def test_nothing_published_has_no_word() -> None:
+def test_nothing_published_has_no_result() -> None:
     assert judge([]) == ("", "")
+
+
+@given(some.lists(some.tuples(numbers, numbers, widths, widths, widths, widths), min_size=1,
+                  max_size=3))
+def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]]) -> None:
+    """From data to fewer: the interval around the same number grows at either end."""
+    narrow = [Compared(at, published, allowed, (at - below, at + above))
+              for at, published, allowed, below, above, _ in bar]
+    wide = [Compared(each.measured, each.published, each.allowed,
+                     (each.ends[0] - more, each.ends[1] + more))
+            for each, (*_, more) in zip(narrow, bar)]
+    unknown = [Compared(each.measured, each.published, each.allowed, None) for each in narrow]
+    before, after = judge(narrow)[0], judge(wide)[0]
+    # Most certain first: what has fewer data stays where it is, or becomes less certain.
+    order = {REPRODUCED: (REPRODUCED, TOO_FEW), TOO_FEW: (TOO_FEW,),
+             DIRECTION_ONLY: (DIRECTION_ONLY, NOT_REPRODUCED, TOO_FEW),
+             NOT_REPRODUCED: (NOT_REPRODUCED, TOO_FEW)}
+    assert after in order[before]
+    assert judge(unknown)[0] == TOO_FEW
+
+
+@pytest.mark.parametrize(("first", "second", "word"), [
+    ((5, 6), (3, 4), REPRODUCED), ((5, 6), (3, 5), TOO_FEW), ((3, 4), (5, 6), NOT_REPRODUCED),
+    ((5, 5), (5, 5), NOT_REPRODUCED), ((3, 9), (5, 6), TOO_FEW)])
+def test_larger_is_what_is_so_whatever_the_data_leave_open(first: Ends, second: Ends,
+                                                           word: str) -> None:
+    assert larger(first, second) == word
+
+
+@pytest.mark.parametrize(("difference", "word"), [
+    ((-5, 5), REPRODUCED), ((-5.1, 5), TOO_FEW), ((-5, 5.1), TOO_FEW), ((-9, 9), TOO_FEW),
+    ((5, 9), TOO_FEW), ((5.1, 9), NOT_REPRODUCED), ((-9, -5.1), NOT_REPRODUCED)])
+def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, word: str) -> None:
+    assert equivalent(difference, 5) == word
 
 
 def test_words() -> None:
@@ -42,10 +96,12 @@ def test_words() -> None:
         REPRODUCED, DIRECTION_ONLY, NOT_REPRODUCED]
 
 
-def test_words_are_counted_and_told() -> None:
-    counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED])
-    assert counted == {REPRODUCED: 2, DIRECTION_ONLY: 0, NOT_REPRODUCED: 1}
-    assert summary(counted) == "2 of 3 reproduced, 0 direction only, 1 not reproduced"
+def test_results_are_counted_and_told() -> None:
+    counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, TOO_FEW])
+    assert counted == {REPRODUCED: 2, TOO_FEW: 1, DIRECTION_ONLY: 0, NOT_REPRODUCED: 1}
+    assert list(counted) == list(WORDS)
+    assert summary(counted) == ("2 of 4 reproduced, 1 compatible (too few data), 0 direction only,"
+                                " 1 not reproduced")
     assert summary(counts([])) == ""
 
 

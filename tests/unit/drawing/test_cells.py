@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,21 @@ def test_maps_fit_whatever_their_size(count: int, wide: int) -> None:
     drawn = maps.draw(map_chart(count, wide))
     samples.check_fits(drawn)
     assert len(drawn.axes) == count
+
+
+@pytest.mark.parametrize("wide", range(1, 8))
+def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> None:
+    """Else the numbers of neighbours would touch; the foot has the unit anyway."""
+    rows = ((Square(12345.0, 33.3),) * 2 * wide,) * 2
+    chart = replace(map_chart(1, wide), maps=(Map("map", rows),), unit="kbit/s")
+    drawn = maps.draw(chart)
+    samples.check_fits(drawn)
+    (axes,) = drawn.axes
+    place = axes.get_window_extent()
+    room = place.width / (2 * wide)
+    drawn.canvas.draw()
+    assert all(text.get_window_extent().width < room for text in axes.texts)
+    assert ("kbit/s" in axes.texts[0].get_text()) == (wide < 5)
 
 
 def test_squares_have_colour_and_number() -> None:

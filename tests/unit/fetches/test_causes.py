@@ -16,7 +16,7 @@ from lab.core.findings import Finding, Report
 from lab.core.kinds import Overrides
 from lab.core.records import FAIL
 from lab.core.step_charts import SideChart, StepChart
-from lab.fetches import as_published, reading, study
+from lab.fetches import as_published, as_published_findings, reading, study
 from lab.fetches.causes import AsPublished, Cause, Reading
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
@@ -197,7 +197,7 @@ def test_bounds_of_an_agreement() -> None:
 
 def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     found, records = stored_fetches.raw_and_causes()
-    items = as_published.items(found, as_published.measured(found, records))
+    items = as_published.items(found, as_published.measured(found, records, exact=True))
     assert len(items) == 128
     clean, new, failures = as_published.counts(items)
     assert clean == 5 and failures == new + 32
@@ -206,6 +206,30 @@ def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     assert failed.agrees == (False, False, True)
     assert as_published.by_group(found.as_published, [clean, new, failures]) == [  # type: ignore[arg-type]
         ("code and kernel alone", failures)]
+
+
+def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
+    """No TCP decided what a script wrote down for a failure: the count of reproduced has none."""
+    found, records = stored_fetches.raw_and_causes()
+    items = as_published.items(found, as_published.measured(found, records, exact=True))
+    constants = [item for item in items if item.constant]
+    assert len(constants) == 32
+    assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
+    told, sentences, (tile,) = as_published_findings.found(found, records, exact=True)
+    causes = next(each for each in told if each.name == "causes")
+    real = as_published.counts([item for item in items if not item.constant])
+    assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}
+    assert real[-1] == as_published.counts(items)[-1] - 32
+    assert causes.statements[0].found.startswith("32 of 128 are what their script wrote down")
+    assert causes.statements[0].found.endswith("32 agree with the constant, 2200 ms.")
+    assert tile.value == f"{real[-1]} of 96" and sentences[0].startswith("Of 96 published numbers")
+    cells = next(each for each in told if each.name == "cells").tables[0]
+    assert cells.column("as they measured it").count("a constant") == 32
+    assert cells.column("clean").count("a constant") == 0
+
+
+def test_where_every_time_is_of_a_transfer_nothing_is_told_apart() -> None:
+    assert finding(marrama(), "causes").statements == ()
 
 
 def test_process_time_is_added_to_what_counts_alone() -> None:

@@ -1,4 +1,4 @@
-"""The word of every bar, from both sides of its limits; sentences; what is gained under loss."""
+"""The result of every bar, from both sides of its limits; sentences; what is gained under loss."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.core import claims
-from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.core.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, TOO_FEW)
 from lab.core.stats import Estimate
 from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
 from lab.fetches.claims import Row, judged
@@ -20,21 +20,21 @@ FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
 
 
 def bucket(base: float, experiment: float, label: str = "20", **changes: Any) -> Bucket:
-    """changes: fields of Bucket or of its Published."""
+    """Of a network that loses nothing; changes: fields of Bucket or of its Published."""
     published = {each.name: changes.pop(each.name) for each in fields(Published)
                  if each.name in changes}
     return replace(Bucket(
         label=label, value=20.0, share_percent=None, n=2, excluded=Excluded(), cells=1,
         cells_asked=1, base=base, experiment=experiment, base_median=base,
         experiment_median=experiment, absolute_interval=None, percent_interval=None,
-        published=Published(**published)), **changes)
+        published=Published(**published), lossless=True, draws=LEAST_DRAWS), **changes)
 
 
 def panel(*buckets: Bucket, figure: Figure = FIGURE) -> Panel:
     return Panel(figure, buckets, "curl", "cubic")
 
 
-def rows(of: Panel, exact: bool = False) -> tuple[Row, ...]:
+def rows(of: Panel, exact: bool = True) -> tuple[Row, ...]:
     return judged(of, (), exact).rows
 
 
@@ -52,11 +52,23 @@ def rows(of: Panel, exact: bool = False) -> tuple[Row, ...]:
     ({"absolute": None, "percent": 12.0}, REPRODUCED),
     ({"absolute": 90.0, "percent": None}, REPRODUCED),
     ({}, ""),
-    # far off, but inside the interval of one, then of both
+    # far off, but not for certain in one number, then in both
     ({"absolute": 200.0, "percent": 20.0,
       "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 15.0)}, DIRECTION_ONLY),
     ({"absolute": 200.0, "percent": 20.0,
-      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 21.0)}, REPRODUCED),
+      "absolute_interval": (50.0, 210.0), "percent_interval": (-5.0, 15.0)}, NOT_REPRODUCED),
+    ({"absolute": 200.0, "percent": 20.0,
+      "absolute_interval": (50.0, 210.0), "percent_interval": (5.0, 21.0)}, TOO_FEW),
+    # near, for certain and not
+    ({"absolute": 100.0, "percent": 10.0,
+      "absolute_interval": (80.0, 120.0), "percent_interval": (8.0, 12.0)}, REPRODUCED),
+    ({"absolute": 100.0, "percent": 10.0,
+      "absolute_interval": (80.0, 131.0), "percent_interval": (8.0, 12.0)}, TOO_FEW),
+    ({"absolute": 100.0, "percent": 10.0,
+      "absolute_interval": (80.0, 120.0), "percent_interval": (6.9, 12.0)}, TOO_FEW),
+    # an interval of a few values is none
+    ({"absolute": 100.0, "percent": 10.0, "absolute_interval": (80.0, 120.0),
+      "percent_interval": (8.0, 12.0), "draws": LEAST_DRAWS - 1}, TOO_FEW),
     # a value known to ±40 ms
     ({"absolute": 140.0, "percent": 10.0}, REPRODUCED),
     ({"absolute": 60.0, "percent": 10.0}, DIRECTION_ONLY),
@@ -71,13 +83,15 @@ def test_a_word_on_both_sides_of_its_limits(changes: dict[str, Any], word: str) 
 
 def test_nothing_improved_and_something_published_is_not_the_direction() -> None:
     (row,) = rows(panel(bucket(1000.0, 1000.0, absolute=8.0, percent=0.0)))
-    assert row.word == NOT_REPRODUCED and row.test == "8.0 > 2.4 ms; 0.0 ≤ 3.0 points"
+    assert (row.word, row.test) == (NOT_REPRODUCED,
+                                    "not within 5.6 … 10.4 ms; within −3.0 … 3.0 %")
     assert row.off_percent == -100
 
 
 def test_percentages_are_compared_as_they_were_printed() -> None:
     """20 % of the baseline are 25 % of the experiment's time."""
     bar = bucket(1000.0, 800.0, absolute=200.0, percent=20.0, percent_interval=(20.0, 50.0))
+    assert rows(panel(bar), exact=False)[0].percent_ends == (20, 50)
     (ours,) = rows(panel(bar))
     (theirs,) = rows(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
     assert (ours.percent, ours.published_percent, ours.off_points) == (20, 20, 0)
@@ -122,11 +136,30 @@ def test_an_interval_that_reaches_beyond_zero_leaves_it_open(ends: Any, unsure: 
     assert bucket(1000.0, 900.0, absolute_interval=ends).is_unsure is unsure
 
 
-def test_words_are_counted() -> None:
+@pytest.mark.parametrize(("lossless", "exact", "word"), [
+    (True, True, REPRODUCED), (False, True, TOO_FEW), (True, False, TOO_FEW)])
+def test_what_was_measured_once_is_known_only_where_nothing_varies(
+        lossless: bool, exact: bool, word: str) -> None:
+    """One fetch gives no interval: near as it is, without one it shows nothing."""
+    (row,) = rows(panel(bucket(1000, 900, absolute=100.0, lossless=lossless)), exact)
+    assert row.word == word
+
+
+def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
+    """Two transfers that random loss spared take the same time: an interval of no width."""
+    alike = {"absolute": 100.0, "absolute_interval": (100.0, 100.0), "lossless": False}
+    (row,) = rows(panel(bucket(1000, 900, **alike, draws=2)))
+    assert (row.word, row.exact) == (TOO_FEW, False)
+    (row,) = rows(panel(bucket(1000, 900, **alike, draws=LEAST_DRAWS)))
+    assert row.word == REPRODUCED
+
+
+def test_results_are_counted() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
-    counted = judged(panel(*bars), ()).counts
-    assert counted == {REPRODUCED: 2, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
-    assert claims.summary(counted) == "2 of 4 reproduced, 1 direction only, 1 not reproduced"
+    counted = judged(panel(*bars), (), exact=True).counts
+    assert counted == {REPRODUCED: 2, TOO_FEW: 0, DIRECTION_ONLY: 1, NOT_REPRODUCED: 1}
+    assert claims.summary(counted) == ("2 of 4 reproduced, 0 compatible (too few data),"
+                                       " 1 direction only, 1 not reproduced")
     assert claims.summary(judged(panel(bucket(10, 5)), ()).counts) == ""
 
 
@@ -141,24 +174,34 @@ def test_words_are_counted() -> None:
 ])
 def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     bars = panel(bucket(1000, 900, "20"), bucket(1000, 905, "21"), bucket(1000, 600, "50"))
-    (found,) = judged(bars, [claim, replace(claim, figure="other")]).statements
+    (found,) = judged(bars, [claim, replace(claim, figure="other")], exact=True).statements
     assert found.word == word, found
+    (found,) = judged(bars, [claim]).statements  # measured once, where repeats would differ
+    assert found.word == TOO_FEW
 
 
 def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 1000, "50"))
-    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)]).statements
+    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
     assert found.word == NOT_REPRODUCED
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 999, "50"))
-    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)]).statements
+    (found,) = judged(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
     assert found.word == DIRECTION_ONLY
 
 
-def test_overlapping_intervals_are_no_larger() -> None:
-    claim = Claim("f", "", larger=("50", "20"))
-    bars = [bucket(1000, 900, "20", percent_interval=(5.0, 16.0)),
-            bucket(1000, 850, "50", percent_interval=(14.0, 16.0))]
-    assert judged(panel(*bars), [claim]).statements[0].word == NOT_REPRODUCED
+@pytest.mark.parametrize(("first", "second", "absolute", "word"), [
+    ((17.0, 19.0), (5.0, 16.0), (140.0, 160.0), REPRODUCED),
+    ((14.0, 16.0), (5.0, 16.0), (95.0, 109.0), TOO_FEW),
+    ((4.0, 5.0), (5.0, 16.0), (96.0, 104.0), NOT_REPRODUCED)])
+def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: Any,
+                                             word: str) -> None:
+    bars = [bucket(1000, 900, "20", percent_interval=second, absolute_interval=(98.0, 102.0)),
+            bucket(1000, 850, "50", percent_interval=first, absolute_interval=absolute)]
+    (larger, equal) = judged(panel(*bars), [Claim("f", "", larger=("50", "20")),
+                                            Claim("f", "", equal=("50", "20"))]).statements
+    assert larger.word == word
+    assert equal.word == {REPRODUCED: NOT_REPRODUCED, TOO_FEW: TOO_FEW,
+                          NOT_REPRODUCED: REPRODUCED}[word]
 
 
 def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:

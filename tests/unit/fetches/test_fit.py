@@ -40,14 +40,28 @@ def test_the_stored_evidence_is_of_todays_parameters(scenario: Scenario,
     """Else: /usr/bin/python3 -m benchmarks.paper evidence."""
     assert fit.belongs(found, explained(scenario))
     slow = next(each for each in scenario.populations if each.name == "slowdc")
-    *_, alone, own = found["holdouts"]
+    *_, alone, weeks, own = found["holdouts"]
     assert own["mechanism"] == json.loads(json.dumps(asdict(slow.mechanism)))
-    assert alone["mechanism"] == {**own["mechanism"],
+    assert weeks["mechanism"] == {**own["mechanism"],
                                   "lossy_share": explained(scenario).mechanism.lossy_share}
+    # Held out is only what nothing was chosen for by looking at it.
+    assert alone["mechanism"] == found["mechanism"]
+    assert [each["held_out"] for each in found["holdouts"]] == [True] * 4 + [False] * 2
     # Table 7, Web search at SlowDC: 10.44 % with ten segments, 10.17 % with three.
     assert dict(map(tuple, found["slow_losses"]))[slow.mechanism.lossy_share] == pytest.approx(
         10.3, abs=0.5)
     assert {name for name in found["profiles"]} <= set(fit.RESTS_ON)
+
+
+def test_what_is_held_out_has_no_parameter_of_its_own(scenario: Scenario) -> None:
+    """Every figure that says so is of a population with all of the fitted one's values."""
+    held_out = [figure for figure in scenario.figures if figure.held_out]
+    assert len(held_out) == 3
+    for figure in held_out:
+        made = scenario.population(figure.sweep)
+        assert made is not None and made.mechanism == explained(scenario).mechanism
+    slow = {figure.name for figure in scenario.figures if figure.sweep == "slowdc"}
+    assert slow == {"fig6", "table3_slowdc", "table4"}  # fitted: three parameters of their own
 
 
 def test_evidence_of_other_parameters_is_not_told(scenario: Scenario) -> None:
@@ -62,12 +76,15 @@ def test_evidence_of_other_parameters_is_not_told(scenario: Scenario) -> None:
 
 def test_every_parameter_says_what_it_rests_on(scenario: Scenario, found: dict[str, Any]) -> None:
     fitted, profiles, without = fit.fit_findings(scenario)
-    parameters, numbers, held = fitted.tables
+    parameters, free, numbers, held = fitted.tables
     names = [str(row[0]) for row in parameters.rows]
     assert names[:17] == list(vars(explained(scenario).mechanism))
-    assert "lossy_share, SlowDC" in names[17:] and len(names) == 22
-    assert "not predicted" in fitted.sentence
-    assert len(held.rows) == sum(len(each["predicts"]) for each in found["holdouts"]) == 12
+    assert "lossy_share, SlowDC" in names[17:] and len(names) == 23
+    assert free.column("how many") == [15, 2, 2, 79] and "correlated" in free.notes[0]
+    assert fitted.sentence.startswith("15 parameters are fitted to 79 correlated numbers, 2 more"
+                                      " are set by hand, and 2 of SlowDC's own: compatible")
+    assert "Table 3, SlowDC 0 of 7" in fitted.sentence  # those of its own parameters are not held out
+    assert len(held.rows) == sum(len(each["predicts"]) for each in found["holdouts"]) == 15
     chart = profiles.chart
     assert isinstance(chart, LineChart)
     assert sum(map(len, chart.columns)) == len(found["profiles"]) + 1 == 15

@@ -11,6 +11,7 @@ from lab.core import scenario_file
 from lab.core.cell_charts import ApproachChart
 from lab.core.charts import BarPage, GridChart
 from lab.core.errors import UsageError
+from lab.core.findings import bars
 from lab.fetches import analysis, draws, explained, paired, reading
 from lab.fetches.buckets import Excluded, NoPanel, Panel
 from lab.fetches.explained import close
@@ -159,7 +160,8 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
         scenario: Scenario, records: list[Record]) -> None:
     report = stored_fetches.report(NAME, records)
     others = {each.name: each for each in report.findings[len(scenario.figures):]}
-    assert list(others)[:5] == ["fig5", "causes", "two_weeks", "joint_average", "joint_slow"]
+    assert list(others)[:6] == ["fig5", "causes", "two_weeks", "held_out", "joint_average",
+                                "joint_slow"]
     near, of = others["two_weeks"].tables[0].rows[0][1:3]
     assert (near, of) == (sum(map(close, explained.explained(scenario, records)[-1].panels["RTT"])), 8)
     paper = [row[4] for row in others["two_weeks"].tables[0].rows]
@@ -261,8 +263,49 @@ def test_causes_that_were_not_measured_are_missing(scenario: Scenario,
                                                    records: list[Record]) -> None:
     shown = {figure.sweep for figure in scenario.figures}
     found = population_findings(scenario, [record for record in records
-                                           if record.trial.part in shown], [])
+                                           if record.trial.part in shown], [], [])
     assert [(each.name, bool(each.missing)) for each in found][0] == ("causes", True)
+
+
+def test_the_saving_is_told_in_parts_that_add_up(scenario: Scenario,
+                                                 records: list[Record]) -> None:
+    """The other week: more responses in far buckets, and longer ones within the buckets."""
+    leaning = [replace(record, trial=replace(record.trial, weight=record.trial.weight * (
+        1 + (record.trial.key_rtt_ms or 0) / 1000 + (record.trial.key_bandwidth_kbps or 0) / 9000)))
+        if record.trial.initcwnd == 3 and record.trial.part == "avgdc" else record
+        for record in records]
+    report = stored_fetches.report(NAME, leaning)
+    (weeks,) = (each for each in report.findings if each.name == "two_weeks")
+    parts = weeks.tables[1]
+    every, alone, other, far, within = (float(str(cell)) for cell in parts.column("ours"))
+    assert every == pytest.approx(alone + other) and other == pytest.approx(far + within)
+    assert alone == pytest.approx(7) and far > 10
+    saved = weeks.tables[0].column("ours", "saved")[0]
+    assert every - far == pytest.approx(saved) and within == pytest.approx(float(str(saved)) - 7)
+    # Of the paper what it prints: Table 3, and Figure 5's RTT panel (paper_arithmetic).
+    assert parts.column("paper") == [68, None, None, pytest.approx(23.2, abs=0.05), None]
+
+
+def test_what_is_held_out_stands_next_to_what_was_fitted(scenario: Scenario,
+                                                         records: list[Record]) -> None:
+    """The same published bars, once more: counted apart, and never with the others."""
+    near = [replace(record, latency_ms=823.0 if record.trial.initcwnd == 3 else 751.0)
+            if record.trial.part == "slowdc_held_out" else replace(record, latency_ms=823.0)
+            if record.trial.part == "slowdc" else record for record in records]
+    report = stored_fetches.report(NAME, near)
+    found = {each.name: each for each in report.findings}
+    held_out = found["held_out"].tables[0]
+    assert held_out.column("of") == [8, 7, 5, 20]
+    assert held_out.column("reproduced", "held out")[1] == found[
+        "table3_slowdc_held_out"].bars["reproduced"] == 1  # the mean saves 72 ms, as published
+    assert held_out.column("near", "held out")[1] == 1
+    assert held_out.column("near", "parameters of its own")[1] == 0
+    assert held_out.column("near", "held out")[-1] == sum(
+        int(str(near)) for near in held_out.column("near", "held out")[:-1])
+    fitted, apart = (sum(bars(report.findings, which).values()) for which in (False, True))
+    assert (fitted, apart) == (62, 20)
+    told = [each for each in report.sentences if each.startswith("Of the published bars")]
+    assert [" held out" in each.replace("(", " ") for each in told] == [False, True]
 
 
 def test_near_the_published_one_is_near_in_both_numbers(panels: dict[str, Panel]) -> None:

@@ -1,4 +1,4 @@
-"""The word on a claim of two cells, on both sides of every limit."""
+"""The result of a claim on two cells, on both sides of every limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
 from lab.core.errors import UsageError
 from lab.load import analysis, deck, findings
 from lab.load.runs import Runs
@@ -18,13 +18,13 @@ from tests.golden.stored_load import RUN
 GAIN = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "gain")
 
 
-def told(expects: Any, *saved: tuple[float, float]) -> tuple[str, str]:
-    """Of 100 ms so many are saved: by load, each of the two seeds (one, if they are alike)."""
+def told(expects: Any, *saved: tuple[float, ...]) -> tuple[str, str]:
+    """Of 100 ms so many are saved: by load, each of the two seeds, or of one."""
     records: list[Any] = []
     for record in stored_load.run().records:
         trial: Any = record.trial
         cell, seed = (0.5, 0.9).index(trial.load), trial.repeat - 1
-        if seed and all(first == second for first, second in saved):
+        if seed >= len(saved[cell]):
             continue
         less = saved[cell][seed] if trial.window == "10" else 0
         records.append(replace(record, mean_ms=100.0 - less))
@@ -44,25 +44,60 @@ def told(expects: Any, *saved: tuple[float, float]) -> tuple[str, str]:
     ((5, -5), NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED),
     ((5.01, 5), REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED),
     ((1, 0.5), REPRODUCED, NOT_REPRODUCED, REPRODUCED)])
-def test_one_seed_of_each_of_two_cells(saved: tuple[float, float], less: str, more: str,
-                                       alike: str) -> None:
+def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float], less: str,
+                                                     more: str, alike: str) -> None:
     cells = [(each, each) for each in saved]
-    assert [told(expects, *cells)[0] for expects in ("less", "more", "alike")] == [
-        less, more, alike]
+    expected = ("less", "more", "alike")
+    assert [told(expects, *cells)[0] for expects in expected] == [less, more, alike]
+    alone = [(each,) for each in saved]  # one seed shows nothing, whatever it has
+    assert [told(expects, *alone)[0] for expects in expected] == [TOO_FEW] * 3
 
 
-def test_with_two_seeds_the_interval_decides() -> None:
-    assert told("less", (10, 10.1), (20, 20.1))[0] == REPRODUCED
-    assert told("less", (10, 10.1), (1, 40))[0] == DIRECTION_ONLY
-    assert told("more", (-10, -10.1), (-20, -20.1))[0] == REPRODUCED
-    assert told("alike", (4, 6), (-4, -6))[0] == REPRODUCED  # by the mean of the seeds
+@pytest.mark.parametrize("expects, first, second, word", [
+    ("less", (10, 10.1), (20, 20.1), REPRODUCED),
+    ("less", (10, 10.1), (1, 40), TOO_FEW),  # 20 ± 248 %
+    ("less", (10, 10.1), (-1, -1.1), DIRECTION_ONLY),  # for certain not in the second cell
+    ("less", (10, 10.1), (-50, -50.5), NOT_REPRODUCED),
+    ("less", (10, 10.1), (0, 0.2), DIRECTION_ONLY),  # 0.1 ± 1.3 %: at most alike
+    ("less", (10, 10.1), (0, 1), TOO_FEW),  # 0.5 ± 6.4 %: more than alike is left open
+    ("less", (-10, -10.1), (1, 40), NOT_REPRODUCED),  # its mean saves 5 %, but not for certain
+    ("more", (-10, -10.1), (-20, -20.1), REPRODUCED),
+    ("alike", (4, 4.1), (-4, -4.1), REPRODUCED),
+    ("alike", (4, 6), (-4, -6), TOO_FEW),  # ± 12.7 %
+    ("alike", (6, 6.05), (-4, -4.1), DIRECTION_ONLY)])
+def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, float],
+                                             second: tuple[float, float], word: str) -> None:
+    assert told(expects, first, second)[0] == word
+
+
+def test_of_nothing_no_part_is_small() -> None:
+    """From no retransmission to some: no percentage says so, and it is not alike."""
+    records: list[Any] = [
+        replace(record, retransmission_percent=float(record.trial.window == "10") * (  # type: ignore[union-attr]
+            9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
+    runs = Runs.of(GAIN, records, RUN)
+    words = [findings.statement(runs, Claim(
+        figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
+        expects=expects)).word for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
+    assert words == [NOT_REPRODUCED, REPRODUCED, NOT_REPRODUCED]
 
 
 def test_the_cells_that_gain_least_and_most_are_told() -> None:
     assert told("less", (10, 10), (-30, -30))[1] == (
-        "the mean completion time falls with IW 10 instead of 3 in 1 of 2 cells: from 100 to 130"
-        " ms, from 100 to 90 ms.")
-    assert told("less", (10, 10), (10, 10))[1].endswith(" in 2 of 2 cells: from 100 to 90 ms.")
+        "the mean completion time falls with IW 10 instead of 3 in 1 of 2 cells: from 100 ± 0 to"
+        " 130 ± 0 ms, from 100 ± 0 to 90 ± 0 ms.")
+    assert told("less", (10, 10), (10, 10))[1].endswith(
+        " in 2 of 2 cells: from 100 ± 0 to 90 ± 0 ms.")
+
+
+def test_what_is_not_certain_is_said_to_be_so() -> None:
+    assert told("less", (10,), (-30,))[1] == (
+        "the mean completion time is not shown to fall with IW 10 instead of 3 in any of 2 cells:"
+        " from 100 to 130 ms, from 100 to 90 ms.")
+    assert told("alike", (10, 12), (20, 21))[1].startswith(
+        "the mean completion time is not shown to stay within 5 % with IW 10 instead of 3 in any")
+    assert told("more", (10, 10.1), (20, 20.1))[1].startswith(
+        "the mean completion time does not rise with IW 10 instead of 3 in any of 2 cells")
 
 
 @pytest.mark.parametrize("by, found", [
