@@ -151,9 +151,10 @@ def _first_flight(evidence: Evidence) -> Iterable[Compared]:
         flight, window = evidence.first_flight or 0, evidence.trial.server_window
         yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
         return
-    seen, expected = evidence.first_flight, evidence.expected_first_flight
+    seen, (least, most) = evidence.first_flight, evidence.expected_first_flight
     if _has_window(evidence) and seen is not None:
-        yield Compared(seen == expected, f"{seen} segments", f"{expected}")
+        yield Compared(least <= seen <= most, f"{seen} segments",
+                       f"{most}" if least == most else f"{least} to {most}")
 
 
 def _rtt(evidence: Evidence) -> Iterable[Compared]:
