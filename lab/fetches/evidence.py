@@ -104,7 +104,7 @@ class Evidence(Observed):
         begin: without it predictions can be shared among repeats.
         """
         first = predict(self.transfer)
-        seen = self.fetch.get("total_ms"), self.said.get("latency_ms")
+        seen = self.fetch.get("total_ms"), self.latency_ms
         if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS for time, predicted_ms
                in zip(seen, (self._total_ms(first), first.latency_ms))):
             return first
@@ -149,7 +149,7 @@ class Evidence(Observed):
         if not self._is_comparable(prediction):
             return []
         return [self._near(self.fetch.get("total_ms"), self._total_ms(prediction)),
-                self._near(self.said.get("latency_ms"), prediction.latency_ms)]
+                self._near(self.latency_ms, prediction.latency_ms)]
 
     def handshake_against(self, prediction: Prediction) -> list[Compared]:
         """The end of TLS's handshake, the first byte, the server's window, against the model."""

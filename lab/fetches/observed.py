@@ -149,9 +149,19 @@ class Observed:
 
     @property
     def latency_ms(self) -> float | None:
-        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'."""
+        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'.
+
+        The packets' also where the response waited, for tickets or a pacer, and the server heard
+        late that it had left.
+        """
         told: float | None = self.said.get("latency_ms")
-        return self.wire.latency_ms if self.messages is not None else told
+        wire = self.wire.latency_ms
+        if self.messages is not None:
+            return wire
+        if told is None or wire is None:
+            return told
+        return wire if wire - told > max(self.tolerances.latency_ms,
+                                         self.tolerances.latency_share * wire) else told
 
     @property
     def response_round_trips(self) -> int | None:
