@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def evidence(latency_ms: float, qdisc: str = "fifo", tls: bool = True,
     packets.send(250, False, ACK, seq=96, ack=1 + TICKET)
     packets.send(410, False, ACK, seq=96, ack=1 + TICKET + RESPONSE)
     trial = replace(stored.load("iw3").trial, qdisc=qdisc, congestion_control=control)
-    said = {"latency_ms": latency_ms, **({"tls": {"tickets": [TICKET]}} if tls else {})}
+    said: dict[str, Any] = {"latency_ms": latency_ms, **({"tls": {"tickets": [TICKET]}} if tls else {})}
     return Evidence(trial, {}, said, packets.read(response_bytes=RESPONSE), EXACT, {})
 
 
