@@ -21,7 +21,7 @@ from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns
 from lab.tcp.offered import receive_window
 from lab.tcp.packets import MSS
-from lab.tcp.predict import Prediction, predict
+from lab.tcp.predict import Prediction, predict, unacknowledged
 from lab.tcp.transfer import CONGESTION_CONTROLS, Transfer
 
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.
@@ -36,20 +36,44 @@ class Evidence(Observed):
     """The same, and what the model says."""
 
     @property
-    def expected_first_flight(self) -> int:
-        """As many as the windows let leave, the small segment of a write by itself included.
+    def expected_first_flight(self) -> tuple[int, int]:
+        """The fewest and the most segments that the windows let leave at first.
 
-        A part of a segment may fill the receive window up (tcp_mss_split_point).
+        They differ only where more than the windows decides on the second of two writes. The
+        small segment of a write by itself counts. A part of a segment may fill the receive
+        window up (tcp_mss_split_point).
         """
         trial = self.trial
+        if self.hears_late:
+            return self._first_flight_of_two_writes
         if not trial.head or trial.gap_ms or trial.before:
-            return self.prediction.first_flight
+            return (self.prediction.first_flight,) * 2
         room = receive_window(trial.client_window, buffers.of(self.sysctls, buffers.RECEIVE))
         whole = setups.segments_at_once(
             trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)
         fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
-        return min(trial.server_window, whole + fills)
+        return (min(trial.server_window, whole + fills),) * 2
+
+    @property
+    def _first_flight_of_two_writes(self) -> tuple[int, int]:
+        """The same where losses or jitter decide when the first write is acknowledged.
+
+        The packets show whether that was before the second write. Both writes are one flight if it
+        was not, as far as the window goes. What timers retransmitted by then takes some of it.
+        A control that paces may have less or more under way by then.
+        """
+        trial, start_ns = self.trial, self.wire.response_start_ns or 0
+        due_ns = start_ns + round(trial.gap_ms * 1e6)
+        first, both = unacknowledged(self.transfer)
+        if trial.congestion_control not in CONGESTION_CONTROLS:
+            return first, trial.server_window + 1  # paced: what a timer sends looks like the rest
+        if self.wire.first_flight_end_ns < due_ns:
+            return first, first
+        sent_again = any(start_ns < segment.time_ns < due_ns for segment
+                         in (*self.wire.retransmissions, *self.wire.probes))
+        # The sender's estimate of the RTT decides whether the last few wait (tcp_tso_should_defer).
+        return first if sent_again or trial.jitter_ms else both, both
 
     @property
     def transfer(self) -> Transfer:
@@ -81,7 +105,7 @@ class Evidence(Observed):
         begin: without it predictions can be shared among repeats.
         """
         first = predict(self.transfer)
-        seen = self.fetch.get("total_ms"), self.said.get("latency_ms")
+        seen = self.fetch.get("total_ms"), self.latency_ms
         if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS for time, predicted_ms
                in zip(seen, (self._total_ms(first), first.latency_ms))):
             return first
@@ -133,7 +157,7 @@ class Evidence(Observed):
         if not self._is_comparable(prediction):
             return []
         return [self._near(self.fetch.get("total_ms"), self._total_ms(prediction)),
-                self._near(self.said.get("latency_ms"), prediction.latency_ms)]
+                self._near(self.latency_ms, prediction.latency_ms)]
 
     def handshake_against(self, prediction: Prediction) -> list[Compared]:
         """The end of TLS's handshake, the first byte, the server's window, against the model."""

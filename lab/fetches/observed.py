@@ -20,6 +20,7 @@ from lab.tcp.flights import flights
 from lab.tcp.messages import Messages
 from lab.tcp.packets import MS, Segment
 from lab.tcp.retransmissions import Retransmission, explain
+from lab.tcp.transfer import CONGESTION_CONTROLS
 
 # server.py waits for its back-end in whole milliseconds, and may start to twice.
 _PAUSE_MS = 2.0
@@ -83,9 +84,19 @@ class Observed:
     def first_flight(self) -> int | None:
         """Segments before the first acknowledgement of data, paused ones included."""
         flight = len(self.wire.first_flight)
+        if self.hears_late and self.trial.congestion_control in CONGESTION_CONTROLS:
+            flight -= len(self._timers_segments)
         if not self.trial.before and flight < self.trial.server_window:
             flight += len(self._paused_writes)
         return flight or None
+
+    @property
+    def hears_late(self) -> bool:
+        """Whether more than the RTT decides if the first of two writes is acknowledged in time."""
+        trial = self.trial
+        return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
+            trial.jitter_ms or trial.congestion_control not in CONGESTION_CONTROLS
+            or self.wire.lost_to_client or self.wire.lost_to_server))
 
     @cached_property
     def rtt_ms(self) -> float | None:
@@ -149,9 +160,19 @@ class Observed:
 
     @property
     def latency_ms(self) -> float | None:
-        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'."""
+        """The server's own T_ACK − T_Res1; of one that tells nothing the packets'.
+
+        The packets' also where the response waited, for tickets or a pacer, and the server heard
+        late that it had left.
+        """
         told: float | None = self.said.get("latency_ms")
-        return self.wire.latency_ms if self.messages is not None else told
+        wire = self.wire.latency_ms
+        if self.messages is not None:
+            return wire
+        if told is None or wire is None:
+            return told
+        return wire if wire - told > max(self.tolerances.latency_ms,
+                                         self.tolerances.latency_share * wire) else told
 
     @property
     def response_round_trips(self) -> int | None:
@@ -173,11 +194,22 @@ class Observed:
     @cached_property
     def _paused_writes(self) -> tuple[Segment, ...]:
         """Lone segments that look like a timer's and left when the server's back-end answered."""
-        if not self.trial.gap_ms or self.wire.response_start_ns is None:
-            return ()
-        due_ns = self.wire.response_start_ns + round(self.trial.gap_ms * 1e6)
         return tuple(segment for segment in self.wire.probes
-                     if 0 <= segment.time_ns - due_ns <= _PAUSE_MS * 1e6)
+                     if 0 <= self._after_pause_ms(segment) <= _PAUSE_MS
+                     and segment.time_ns < self.wire.first_flight_end_ns)
+
+    @property
+    def _timers_segments(self) -> tuple[Segment, ...]:
+        """Of the first flight, what left when both writes were done: nothing but a timer sends."""
+        return tuple(segment for segment in self.wire.first_flight
+                     if self._after_pause_ms(segment) > _PAUSE_MS)
+
+    def _after_pause_ms(self, segment: Segment) -> float:
+        """How long after the back-end's answer it left; negative before that, or without one."""
+        start_ns = self.wire.response_start_ns
+        if not self.trial.gap_ms or start_ns is None:
+            return -math.inf
+        return (segment.time_ns - start_ns) / 1e6 - self.trial.gap_ms
 
     # What was dropped ----------------------------------------------------------------
 

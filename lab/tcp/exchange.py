@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
                              read_connection, read_connections)
-from lab.tcp.path import serialised_ms
+from lab.tcp.path import NEVER, serialised_ms
 
 SAME_WRITE_NS = MS  # what leaves this close together leaves for one reason
 
@@ -22,7 +22,8 @@ class Exchange:
     syns: SYNs as the client sent them; syn_acks: as the server sent them.
     handshake_ms: first SYN to first SYN-ACK at the client.
     first_flight: data that the server sent before the first acknowledgement
-        of data; flight_arrivals: the same segments at the client, as far as
+        of data; first_flight_end_ns: when that acknowledgement reached the server,
+        path.NEVER if none did; flight_arrivals: the same segments at the client, as far as
         they kept the link busy.
     bandwidth_kbps: of the link, from flight_arrivals: the bytes after the
         first over the time that they took; None for fewer than two.
@@ -43,6 +44,7 @@ class Exchange:
     syn_acks: tuple[Segment, ...]
     handshake_ms: float | None
     first_flight: tuple[Segment, ...]
+    first_flight_end_ns: int
     flight_arrivals: tuple[Segment, ...]
     bandwidth_kbps: float | None
     probes: tuple[Segment, ...]
@@ -158,14 +160,14 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
     syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
     probes = _probes(at_server)
-    flight = _first_flight(at_server, probes)
+    flight, flight_end_ns = _first_flight(at_server, probes)
     arrivals = _busy_arrivals(flight, at_client)
     again = _sent_again(s for s in at_server if s.to_client)
     start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
     return Exchange(
         client_port=connection.client_port, at_client=at_client, at_server=at_server,
         syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
-        first_flight=flight, flight_arrivals=arrivals,
+        first_flight=flight, first_flight_end_ns=flight_end_ns, flight_arrivals=arrivals,
         bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
         retransmissions=tuple(s for s in again if s.payload_bytes),
         fin_retransmissions=tuple(s for s in again if not s.payload_bytes),
@@ -206,20 +208,24 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
 
 def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
-                  ) -> tuple[Segment, ...]:
-    """New data, probes left out, up to the first acknowledgement of any, also by SACK alone."""
+                  ) -> tuple[tuple[Segment, ...], int]:
+    """New data, probes excluded, up to the first acknowledgement of any, also by SACK alone.
+
+    And when that acknowledgement arrived, ns; NEVER without one.
+    """
     flight: list[Segment] = []
     highest = 1
     for segment in at_server:
         if not segment.to_client:
             if flight and segment.ack is not None and (
                     segment.ack > flight[0].seq or segment.sacked):
-                break  # the first segment may be lost, and the next ones acknowledged
+                # The first segment may be lost, and the next ones acknowledged.
+                return tuple(flight), segment.time_ns
         elif segment.payload_bytes and segment.end > highest:
             highest = segment.end
             if segment not in probes:
                 flight.append(segment)
-    return tuple(flight)
+    return tuple(flight), NEVER
 
 
 def _key(segment: Segment) -> tuple[int, int, int, int]:

@@ -83,3 +83,29 @@ def predict(transfer: Transfer) -> Prediction:
         window_after_handshake=course.window_shaken,
         handshake_round_trips=course.flights.of_handshake.count,
         response_round_trips=course.flights.of_response.count)
+
+
+def unacknowledged(transfer: Transfer) -> tuple[int, int]:
+    """Segments of a response in two writes that leave if no acknowledgement of it arrives.
+
+    Of the first write, and of both.
+    """
+    course = _Unheard(transfer)
+    course.run()
+    return course.first_write, course.first_flight
+
+
+class _Unheard(Course):
+    """The same, while all acknowledgements of the response are lost; until both are written."""
+
+    first_write = 0
+
+    def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
+                      duplicate: bool = False) -> None:
+        pass
+
+    def _answer_rest(self, now: int) -> None:
+        self.first_write = self.sender.in_flight - self.sender.beyond
+        super()._answer_rest(now)
+        self.first_flight = self.sender.in_flight - self.sender.beyond - self.sender.fin_sent
+        self.events.clear()

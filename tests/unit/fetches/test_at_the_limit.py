@@ -232,8 +232,8 @@ def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: 
     cut = last._replace(payload_bytes=1 + room + beyond - last.seq)
     seen = replace(evidence(trial, initrwnd=4),
                    exchange=replace(wire, first_flight=(*whole, cut)))
-    assert seen.expected_first_flight == segments
-    assert replace(seen, trial=replace(seen.trial, initcwnd=3)).expected_first_flight == 3
+    assert seen.expected_first_flight == (segments, segments)
+    assert replace(seen, trial=replace(seen.trial, initcwnd=3)).expected_first_flight == (3, 3)
 
 
 @pytest.mark.parametrize(("weights", "published", "over"), [

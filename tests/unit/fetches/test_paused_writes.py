@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.fetches import verify
 from lab.fetches.evidence import Evidence
 from lab.fetches.tolerances import EXACT
 from lab.tcp.packets import ACK
@@ -30,3 +31,62 @@ def test_before_an_earlier_response_nothing_is_told_of_the_first_flights_pause()
     packets = Conversation().handshake()
     trial = replace(stored.load("iw3").trial, gap_ms=110.0)
     assert Evidence(trial, {}, {}, packets.read(), EXACT, {}).first_flight is None
+
+
+SAID = {"latency_ms": 0.0, "header_bytes": 57, "request_bytes": 95}
+GAP_MS, DUE_MS = 150.0, 300.1
+
+
+def paused(segments: int, initcwnd: int = 9, control: str = "cubic", lost: bool = True,
+           **otherwise: float) -> Evidence:
+    """Headers of 57 bytes that are lost, and so many segments when the back-end has answered.
+
+    otherwise: ms at which the headers are repeated, a duplicate ACK arrives, or one more leaves.
+    """
+    packets = Conversation().handshake()
+    packets.send(150, True, ACK, seq=1, ack=96, payload=57, lost=lost)
+    if "acknowledged" in otherwise:
+        packets.send(otherwise["acknowledged"] - 50, False, ACK, seq=96, ack=58)
+    if "again" in otherwise:
+        packets.send(otherwise["again"], True, ACK, seq=1, ack=96, payload=57, lost=True)
+    for number in range(segments):
+        packets.send(DUE_MS, True, ACK, seq=58 + number * MSS, ack=96, payload=MSS)
+    if "more" in otherwise:
+        packets.send(otherwise["more"], True, ACK, seq=58 + segments * MSS, ack=96, payload=MSS)
+    trial = replace(stored.load("iw3").trial, gap_ms=GAP_MS, initcwnd=initcwnd, initrwnd=64,
+                    response_bytes=30_000, congestion_control=control)
+    return Evidence(trial, {}, SAID, packets.read(), EXACT, {})
+
+
+def compared(evidence: Evidence) -> tuple[bool, str, str]:
+    (found,) = verify._first_flight(evidence)
+    return found.passed, found.seen, found.asked
+
+
+@pytest.mark.parametrize("segments, otherwise, holds", [
+    (8, {}, True), (7, {}, False), (9, {}, False),  # one flight: the lost segment counts
+    (9, {"acknowledged": 250.0, "lost": False}, True),  # two: of the first nothing is lost
+    (7, {"again": 290.0}, True), (8, {"again": 290.0}, True), (9, {"again": 290.0}, False),
+    (8, {"more": 330.0}, True),  # of a timer: neither write was then
+    (7, {"control": "bbr"}, True), (9, {"control": "bbr"}, True), (10, {"control": "bbr"}, False),
+])
+def test_a_write_whose_acknowledgement_is_lost_is_of_one_flight_with_the_next(
+        segments: int, otherwise: dict[str, float], holds: bool) -> None:
+    assert compared(paused(segments, **otherwise))[0] is holds  # type: ignore[arg-type]
+
+
+def test_the_first_of_two_flights_is_the_headers_alone() -> None:
+    evidence = paused(9, acknowledged=250.0, lost=False)
+    evidence = replace(evidence, trial=replace(evidence.trial, jitter_ms=1.0))
+    assert compared(evidence) == (True, "1 segments", "1")
+    assert compared(paused(12)) == (False, "13 segments", "9")
+    assert compared(paused(12, again=200.0)) == (False, "13 segments", "1 to 9")
+
+
+def test_a_lone_segment_behind_the_first_acknowledgement_is_of_no_first_flight() -> None:
+    packets = Conversation().handshake().flight(0)
+    packets.acknowledge(200, 1)
+    packets.send(420, True, ACK, seq=1 + MSS, ack=96, payload=MSS)
+    packets.acknowledge(520, 2)
+    trial = replace(stored.load("iw3").trial, gap_ms=270.0)
+    assert Evidence(trial, {}, {}, packets.read(), EXACT, {}).first_flight == 1
