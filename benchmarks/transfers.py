@@ -1,8 +1,9 @@
-"""Random lossless transfers against the model: what a verdict says of settings that nobody chose.
+"""Random transfers against the model: what a verdict says of settings that nobody chose.
 
     /usr/bin/python3 -m benchmarks.transfers --transfers 2000 --seed 1 --jobs 2
     /usr/bin/python3 -m benchmarks.transfers --seed 1 --only 17,93 --keep FOLDER
     /usr/bin/python3 -m benchmarks.transfers --transfers 600 --seed 1 --tls
+    /usr/bin/python3 -m benchmarks.transfers --transfers 20000 --seed 1 --crossed --jobs 2
     /usr/bin/python3 -m benchmarks.transfers --sysctl "net.ipv4.tcp_rmem=4096 20000 60000"
 
 Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
@@ -14,21 +15,25 @@ lost, and how many of those the model predicts; how many it judges, how many are
 than a verdict allows, and the worst ten; and for each of these what repeats it. A number and a
 seed mean the same transfer, but for a queue that is just long enough: that is what the model
 takes it for, under the sysctls as they are pinned.
+
+With --crossed the transfers have everything that a question of one's own can ask for
+(benchmarks/crossed.py), losses among it: verdicts by their result, how many trials each check
+judged, and each failed verdict with the command that shows it.
 Memory does not grow with the number of transfers.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks import command
+from benchmarks.crossed import AMPLE_PACKETS, CrossedTally, between, sample_crossed
 from engines.job import Observation
 from engines.uml import UmlEngine, built_kernel
 from lab.core import files
@@ -45,7 +50,6 @@ from lab.tcp.packets import capture_file
 from lab.tcp.predict import predict
 from lab.tcp.transfer import Transfer
 
-AMPLE_PACKETS = 100_000
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
 # What is sent beside path and body, for how long a queue has to be: server.py's headers but for the
 # digits of the size, libcurl's request but for the path, and "Connection: close" of either.
@@ -102,25 +106,42 @@ class Tally:
         if len(self.worst) > WORST:
             heapq.heappop(self.worst)
 
+    def show(self) -> None:
+        lines = (("transfers", self.done), ("lost packets to a queue too short", len(self.lost)),
+                 ("sent again what was not lost", self.predicted + len(self.unpredicted)),
+                 ("  as the model says", self.predicted), ("  otherwise", len(self.unpredicted)),
+                 ("judged by the model", self.modelled),
+                 ("  off by more than allowed", self.beyond),
+                 ("  off by more than 0.1 ms", self.beyond_tenth),
+                 ("failed verdicts", len(self.failed)))
+        for name, count in lines:
+            print(f"{name:<34} {count:8d}")
+        for what, found in (("failed", self.failed), ("lost packets", self.lost),
+                            ("sent again otherwise", self.unpredicted)):
+            for line in found:
+                print(f"{what}: {line}")
+        for off_ms, line in sorted(self.worst, reverse=True):
+            print(f"off {off_ms:.3f} of {line}")
+
 
 def sample(seed: int, number: int) -> Trial:
     """A setting; the same for the same seed and number."""
     draw = random.Random(f"{seed} {number}")
-    bandwidth_kbps = _between(draw, 28, 10_000_000)
+    bandwidth_kbps = between(draw, 28, 10_000_000)
     uplink_kbps = bandwidth_kbps
     if draw.random() < SHARE_NARROW:
-        uplink_kbps = max(28.0, round(bandwidth_kbps / _between(draw, 1, 50), 3))
-    size = int(_between(draw, 1, 2_000_000))
+        uplink_kbps = max(28.0, round(bandwidth_kbps / between(draw, 1, 50), 3))
+    size = int(between(draw, 1, 2_000_000))
     gap_ms, burst, earlier = 0.0, 0, 0
     if draw.random() < SHARE_PAUSED:
-        gap_ms, burst = _between(draw, 1, 1000), int(_between(draw, 1, size))
+        gap_ms, burst = between(draw, 1, 1000), int(between(draw, 1, size))
     if draw.random() < SHARE_KEPT:
-        earlier = int(_between(draw, 1, 200_000))
+        earlier = int(between(draw, 1, 200_000))
     trial = Trial(
-        scenario="transfers", rtt_ms=_between(draw, 1, 5000), bandwidth_kbps=bandwidth_kbps,
+        scenario="transfers", rtt_ms=between(draw, 1, 5000), bandwidth_kbps=bandwidth_kbps,
         uplink_kbps=uplink_kbps, queue_packets=AMPLE_PACKETS, loss_percent=0.0,
-        initcwnd=int(_between(draw, 1, 101)),
-        initrwnd=draw.choice((64, int(_between(draw, 2, 100)))),
+        initcwnd=int(between(draw, 1, 101)),
+        initrwnd=draw.choice((64, int(between(draw, 2, 100)))),
         congestion_control=draw.choice(("cubic", "reno")), client="libcurl",
         response_bytes=size, repeat=1, burst_bytes=burst, gap_ms=gap_ms, earlier_bytes=earlier,
         part="random", sample=number)
@@ -134,14 +155,9 @@ def sample_tls(seed: int, number: int) -> Trial:
     draw = random.Random(f"tls {seed} {number}")
     return replace(
         sample(seed, number), queue_packets=AMPLE_PACKETS, client="curl", gap_ms=0.0,
-        burst_bytes=0, earlier_bytes=0, chain_bytes=int(_between(draw, 500, 30_000)),
+        burst_bytes=0, earlier_bytes=0, chain_bytes=int(between(draw, 500, 30_000)),
         tickets=draw.choice((0, 1, 2, 2)), buffer_bytes=draw.choice((4096, 4096, 1024, 0)),
-        record_bytes=draw.choice((16384, 16384, int(_between(draw, 300, 16384)))))
-
-
-def _between(draw: random.Random, least: float, most: float) -> float:
-    """Each decade as likely as the others; three decimals, as the network takes them."""
-    return round(math.exp(draw.uniform(math.log(least), math.log(most))), 3)
+        record_bytes=draw.choice((16384, 16384, int(between(draw, 300, 16384)))))
 
 
 def _needed_packets(trial: Trial) -> int:
@@ -160,11 +176,12 @@ def _needed_packets(trial: Trial) -> int:
         earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
 
 
-def measured(seed: int, numbers: Sequence[int], jobs: int, tls: bool = False,
+def measured(seed: int, numbers: Sequence[int], jobs: int,
+             draw: Callable[[int, int], Trial] = sample,
              sysctls: Mapping[str, str] = MappingProxyType({})
              ) -> Iterator[tuple[Trial, Observation]]:
     """Run those of the seed in guests, some thousands at a time. Raises EngineError."""
-    kernel, draw = built_kernel(), sample_tls if tls else sample
+    kernel = built_kernel()
     for start in range(0, len(numbers), BATCH):
         trials = {trial.id: trial for trial in (
             draw(seed, number) for number in numbers[start:start + BATCH])}
@@ -179,24 +196,6 @@ def keep(folder: Path, seen: Observation) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for side, packets in (("client", seen.client_pcap), ("server", seen.server_pcap)):
         files.write(folder / f"{seen.trial_id}-{side}.pcap", capture_file(packets))
-
-
-def show(tally: Tally) -> None:
-    lines = (("transfers", tally.done), ("lost packets to a queue too short", len(tally.lost)),
-             ("sent again what was not lost", tally.predicted + len(tally.unpredicted)),
-             ("  as the model says", tally.predicted), ("  otherwise", len(tally.unpredicted)),
-             ("judged by the model", tally.modelled),
-             ("  off by more than allowed", tally.beyond),
-             ("  off by more than 0.1 ms", tally.beyond_tenth),
-             ("failed verdicts", len(tally.failed)))
-    for name, count in lines:
-        print(f"{name:<34} {count:8d}")
-    for what, found in (("failed", tally.failed), ("lost packets", tally.lost),
-                        ("sent again otherwise", tally.unpredicted)):
-        for line in found:
-            print(f"{what}: {line}")
-    for off_ms, line in sorted(tally.worst, reverse=True):
-        print(f"off {off_ms:.3f} of {line}")
 
 
 def described(seed: int, trial: Trial, tls: bool = False) -> str:
@@ -217,7 +216,7 @@ def asked_sysctls(words: Sequence[str]) -> dict[str, str]:
 
 
 def main(words: Sequence[str]) -> int:
-    parser = Parser(prog="transfers", description="Random lossless transfers against the model.")
+    parser = Parser(prog="transfers", description="Random transfers against the model.")
     parser.add_argument("--transfers", type=positive, default=1000, help="how many (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="of the settings (default 1)")
     parser.add_argument("--jobs", type=positive, default=1, help="guests side by side (default 1)")
@@ -225,22 +224,28 @@ def main(words: Sequence[str]) -> int:
                         help="these numbers of the seed's")
     parser.add_argument("--keep", type=Path, metavar="FOLDER",
                         help="keep the packets of failures, and of all that --only names")
-    parser.add_argument("--tls", action="store_true", help="each over TLS 1.3")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--tls", action="store_true", help="each over TLS 1.3")
+    kinds.add_argument("--crossed", action="store_true",
+                       help="with losses, jitter, queueing disciplines, BBR and all else")
     parser.add_argument("--sysctl", action="append", default=[], metavar="NAME=VALUE",
                         help="of both hosts, otherwise than pinned; may be repeated")
     asked = parser.parse_args(words)
     sysctls = asked_sysctls(asked.sysctl)
     numbers = asked.only or range(1, asked.transfers + 1)
-    tally = Tally(asked.seed, asked.tls)
-    with Progress(len(numbers), 0, "transfers") as progress:
-        for trial, seen in measured(asked.seed, numbers, asked.jobs, asked.tls, sysctls):
-            record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
-                           sysctls=sysctls)
-            tally.add(record)
-            if asked.keep and (asked.only or record.verdict != PASS):
-                keep(asked.keep, seen)
-            progress.step()
-    show(tally)
+    tally = CrossedTally(asked.seed) if asked.crossed else Tally(asked.seed, asked.tls)
+    draw = sample_crossed if asked.crossed else sample_tls if asked.tls else sample
+    try:
+        with Progress(len(numbers), 0, "transfers") as progress:
+            for trial, seen in measured(asked.seed, numbers, asked.jobs, draw, sysctls):
+                record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap,
+                               exact=True, sysctls=sysctls)
+                tally.add(record)
+                if asked.keep and (asked.only or record.verdict != PASS):
+                    keep(asked.keep, seen)
+                progress.step()
+    finally:
+        tally.show()
     return FAILED if tally.failed else OK
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
-from benchmarks.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST,
-                                  Tally, asked_sysctls, described, sample, sample_tls, show)
+from benchmarks.crossed import AMPLE_PACKETS, CrossedTally, command_of, sample_crossed
+from benchmarks.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally,
+                                  asked_sysctls, described, sample, sample_tls)
+from command_line import overrides_of, parse
 from lab.core.errors import UsageError
-from lab.core.records import FAIL
+from lab.core.kinds import NOTHING
+from lab.core.records import FAIL, SKIPPED
+from lab.fetches import own
 from lab.fetches.record import Record
+from lab.fetches.study import study
 from tests.golden import stored
 
 
@@ -75,7 +82,7 @@ def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
     tally = tallied(passed, late, slow, *[passed] * WORST)
     assert (tally.modelled, tally.beyond, tally.beyond_tenth) == (WORST + 3, 1, 2)
     assert len(tally.worst) == WORST
-    show(tally)
+    tally.show()
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("off ")]
     assert told[0].startswith("off 1.500 of") and told[1].startswith("off 0.200 of")
     assert "--seed 7 --only" in told[0]
@@ -107,3 +114,64 @@ def test_sysctls_are_asked_for_by_name() -> None:
     assert asked_sysctls([]) == {}
     with pytest.raises(UsageError, match="unknown 'net.ipv4.tcp_rme'"):
         asked_sysctls(["net.ipv4.tcp_rme=1"])
+
+
+# Crossed ------------------------------------------------------------------------------
+
+def test_crossed_samples_meet_in_every_pair() -> None:
+    trials = [sample_crossed(1, number) for number in range(1, 1500)]
+    assert trials[13] == sample_crossed(1, 14) != sample_crossed(2, 14)
+    unusual = {
+        "think": lambda t: t.gap_ms and not t.burst_bytes, "burst": lambda t: t.burst_bytes,
+        "fq": lambda t: t.qdisc == "fq", "fq_codel": lambda t: t.qdisc == "fq_codel",
+        "cake": lambda t: t.qdisc == "cake", "queue of 1": lambda t: t.queue_packets == 1,
+        "short queue": lambda t: 1 < t.queue_packets < 13, "queue in ms": lambda t: t.queue_from,
+        "uplink": lambda t: t.uplink_kbps < t.bandwidth_kbps, "mss": lambda t: t.mss < 1448,
+        "loss": lambda t: t.loss_percent, "burst loss": lambda t: t.loss_burst > 1,
+        "jitter": lambda t: t.jitter_ms, "bbr": lambda t: t.congestion_control == "bbr",
+        "kept": lambda t: t.kept, "idle": lambda t: t.idle_ms, "chain": lambda t: t.chain_bytes,
+        "earlier": lambda t: t.earlier_bytes}
+    cannot = [{"kept", "chain"}, {"idle", "chain"}, {"kept", "earlier"}, {"idle", "earlier"},
+              {"chain", "earlier"}]
+    by_name = {name: {t.sample for t in trials if has(t)} for name, has in unusual.items()}
+    kinds = [{"fq", "fq_codel", "cake"}, {"queue of 1", "short queue"}, {"think", "burst"}]
+    missing = [f"{one} with {other}" for one, other in combinations(unusual, 2)
+               if not by_name[one] & by_name[other] and {one, other} not in cannot
+               and not any({one, other} <= kind for kind in kinds)]
+    assert not missing
+
+
+def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
+    shown = 0
+    for number in range(1, 300):
+        trial = sample_crossed(4, number)
+        command = command_of(trial)
+        if not command:
+            assert trial.earlier_bytes or trial.burst_bytes
+            continue
+        shown += 1
+        arguments = parse(shlex.split(command)[1:])
+        file = own.file("own", overrides_of(arguments))
+        (asked,) = study(file, overrides=NOTHING, seed=arguments.seed).trials
+        assert replace(trial, scenario="own", part="", sample=0) == asked, command
+    assert shown > 150
+
+
+def test_crossed_transfers_are_counted_by_result_and_check(
+        passed: Record, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = sample_crossed(9, 1)
+    wrong = replace(passed, trial=replace(passed.trial, sample=12), verdict=FAIL,
+                    verdict_reason="RTT: seen 1 ms, asked 2 ms; bandwidth: seen 1, asked 2")
+    late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, error="curl 28: timed out")
+    tally = CrossedTally(9)
+    for record in (passed, wrong, late):
+        tally.add(record)
+    tally.show()
+    told = capsys.readouterr().out.splitlines()
+    counts = {line[:34].strip(): line[34:].split()[0] for line in told if line[34:].strip()}
+    assert counts["transfers"] == "3" and counts["passed"] == "1"
+    assert counts["failed verdicts"] == "1" and counts["not finished, so not judged"] == "1"
+    rtt = next(line for line in told if line.startswith("  RTT "))
+    assert rtt.split()[1:] == ["2", "66.7", "%", "1", "failed"]
+    assert "failed: --seed 9 --crossed --only 12: RTT: seen 1 ms" in "\n".join(told)
+    assert "not finished: --seed 9 --crossed --only 1: curl 28: timed out" in "\n".join(told)
