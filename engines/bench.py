@@ -87,6 +87,14 @@ class LineProcess:
         except OSError as error:
             raise ProgramEnded(f"{self.name} has ended: {error}") from error
 
+    def discard(self) -> None:
+        """Forget what it has said and nobody waits for any more. Raises ProgramEnded."""
+        assert self.process.stdout is not None
+        self.buffer = b""
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            if not os.read(self.process.stdout.fileno(), 1 << 16):
+                raise ProgramEnded(f"{self.name} has ended")
+
     def receive(self, deadline_s: float, awaited: str,
                 look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
         """The next line. Raises WorkerError naming what was awaited, ProgramEnded.

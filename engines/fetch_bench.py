@@ -19,10 +19,11 @@ from topo import Star
 
 # After the last byte: FINs and ACKs, up to a late SYN's answer.
 DRAIN_DEADLINE_S = 300.0
-# A FIN that is lost again and again, and FIN_WAIT_2 (tcp_fin_timeout).
-SETTLE_DEADLINE_S = 120.0
+# A FIN that is lost again and again: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
+SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
 SETTLE_S = 0.05  # the least time between two looks
+ALIVE_S = 60.0  # after which the engine is told that nothing hangs
 TABLE_BYTES = 1 << 16
 
 
@@ -31,6 +32,7 @@ class FetchBench:
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
+        self.alive = alive
         self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
         self.server = LineProcess.python(self.star.server, project, "server", "--address",
@@ -52,6 +54,8 @@ class FetchBench:
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
 
     def prepare(self, trial: dict[str, Any]) -> None:
+        # Of a fetch that failed: on a connection more than were awaited, or after its end.
+        self.server.discard()
         self._load(trial["client"])
         self.watch, self.log = None, {}
         if "server" in trial:
@@ -123,8 +127,7 @@ class FetchBench:
         answer = self.client.receive(len(trial["paths"]) * deadline_s + TOOL_DEADLINE_S,
                                      "end of the fetch",
                                      *([] if self.watch is None else [self.watch.look]))
-        fetch: dict[str, Any] = answer["fetches"][-1]
-        return fetch
+        return measured_of(answer["fetches"])
 
     def _settle(self) -> None:
         """Wait until no connection is open at either end, but not for ever.
@@ -132,9 +135,16 @@ class FetchBench:
         Where its FIN was lost a connection lives on: it would send in the
         middle of the next trial, and take random numbers that are that one's.
         """
-        deadline = time.monotonic() + SETTLE_DEADLINE_S
+        begun, told = time.monotonic(), 0
         pause_s = max(self.star.pause_s, SETTLE_S)
-        while time.monotonic() < deadline and any(map(open_connections, self.tables)):
+        while any(map(open_connections, self.tables)):
+            waited_s = time.monotonic() - begun
+            if waited_s > SETTLE_DEADLINE_S:
+                raise WorkerError(f"a connection is still open {SETTLE_DEADLINE_S:g} s after the"
+                                  " transfer")
+            if waited_s > ALIVE_S * (told + 1):
+                self.alive()
+                told += 1
             time.sleep(pause_s)
 
     def _server_said(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
@@ -162,6 +172,17 @@ class FetchBench:
                     said["error"] = line["error"]
                 if not open_ones or line["error"]:
                     return said
+
+
+def measured_of(fetches: list[dict[str, Any]]) -> dict[str, Any]:
+    """The last of a trial's fetches, or the first that failed: then the last one was another.
+
+    After a failure the client goes on with a new connection.
+    """
+    failed = next((fetch for fetch in fetches[:-1] if not fetch["ok"]), None)
+    if failed is None:
+        return fetches[-1]
+    return {**failed, "error": f"the response before: {failed['error']}"}
 
 
 def open_connections(table: int) -> int:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import subprocess
+import termios
 from pathlib import Path
 
 import pytest
 
-from engines.fetch_bench import open_connections
+from engines.bench import LineProcess, ProgramEnded
+from engines.fetch_bench import measured_of, open_connections
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
 
@@ -24,3 +29,39 @@ def test_what_may_still_send(state: str, count: int, tmp_path: Path) -> None:
     with table.open("rb") as opened:
         for _ in range(2):  # each time from its beginning
             assert open_connections(opened.fileno()) == count
+
+
+def test_a_fetch_before_that_failed_is_what_is_told() -> None:
+    """The client goes on with another connection: what then comes is not what was asked for."""
+    good = {"ok": True, "error": "", "port": 2}
+    late = {"ok": False, "error": "curl 28: timed out", "port": 1}
+    assert measured_of([good, late]) is late and measured_of([good, good]) is good
+    assert measured_of([late, good]) == {**late, "error": "the response before: curl 28: timed out"}
+
+
+def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
+    """A line that was read with the one before it, and those that are in the pipe."""
+    lines = ['{"event": "first"}', '{"event": "closed"}', '{"event": "response"}']
+    with subprocess.Popen(["sh", "-c", 'echo "$0"; echo "$1"; read go; echo "$2"; read go',
+                           *lines], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        answers = LineProcess("sh", process)
+        await_bytes(process, len(lines[0]) + len(lines[1]) + 2)
+        assert answers.receive(5, "first line") == {"event": "first"}
+        assert answers.buffer
+        answers.discard()
+        answers.send({"go": 1})
+        await_bytes(process, len(lines[2]) + 1)
+        answers.discard()
+        answers.send({"go": 1})
+        process.wait()
+        with pytest.raises(ProgramEnded):
+            answers.discard()
+
+
+def await_bytes(process: subprocess.Popen[bytes], count: int) -> None:
+    """Until so many are in a process's pipe."""
+    assert process.stdout is not None
+    waiting = array.array("i", [0])
+    while waiting[0] < count:
+        assert process.poll() is None
+        fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, waiting)
