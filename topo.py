@@ -106,9 +106,7 @@ class Star:
         KernelLacks where it has no netem.
         """
         ports = shape.ports()
-        # What is random is seeded anew for every trial: it shall not depend on the one before.
-        random = any(qdisc.random for port in ports for qdisc in port.qdiscs)
-        if shape == self.shaped and not random:
+        if shape == self.shaped and not shape.remembers:
             return
         self.shaped = None
         self.dropped = {name: dropped(told)

@@ -125,7 +125,8 @@ class Queue:
     kind: str
     arguments: str
     options: bytes = b""
-    random = anew = False
+    random = False
+    anew = True  # its memory outlives a transfer: when it dropped last, what a flow may send
 
     def differences(self, options: bytes) -> Iterator[str]:
         return iter(())
