@@ -122,7 +122,7 @@ def dry_run(study: Study, engine: Engine) -> None:
         print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
     if study.trials:
         print("commands of the first trial:")
-        for command in commands_of(study.trials[0].job()):
+        for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(f"  {command}")
     print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
           f" ({engine.name} engine)")

@@ -96,7 +96,7 @@ class Star:
         # By port, what its qdiscs have dropped so far, as last read.
         self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
-        self.asked_sysctls: dict[str, str] = {}
+        self.trial_sysctls: dict[str, dict[str, str]] = {name: {} for name in self.sysctls}
         self.arp_ms = 0
 
     def shape(self, shape: Shape) -> None:
@@ -106,11 +106,7 @@ class Star:
         KernelLacks where it has no netem.
         """
         ports = shape.ports()
-        # No trial shall depend on the one before: what is random is seeded anew, and a qdisc
-        # that remembers is made anew.
-        renewed = any(qdisc.random or qdisc.anew for port in (*ports, shape.server_interface)
-                      for qdisc in port.qdiscs)
-        if shape == self.shaped and not renewed:
+        if shape == self.shaped and not shape.remembers:
             return
         self.shaped = None
         self.dropped = {name: dropped(told)
@@ -143,11 +139,18 @@ class Star:
         wanted = replace(outer, loss_percent=100.0) if lose else outer
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (wanted,)))
 
-    def set_server_sysctls(self, asked: dict[str, str]) -> None:
-        """Set sysctls at the server until they are set anew. Raises NetworkError, KernelLacks."""
-        if asked != self.asked_sysctls:
-            pin_sysctls(self.server, self.sysctls["server"], asked)
-            self.asked_sysctls = dict(asked)
+    def set_trial_sysctls(self, **asked: dict[str, str]) -> None:
+        """Set sysctls at client and server until they are set anew, by host.
+
+        Those that the trial before had get the run's values again. TCP reads them when it opens
+        a socket (tcp_rmem) and whenever a buffer grows (tcp_wmem). Raises NetworkError,
+        KernelLacks.
+        """
+        for host in (self.client, self.server):
+            wanted = asked[host.name]
+            if wanted != self.trial_sysctls[host.name]:
+                pin_sysctls(host, self.sysctls[host.name], wanted)
+                self.trial_sysctls[host.name] = dict(wanted)
 
     def set_neighbours(self, arp_ms: int) -> None:
         """Let both hosts know each other; or not, as in a network that has just begun.

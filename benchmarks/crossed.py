@@ -104,8 +104,8 @@ def command_of(trial: Trial) -> str:
     """The question of one's own that is this transfer, "" where no flags ask for it."""
     if trial.earlier_bytes or trial.burst_bytes:
         return ""
-    values = {"initcwnd": trial.initcwnd, "queue": trial.queue,
-              **{name: getattr(trial, name) for name in ASKED if name != "queue"}}
+    values: dict[str, Any] = {"initcwnd": trial.initcwnd, "queue": trial.queue,
+                              **{name: getattr(trial, name) for name in ASKED if name != "queue"}}
     if trial.uplink_kbps == trial.bandwidth_kbps:
         del values["uplink_kbps"]
     words = [f"{FLAGS[name].flag} {said}" for name, value in values.items()

@@ -233,7 +233,8 @@ def main(words: Sequence[str]) -> int:
     asked = parser.parse_args(words)
     sysctls = asked_sysctls(asked.sysctl)
     numbers = asked.only or range(1, asked.transfers + 1)
-    tally = CrossedTally(asked.seed) if asked.crossed else Tally(asked.seed, asked.tls)
+    tally: Tally | CrossedTally = (CrossedTally(asked.seed) if asked.crossed
+                                   else Tally(asked.seed, asked.tls))
     draw = sample_crossed if asked.crossed else sample_tls if asked.tls else sample
     try:
         with Progress(len(numbers), 0, "transfers") as progress:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from engines.routes import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
-                            star_routes, urls_of)
+                            star_routes, sysctls_of, urls_of)
 from engines.shaping import DumbbellShape, Shape
 
 
-def commands_of(job: dict[str, Any]) -> list[str]:
-    """A trial in the words of tc, ip, sysctl and the client; netlink says the first two."""
-    return _load_commands(job) if job["kind"] == "load" else _star_commands(job)
+def commands_of(job: dict[str, Any], said: Container[str] = ()) -> list[str]:
+    """A trial in the words of tc, ip, sysctl and the client; netlink says the first two.
+
+    said: the names of the sysctls that the scenario sets.
+    """
+    return _load_commands(job) if job["kind"] == "load" else _star_commands(job, said)
 
 
-def _star_commands(job: dict[str, Any]) -> list[str]:
+def _star_commands(job: dict[str, Any], said: Container[str]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
     shape = Shape(**job["shape"])
     return [*(command for port in (*shape.ports(), shape.server_interface)
               for command in port.commands),
-            *(f"sysctl -w {key}='{value}'" for key, value in job.get("sysctls", {}).items()),
+            *(f"sysctl -w {key}='{value}'" for asked in sysctls_of(job, said).values()
+              for key, value in asked.items()),
             *(route.command for route in routes),
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",

@@ -10,7 +10,7 @@ from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from engines.others import Others
-from engines.routes import SERVER_IP, RouteOptions, curves_of, named_of, urls_of
+from engines.routes import (SERVER_IP, RouteOptions, curves_of, named_of, sysctls_of, urls_of)
 from engines.securing import Chains
 from engines.shaping import Shape, dropped_between
 from engines.sockets import Watch
@@ -33,7 +33,7 @@ class FetchBench:
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
         self.alive = alive
-        self.star = Star(sysctls)
+        self.star, self.asked_sysctls = Star(sysctls), sysctls
         self.sysctls = self.star.sysctls
         self.server = LineProcess.python(self.star.server, project, "server", "--address",
                                          SERVER_IP, "--secure-port", str(SECURE_PORT))
@@ -65,7 +65,7 @@ class FetchBench:
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
-        self.star.set_server_sysctls(trial.get("sysctls", {}))
+        self.star.set_trial_sysctls(**sysctls_of(trial, self.asked_sysctls))
         self.star.set_neighbours(trial.get("arp_ms", 0))
 
     def _other(self, trial: dict[str, Any]) -> Path | None:

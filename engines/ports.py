@@ -126,7 +126,7 @@ class Queue:
     arguments: str
     options: bytes = b""
     random = False
-    anew = True  # it remembers what it was busy with: cake waits for what it sent before
+    anew = True  # its memory outlives a transfer: when it dropped last, what a flow may send
 
     def differences(self, options: bytes) -> Iterator[str]:
         return iter(())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
 # How long the client waits before it asks for an address again.
 ARP_RETRY = "net.ipv4.neigh.client-eth0.retrans_time_ms"
+RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 # Where servers listen that are not server.py, beside it: HTTP, and with TLS.
 OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
 # The dumbbell's two networks; each side's gateway is .254, its hosts count from .1.
@@ -156,6 +157,17 @@ def dumbbell_routes(server: str, initcwnd: list[int], congestion_control: str) -
                   {"initcwnd": window, "congctl": congestion_control},
                   via=f"{SERVER_SIDE}.254")
             for number, window in enumerate(initcwnd, start=1)]
+
+
+def sysctls_of(job: Mapping[str, Any], said: Container[str]) -> dict[str, dict[str, str]]:
+    """A trial's own sysctls, by host: the client's buffer follows its receive window.
+
+    said: the names of those that the scenario sets, which stand.
+    """
+    own = {name: value for name, value in job.get("buffers", {}).items() if name not in said}
+    return {"client": {name: own[name] for name in own if name == RECEIVE_BUFFERS},
+            "server": {**job.get("sysctls", {}),
+                       **{name: own[name] for name in own if name == SEND_BUFFERS}}}
 
 
 def urls_of(job: Mapping[str, Any]) -> list[str]:

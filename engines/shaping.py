@@ -93,6 +93,15 @@ class Shape:
                 Port(SERVER_PORT, (Htb(self.uplink_kbps, self.htb_burst_bytes), delay)))
 
     @property
+    def remembers(self) -> bool:
+        """Whether it has to be installed for each trial, so that none depends on the one before.
+
+        What is random is seeded anew, and what has a memory made anew.
+        """
+        return any(qdisc.random or qdisc.anew for port in (*self.ports(), self.server_interface)
+                   for qdisc in port.qdiscs)
+
+    @property
     def server_interface(self) -> Port:
         """The server's own."""
         return server_port("server-eth0", self.qdisc == "fq")

@@ -34,7 +34,7 @@ class TraceBench(FetchBench):
             return
         self._load("libcurl")
         self.star.shape(Shape(**trial["shape"]))
-        self.star.set_server_sysctls(trial["sysctls"])
+        self.star.set_trial_sysctls(client={}, server=trial["sysctls"])
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial["options"]))
 

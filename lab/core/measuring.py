@@ -138,6 +138,7 @@ def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
             run.facts.update(described(study, measurer, asked))
         run.save()
         _measure_missing(run, study, measurer, asked)
+        run.order(study.trials)
         run.finish()
         return RunData(run.folder, run.facts, run.records())
     except WriteError as error:

@@ -92,7 +92,7 @@ _ALL: tuple[Quantity, ...] = (
              flag_help="the server's initial windows; the others are compared with the first"),
     Quantity("initrwnd", "an initial receive window", "segments", 1, 65_535, whole=True,
              head="rwnd", label="initial receive window", flag="--rwnd",
-             default="the largest --iw, so that it limits nothing",
+             default="1000",
              flag_help="the client's initial receive windows"),
     Word("congestion_control", "a congestion control", head="congestion control", flag="--cc",
          flag_help="the server's congestion controls", default="cubic"),

@@ -10,13 +10,14 @@ import hashlib
 import io
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lab.core import files
-from lab.core.records import Record, RowWriter, columns_of, rows_of, whole_lines
+from lab.core.records import (Record, RowWriter, columns_of, read_records, rows_of,
+                              whole_lines)
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
 SYNC_INTERVAL_S = 0.2
@@ -93,6 +94,41 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
     return had + lacking, whole
 
 
+# Putting it in order -----------------------------------------------------------------
+
+# What differs between two runs of the same: when a trial was measured.
+OF_THE_RUN = ("measured_at",)
+
+
+def ordered(path: Path, kind: type[Record], trials: Iterable[Any]) -> bytes:
+    """The content of a results file with its rows in the order of the trials.
+
+    They were written as they came: in which order depends on how many guests measured, and on
+    how fast. Raises RecordsError.
+    """
+    whole = whole_lines(path)
+    head, *lines = whole.splitlines(keepends=True)
+    places = {trial: place for place, trial in enumerate(trials)}
+    in_place = [places.get(record.trial, len(places)) for record in read_records(path, kind)]
+    return head + b"".join(lines[number] for number in sorted(range(len(lines)),
+                                                              key=in_place.__getitem__))
+
+
+def sealed(whole: bytes) -> dict[str, Any]:
+    """The seal of a complete file (RecordFile.seal), and one of what another run has as well.
+
+    numbers_sha256: of the same rows without the columns OF_THE_RUN.
+    """
+    rows = rows_of(whole)
+    head = next(rows)
+    kept = [place for place, column in enumerate(head) if column not in OF_THE_RUN]
+    numbers = hashlib.sha256()
+    for row in chain([head], rows):
+        numbers.update(_line([row[place] for place in kept]).encode())
+    return {"rows": whole.count(b"\n") - 1, "sha256": hashlib.sha256(whole).hexdigest(),
+            "numbers_sha256": numbers.hexdigest()}
+
+
 def _line(row: Sequence[str]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(row)
@@ -116,7 +152,7 @@ def changes(path: Path, seal: Any, complete: bool) -> str:
         digest.update(lines.readline())
     if complete:
         digest.update(lines.read())
-    if digest.hexdigest() == seal.get("sha256"):
+    if digest.hexdigest() in (seal.get("sha256"), seal.get("ordered_sha256")):
         return ""
     how = (f"it has {rows} rows, {sealed} were measured" if rows < sealed or complete and
            rows > sealed else "rows were edited, doubled or put in another order")

@@ -23,7 +23,7 @@ from lab.core.command_line import say
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.files import WriteError
 from lab.core.kinds import RunData, Study
-from lab.core.record_file import RecordFile, changes
+from lab.core.record_file import RecordFile, changes, ordered, sealed
 from lab.core.records import Record, RecordsError, read_records, trial_class, whole_lines
 
 RUN_JSON = "run.json"
@@ -76,6 +76,23 @@ class Run:
         """Write run.json: it is whole at any moment."""
         files.write(self.folder / RUN_JSON,
                     json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
+
+    def order(self, trials: Iterable[Any]) -> None:
+        """Put the rows of trials.csv in the order of the trials, and seal them anew.
+
+        Both seals stand in run.json while the file is replaced: whatever stops that, the run
+        is resumed. Raises RecordsError.
+        """
+        path = self.folder / TRIALS_CSV
+        if not path.exists():
+            return
+        whole = ordered(path, self.kind, trials)
+        seal = sealed(whole)
+        self.facts["trials"] = {**self.facts.get("trials", {}), "ordered_sha256": seal["sha256"]}
+        self.save()
+        files.write(path, whole)
+        self.facts["trials"] = seal
+        self.save()
 
     def finish(self) -> None:
         """Complete: of a whole scenario it is the one that `latest` names."""

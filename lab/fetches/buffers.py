@@ -1,18 +1,23 @@
-"""TCP's buffers: with which of them no first flight is limited."""
+"""TCP's windows and buffers: a trial has those that its own windows need, whatever else is asked.
+
+Half of a receive buffer is offered as a window (tcp_select_initial_window), and one
+segment of it is kept back (tcp_init_buffer_space).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from lab.fetches.trial import Trial
-from lab.tcp.offered import RECEIVE_BUFFERS, SYN_MSS, receive_window
-from lab.tcp.packets import MSS
+from lab.tcp.offered import RECEIVE_BUFFERS
 from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # engines.kernel.TCP_SYSCTLS
 LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
 _LEAST_BYTES = 4096  # the first number of either sysctl
+# Segments that a client offers unless it is said: more than servers begin with, so that it limits
+# none of them, and no more than the pinned tcp_rmem can grow to.
+AMPLE_WINDOW = 1000
 
 
 def of(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
@@ -29,32 +34,16 @@ def locked(asked_bytes: int) -> tuple[int, int]:
     return taken, taken
 
 
-def grown(trials: Iterable[Trial]) -> dict[str, str]:
-    """The sysctls that trials need beside the pinned ones, {} for most.
+def needed(initcwnd: int, initrwnd: int, syn_mss: int) -> dict[str, str]:
+    """The sysctls that a trial needs beside the pinned ones, {} for most.
 
-    Half of the receive buffer is offered as a window (tcp_select_initial_window),
-    one segment of it is kept back (tcp_init_buffer_space). A window that
-    initrwnd holds down on purpose asks for no more than that.
+    The client's tcp_rmem follows the trial's receive window, whose bytes are counted in
+    syn_mss, and the server's tcp_wmem its initial window.
     """
-    windows = {(trial.initcwnd, trial.initrwnd) for trial in trials}
-    offered = max((min(window) for window in windows), default=0)
-    sent = max((initcwnd for initcwnd, _ in windows), default=0)
-    needed: dict[str, str] = {}
-    if receive_window(offered) < offered * MSS:
-        needed[RECEIVE] = _setting(2 * SYN_MSS * (offered + 1), RECEIVE_BUFFERS)
-    if sent * BUFFER_PER_SEGMENT > SEND_BUFFERS[1]:
-        needed[SEND] = f"{_LEAST_BYTES} {SEND_BUFFERS[0]} {sent * BUFFER_PER_SEGMENT}"
-    return needed
-
-
-def _setting(first: int, pinned: tuple[int, int]) -> str:
-    return f"{_LEAST_BYTES} {first} {max(first, pinned[1])}"
-
-
-def window_for(initrwnd: int, windows: Iterable[int], asked: Iterable[int]) -> int:
-    """The receive window, segments, where other initial windows are asked than a scenario's own.
-
-    windows: the scenario's. It follows the largest; one that is below the
-    scenario's own largest is a limit on purpose and stays.
-    """
-    return initrwnd if initrwnd < max(windows) else max(initrwnd, *asked)
+    found: dict[str, str] = {}
+    received, sent = 2 * syn_mss * (initrwnd + 1), BUFFER_PER_SEGMENT * initcwnd
+    if initrwnd * syn_mss > RECEIVE_BUFFERS[0] // 2:
+        found[RECEIVE] = f"{_LEAST_BYTES} {received} {max(received, RECEIVE_BUFFERS[1])}"
+    if sent > SEND_BUFFERS[1]:
+        found[SEND] = f"{_LEAST_BYTES} {SEND_BUFFERS[0]} {sent}"
+    return found

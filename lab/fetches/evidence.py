@@ -48,7 +48,8 @@ class Evidence(Observed):
             return self._first_flight_of_two_writes
         if not trial.head or trial.gap_ms or trial.before:
             return (self.prediction.first_flight,) * 2
-        room = receive_window(trial.client_window, buffers.of(self.sysctls, buffers.RECEIVE))
+        room = receive_window(trial.client_window, buffers.of(
+            trial.with_buffers(self.sysctls), buffers.RECEIVE))
         whole = setups.segments_at_once(
             trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)

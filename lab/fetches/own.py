@@ -26,7 +26,7 @@ from lab.fetches.trial import OWN
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
 REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
 # Words of --help in the place of a default that is a value.
-_FOLLOWS = {"uplink_kbps": ("same",), "initrwnd": (), "system": ()}
+_FOLLOWS = {"uplink_kbps": ("same",), "system": ()}
 # What published set-ups did otherwise is asked for in a file only.
 ASKED = tuple(name for name in SWEPT if name in FLAGS)
 MOST_BARS = 6  # in a group; a map shows more
@@ -76,8 +76,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
                                        in asked.own_server.items()), ""]
     lines += ["[[sweep]]", 'name = "own"']
     asked_for: Any = SimpleNamespace(**values)
-    written = {**values, "initrwnd": values["initrwnd"] or (max(windows),),
-               "system": values["system"] or (system_for(asked_for),)}
+    written = {**values, "system": values["system"] or (system_for(asked_for),)}
     lines += [f"{schema.name_of(Sweep, name)} = {toml(written[name])}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
               for name in (*ASKED, "initcwnd")]

@@ -13,7 +13,7 @@ from lab.core.errors import UsageError
 from lab.core.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile
 from lab.fetches import causes, population
 from lab.fetches.own_server import OwnServer
-from lab.fetches.population import Cause, Population, percentile_of
+from lab.fetches.population import Cause, percentile_of
 from lab.fetches.said import OF_BARS, OF_TRIALS, Claim
 from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
                                   STEPS, WINDOW_MAP, WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Defect,
@@ -47,7 +47,7 @@ def read(file: ScenarioFile) -> Scenario:
         raw=_raw(raw, where), populations=populations,
         steps=schema.read_tables(Cause, raw, "step", where),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
-        like=next(_common(defaults, _largest(populations), where).trials(file.name, seed=1))
+        like=next(_common(defaults, [1], where).trials(file.name, seed=1))
         if populations else None, users=_users(raw, defaults, where))
     _check(scenario, where)
     return scenario
@@ -93,11 +93,6 @@ def _common(defaults: Mapping[str, Any], initcwnd: list[int], where: str) -> Swe
              "name": "defaults", "uplink": "same"}
     return schema.read(Sweep, {**drawn, **defaults, "initcwnd": initcwnd},
                        f"{where}: [defaults]")
-
-
-def _largest(populations: Iterable[Population]) -> list[int]:
-    """The largest initial window, which the receive window follows unless the file has one."""
-    return [max(initcwnd for drawn in populations for initcwnd in drawn.initcwnd)]
 
 
 # What goes with what ---------------------------------------------------------------

@@ -10,8 +10,6 @@ from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.observed import HOST, TCP
 from lab.fetches.record import Record
 from lab.fetches.trial import BUILTIN, HTTP_3, OWN, Trial
-from lab.tcp.offered import receive_window
-from lab.tcp.packets import MSS
 
 CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 NAMES = {OWN: "the server of your own"}
@@ -34,9 +32,8 @@ def limit(record: Record) -> str:
 def remedy_of(trial: Trial, limited_by: str) -> str:
     """What to set so that it does not limit, "" for nothing."""
     if limited_by == RECEIVE_WINDOW:
-        return (f"set initrwnd = {trial.initcwnd}"
-                if receive_window(trial.initrwnd) < trial.initcwnd * MSS
-                and trial.initrwnd < trial.initcwnd else "set a larger net.ipv4.tcp_rmem")
+        return (f"set initrwnd = {trial.initcwnd}" if trial.initrwnd < trial.initcwnd
+                else "set a larger net.ipv4.tcp_rmem")
     larger = "SO_SNDBUF, or none" if trial.send_buffer_bytes else "net.ipv4.tcp_wmem"
     return {SEND_BUFFER: f"set a larger {larger}",
             PACING: "choose a congestion control that does not pace"}.get(limited_by, "")

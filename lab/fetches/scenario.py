@@ -14,7 +14,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     [defaults]             # what every sweep has unless it says otherwise
     response_bytes = [9000]
     initcwnd = [3, 10]     # segments
-    initrwnd = 27          # segments; optional: the largest of initcwnd; --iw raises it with them
+    initrwnd = 27          # segments; optional: 1000, which limits no initial window below it
     congestion_control = "cubic"
     client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
     repeat = 1

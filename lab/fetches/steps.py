@@ -15,7 +15,6 @@ from lab.core.kinds import RunData
 from lab.core.quantities import quantity
 from lab.core.records import value_of
 from lab.core.words import plain, short
-from lab.fetches import buffers
 from lab.fetches.buckets import NoPanel
 from lab.fetches.figure import heading
 from lab.fetches.record import Record
@@ -90,8 +89,7 @@ def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
         return [Finding(figure.name, figure.title, missing=f"its {len(values.chosen)} trials were"
                         f" skipped: {values.chosen[0].verdict_reason}")]
     context = (heading(values.chosen),)
-    sysctls = {**buffers.grown(values.asked.values()), **scenario.head.sysctls}
-    chart = (_lines(figure, values, context, _curves(figure, values, sysctls),
+    chart = (_lines(figure, values, context, _curves(figure, values, scenario.head.sysctls),
                     _limits(figure, values, run.records))
              if figure.kind == STEPS else _levels(figure, values, context))
     said = _sentence(figure, values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 from lab.core import schema
@@ -14,7 +13,7 @@ from lab.core.findings import Report
 from lab.core.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
 from lab.core.records import Record as AnyRecord
 from lab.core.scenario_file import Head, ScenarioFile, check_count
-from lab.fetches import buffers, reading
+from lab.fetches import reading
 from lab.fetches.own_server import OwnServer
 from lab.fetches.record import Record
 from lab.fetches.scenario import Scenario
@@ -38,11 +37,9 @@ class Fetches:
     trials: tuple[Trial, ...]
     whole: bool
 
-    @cached_property
+    @property
     def head(self) -> Head:
-        """With the buffers that the windows need, unless the scenario says otherwise."""
-        head = self.scenario.head
-        return replace(head, sysctls={**buffers.grown(self.trials), **head.sysctls})
+        return self.scenario.head
 
     @property
     def drawings(self) -> Mapping[str, Sequence[str]]:
@@ -146,13 +143,8 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 def _with_windows(scenario: Scenario, asked: tuple[int, ...]) -> Scenario:
     """The scenario's populations under other initial windows."""
-    drawn, like = scenario.populations, scenario.like
-    if like is None:
-        return scenario
-    windows = [initcwnd for each in drawn for initcwnd in each.initcwnd]
-    return replace(
-        scenario, populations=tuple(replace(each, initcwnd=asked) for each in drawn),
-        like=replace(like, initrwnd=buffers.window_for(like.initrwnd, windows, asked)))
+    return replace(scenario, populations=tuple(replace(each, initcwnd=asked)
+                                               for each in scenario.populations))
 
 
 def covers(scenario: Scenario, trials: Iterable[Trial], seed: int = 1) -> bool:

@@ -17,7 +17,7 @@ from lab.core import schema
 from lab.core.errors import UsageError
 from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
-from lab.fetches.buffers import window_for
+from lab.fetches.buffers import AMPLE_WINDOW
 from lab.fetches.secured import check_server, check_tls, system_for
 from lab.fetches.trial import NEWER, OWN, Trial, is_random
 from lab.tcp.packets import HEADER_BYTES, MSS
@@ -79,7 +79,7 @@ def _chains(value: Any, where: str) -> tuple[Chain, ...]:
 class Sweep:
     """Networks, windows and sizes that are measured in every combination.
 
-    initrwnd: the largest initial window where it is left out. system: where it is left
+    initrwnd: AMPLE_WINDOW where it is left out. system: where it is left
     out one that can do all of the sweep, so that what is compared runs in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
     bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
@@ -101,7 +101,7 @@ class Sweep:
     jitter_ms: tuple[float, ...] = key((0.0,), reader=_list("jitter_ms"))
     response_bytes: tuple[int, ...]
     initcwnd: tuple[int, ...]
-    initrwnd: tuple[int, ...] = key((), reader=_list("initrwnd"))
+    initrwnd: tuple[int, ...] = key((AMPLE_WINDOW,), reader=_list("initrwnd"))
     congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
     mss: tuple[int, ...] = key((MSS,), reader=_list("mss"))
     kept: tuple[int, ...] = key((0,), reader=_list("kept"))
@@ -136,8 +136,6 @@ class Sweep:
     repeat_with_loss: int | None = key(None, quantity="repeat")
 
     def __post_init__(self) -> None:
-        if not self.initrwnd:
-            object.__setattr__(self, "initrwnd", (max(self.initcwnd),))
         for name, values in zip(CHAIN, zip(*self.chains)):
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
         if not self.system:
@@ -217,13 +215,9 @@ class Sweep:
             lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
         if not lists.keys().isdisjoint(CHAIN):
             lists = {"chains": (), **lists}
-        changed: dict[str, Any] = dict(lists)
-        if "initcwnd" in lists and "initrwnd" not in lists:
-            changed["initrwnd"] = tuple(dict.fromkeys(
-                window_for(each, self.initcwnd, lists["initcwnd"]) for each in self.initrwnd))
-        if "system" not in lists and system_for(replace(self, **changed)) == NEWER:
-            changed["system"] = (NEWER,)
-        return replace(self, **changed)
+        if "system" not in lists and system_for(replace(self, **lists)) == NEWER:
+            lists = {**lists, "system": (NEWER,)}
+        return replace(self, **lists)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
         """About one in so many of its networks, the ends of both lists among them.

@@ -27,6 +27,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
     handshake and the records of the response, of a trial with TLS. earlier: as of
     Transfer.
     """
+    settings = trial.with_buffers(sysctls)
     return Transfer(
         rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.down_kbps, uplink_kbps=trial.up_kbps,
         initcwnd=trial.server_window, initrwnd=trial.client_window,
@@ -34,9 +35,9 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         response_bytes=sum(writes) or header_bytes + trial.response_bytes,
         request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
         mss=trial.mss, gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
-        receive_buffers=buffers.of(sysctls, buffers.RECEIVE),
+        receive_buffers=buffers.of(settings, buffers.RECEIVE),
         send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
-                      else buffers.of(sysctls, buffers.SEND)),
+                      else buffers.of(settings, buffers.SEND)),
         restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),

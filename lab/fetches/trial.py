@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lab.core.words import exact
-from lab.fetches import own_server, setups
+from lab.fetches import buffers, own_server, setups
 from lab.fetches.marks import TLS, network, switch
 from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 
@@ -186,6 +186,11 @@ class Trial:
         """The initial receive window that the client's route has, segments."""
         return setups.receive_window(self.receive_rules, self.initrwnd)
 
+    def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
+        """A scenario's sysctls, and the buffers that this trial has beside them."""
+        return {**buffers.needed(self.server_window, self.client_window,
+                                 self.mss + TIMESTAMP_BYTES), **sysctls}
+
     @property
     def is_secure(self) -> bool:
         """Whether it goes over TLS."""
@@ -234,6 +239,8 @@ class Trial:
         more: dict[str, Any] = {}
         if self.mss != MSS:
             more["options"] = {"advertised_mss": self.mss + TIMESTAMP_BYTES}
+        if grown := self.with_buffers({}):
+            more["buffers"] = grown
         if self.own_server:
             more["own"] = own_server.of(self.own_server).job()
         if self.is_secure:

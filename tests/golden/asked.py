@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engines.commands import commands_of
 from lab import registry
 from lab.core import scenario_file
-from lab.core.kinds import Overrides
+from lab.core.kinds import Overrides, Study
 from tests.golden import stored
 
 DRAWN = "dukkipati2010"  # its trials are thousands, which take a second to draw
@@ -32,19 +32,24 @@ def text() -> str:
     lines: list[str] = []
     for name in scenario_file.names():
         if name != DRAWN:
-            lines += _trials(registry.study_of(scenario_file.find(name)).trials)
+            lines += _trials(registry.study_of(scenario_file.find(name)))
     for name, asked in QUESTIONS.items():
         study = registry.own_question(name, asked)
-        lines += [f"# {name}", *study.head.text.splitlines(), *_trials(study.trials)]
-    lines += _trials([stored.load(name).trial for name in stored.NAMES], ends=len(stored.NAMES))
+        lines += [f"# {name}", *study.head.text.splitlines(), *_trials(study)]
+    lines += _told([stored.load(name).trial for name in stored.NAMES], {})
     return "\n".join(lines) + "\n"
 
 
-def _trials(trials: Sequence[Any], ends: int = 1) -> Iterator[str]:
-    for trial in dict.fromkeys((*trials[:ends], *trials[-ends:])):
+def _trials(study: Study) -> Iterator[str]:
+    """The first and the last."""
+    yield from _told((*study.trials[:1], *study.trials[-1:]), study.head.sysctls)
+
+
+def _told(trials: Sequence[Any], sysctls: Mapping[str, str]) -> Iterator[str]:
+    for trial in dict.fromkeys(trials):
         job = {name: value[:2] if isinstance(value, list) else
                round(value, 6) if isinstance(value, float) else value
                for name, value in trial.job().items()}
         yield trial.id
-        yield from (f"  {command}" for command in commands_of(job))
+        yield from (f"  {command}" for command in commands_of(job, sysctls))
         yield f"  {json.dumps(job, sort_keys=True)}"

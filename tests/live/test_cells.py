@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from engines.uml import UmlEngine
+from lab.core.kinds import NOTHING, Overrides
 from lab.core.records import PASS
+from lab.fetches import own
 from lab.fetches.record import Record
+from lab.fetches.study import study
 from lab.fetches.trial import Trial
 from lab.fetches.verify import judge
 
@@ -17,13 +22,57 @@ TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000
               congestion_control="cubic", client="libcurl", response_bytes=9000, repeat=1)
 
 
-def measured(kernel: Path, folder: Path, trials: Sequence[Trial]) -> dict[Trial, Record]:
+def measured(kernel: Path, folder: Path, trials: Sequence[Trial],
+             sysctls: Mapping[str, str] = {}) -> dict[Trial, Record]:
     """In one guest, in this order; what differs between two runs of the same left out."""
     by_id = {trial.id: trial for trial in trials}
-    seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, folder)
+    seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], dict(sysctls), folder)
     return {by_id[each.trial_id]: replace(
         judge(by_id[each.trial_id], each.content, each.client_pcap, each.server_pcap, exact=True,
-              sysctls={}), measured_at="") for each in seen}
+              sysctls=sysctls), measured_at="") for each in seen}
+
+
+def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
+    asked = study(own.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
+    return measured(kernel, folder, asked.trials, asked.head.sysctls)
+
+
+def test_a_window_is_the_same_beside_any_other(kernel: Path, tmp_path: Path) -> None:
+    """The receive window that is asked for is offered, whatever initial windows are asked for."""
+    lists: dict[str, Any] = {
+        "rtt_ms": [276.8], "bandwidth_kbps": [9253], "response_bytes": [183_173],
+        "initrwnd": [44, 100, 400], "queue": ["5000"], "congestion_control": ["reno"]}
+    few = of_list(kernel, tmp_path / "few", {**lists, "initcwnd": [30, 38]})
+    more = of_list(kernel, tmp_path / "more", {**lists, "initcwnd": [30, 38, 60, 1200]})
+    assert few == {trial: more[trial] for trial in few}
+    assert {record.verdict for record in more.values()} == {PASS}
+    times = {trial.initrwnd: record.total_ms for trial, record in few.items()
+             if trial.initcwnd == 38}
+    assert times[44] != times[100]
+
+
+def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) -> None:
+    """Random lists, in one run and split; none of it may differ by a microsecond."""
+    draw = random.Random(20261122)
+    values: dict[str, list[Any]] = {
+        "rtt_ms": [3, 70.5, 300], "bandwidth_kbps": [256, 20_000], "queue": ["3", "100", "1bdp"],
+        "qdisc": ["fifo", "fq_codel", "fq"], "initcwnd": [3, 10, 45, 100, 1000],
+        "initrwnd": [20, 45, 1000], "response_bytes": [500, 70_000], "loss_percent": [0, 3],
+        "congestion_control": ["cubic", "bbr"], "kept": [0, 1], "gap_ms": [0, 40]}
+    for number in range(6):
+        lists = {name: draw.sample(among, draw.randint(1, 2)) for name, among in values.items()
+                 if name == "initcwnd" or draw.random() < 0.5}
+        whole = of_list(kernel, tmp_path / f"{number}", lists)
+        split = max(lists, key=lambda name: len(lists[name]))
+        parts: dict[Trial, Record] = {}
+        for part in reversed(lists[split]):
+            parts |= of_list(kernel, tmp_path / f"{number}-{part}", {**lists, split: [part]})
+        assert {trial: rounded(record) for trial, record in whole.items()} == {
+            trial: rounded(record) for trial, record in parts.items()}
+
+
+def rounded(record: Record) -> Record:
+    return record
 
 
 def test_a_fetch_that_failed_leaves_nothing_to_the_next(kernel: Path, tmp_path: Path) -> None:

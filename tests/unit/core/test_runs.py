@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core import runs, scenario_file
+from lab.core import files, runs, scenario_file
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.kinds import Overrides
 from lab.core.record_file import RecordFile
@@ -363,3 +363,58 @@ def test_run_json_is_whole_at_any_moment(tmp_path: Path) -> None:
     text = (folder / runs.RUN_JSON).read_text(encoding="utf-8")
     assert json.loads(text)["state"] == "complete" and text.endswith("\n}\n"), "a line each"
     assert not (folder / f".{runs.RUN_JSON}").exists()
+
+
+# In order -----------------------------------------------------------------------------
+
+def finished(results: Path, *measured_in: float, at: str = "") -> Run:
+    """A whole run of three trials, measured in that order."""
+    run = open_run(results, study(10, 20, 30), fresh=True)
+    file = run.open_records()
+    for rtt_ms in measured_in:
+        file.append(replace(record(rtt_ms), measured_at=at))
+    run.seal(file)
+    file.close()
+    run.order(study(10, 20, 30).trials)
+    run.facts["scenario"] = "small"
+    run.finish()
+    run.close()
+    return run
+
+
+def test_a_finished_run_has_its_rows_in_the_order_of_the_trials(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever guest was the fastest; the seal is that of the file as it then is."""
+    one = finished(tmp_path, 10, 20, 30, at="2026-01-01T00:00:00+00:00")
+    other = finished(tmp_path, 30, 10, 20, at="2026-01-02T00:00:00+00:00")
+    assert [each.trial.rtt_ms for each in other.records()] == [10, 20, 30]
+    text = (other.folder / runs.TRIALS_CSV).read_text()
+    assert text.replace("2026-01-02", "2026-01-01") == (one.folder / runs.TRIALS_CSV).read_text()
+    assert other.facts["trials"]["numbers_sha256"] == one.facts["trials"]["numbers_sha256"]
+    assert other.facts["trials"]["sha256"] != one.facts["trials"]["sha256"]
+    assert runs.load(other.folder, study(10, 20, 30)).changed == capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_run_that_was_stopped_while_it_was_put_in_order_is_resumed(
+        tmp_path: Path, replaced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = open_run(tmp_path, study(10, 20))
+    measure(run, 20, 10)
+    write = files.write
+
+    def stop(path: Path, content: bytes | str) -> Path:
+        if path.name == runs.TRIALS_CSV:
+            if replaced:
+                write(path, content)
+            raise KeyboardInterrupt
+        return write(path, content)
+    monkeypatch.setattr(files, "write", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run.order(study(10, 20).trials)
+    monkeypatch.undo()
+    run.close()
+    again = open_run(tmp_path, study(10, 20))
+    assert again.resumed and again.missing(study(10, 20).trials) == []
+    again.order(study(10, 20).trials)
+    assert [each.trial.rtt_ms for each in again.records()] == [10, 20]
+    again.close()

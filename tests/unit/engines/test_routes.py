@@ -8,7 +8,7 @@ import pytest
 
 from engines.netlink import attribute
 from engines.routes import (Neighbour, Route, RouteOptions, dumbbell_routes, metrics_told,
-                            star_routes)
+                            star_routes, sysctls_of)
 
 
 def test_the_windows_stand_on_either_hosts_route() -> None:
@@ -73,3 +73,14 @@ def test_a_neighbour_is_sent_as_ip_would() -> None:
     assert known.command == "ip neigh replace 10.0.0.7 lladdr 00:11:22:33:44:55 dev lo"
     assert known.request(1).hex() == ("0200000001000000800000000800" "01000a0000070a000200"
                                       "0011223344550000")
+
+
+def test_a_trials_own_buffers_are_the_clients_and_the_servers() -> None:
+    """What the scenario says of one stands."""
+    rmem, wmem = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+    job = {"buffers": {rmem: "1 2 3", wmem: "4 5 6"}, "sysctls": {"net.ipv4.tcp_frto": "0"}}
+    assert sysctls_of({}, ()) == {"client": {}, "server": {}}
+    assert sysctls_of(job, ()) == {
+        "client": {rmem: "1 2 3"}, "server": {"net.ipv4.tcp_frto": "0", wmem: "4 5 6"}}
+    assert sysctls_of(job, {rmem: "7 8 9"})["client"] == {}
+    assert sysctls_of(job, (rmem, wmem))["server"] == job["sysctls"]

@@ -165,3 +165,16 @@ def test_a_fast_htb_is_told_as_it_is() -> None:
     assert qdiscs.htb_values(Htb(100_000_000, 15360).class_options)["rate"] == 12_500_000_000
     with pytest.raises(ValueError, match="no options of a class"):
         qdiscs.htb_values(b"1234")
+
+
+@pytest.mark.parametrize(("changes", "remembers"), [
+    ({"loss_percent": 0.0}, False), ({}, True), ({"loss_percent": 0.0, "jitter_ms": 1.0}, True),
+    *(({"loss_percent": 0.0, "qdisc": qdisc}, True) for qdisc in ("fq", "fq_codel", "cake")),
+    ({"loss_percent": 0.0, "htb_burst_bytes": 1600}, True)])
+def test_what_has_a_memory_is_made_for_each_trial(changes: dict[str, float | str],
+                                                  remembers: bool) -> None:
+    """A queue that counts its drops, or a pacer's flows, would tell a trial of the one before."""
+    shape = replace(STAR, **changes)  # type: ignore[arg-type]
+    assert shape.remembers == remembers
+    assert all(qdisc.anew for port in (*shape.ports(), shape.server_interface)
+               for qdisc in port.qdiscs if not isinstance(qdisc, Netem))

@@ -1,4 +1,4 @@
-"""Receive window and buffers follow the largest initial window, unless a scenario says otherwise."""
+"""Receive window and buffers are the trial's own, whatever else is asked for."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from lab.fetches import buffers, reading
 from lab.fetches.evidence import Evidence
 from lab.fetches.study import apply, expand, study
 from lab.fetches.tolerances import EXACT
+from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import read_exchange
 from lab.tcp.predict import predict
 from lab.tcp.transfer import Transfer
 from tests.golden import stored
-from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
+from tests.unit.fetches.small import WITHOUT_FIGURES, small
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 
 
 @pytest.mark.parametrize(("file_windows", "line", "asked", "initrwnd"), [
     ("[3, 10]", "initrwnd = 27", None, 27),
-    ("[3, 10]", "initrwnd = 27", (3, 27), 27),
-    ("[3, 10]", "initrwnd = 27", (10, 64), 64),
-    ("[3, 10]", "initrwnd = 8", (10, 64), 8),  # below the file's own window: on purpose
+    ("[3, 10]", "initrwnd = 27", (10, 64), 27),
     ("[3, 64]", "initrwnd = 27", None, 27),
-    ("[3, 64]", "", None, 64),  # left out, it follows
-    ("[3, 10]", "", (3, 100), 100),
+    ("[3, 64]", "", None, buffers.AMPLE_WINDOW),
+    ("[3, 10]", "", (3, 2000), buffers.AMPLE_WINDOW),
 ])
-def test_the_receive_window_follows(tmp_path: Path, file_windows: str, line: str,
-                                    asked: tuple[int, ...] | None, initrwnd: int) -> None:
+def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, line: str,
+                                            asked: tuple[int, ...] | None, initrwnd: int) -> None:
     scenario = small(tmp_path, WITHOUT_FIGURES, ("initrwnd = 27", line),
                      ("initcwnd = [3, 10]", f"initcwnd = {file_windows}"))
     trials = expand(scenario, Overrides({"initcwnd": asked} if asked else {}))
@@ -41,45 +40,55 @@ def test_the_receive_window_follows(tmp_path: Path, file_windows: str, line: str
 
 
 @pytest.mark.parametrize(("line", "asked", "initrwnd"), [
-    ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 100),
-    ("", None, 42), ("", (10, 100), 100), ("initrwnd = 20", (10, 100), 20)])
-def test_a_population_follows_too(line: str, asked: tuple[int, ...] | None,
+    ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 64),
+    ("", None, buffers.AMPLE_WINDOW), ("", (10, 100), buffers.AMPLE_WINDOW)])
+def test_a_population_has_one_too(line: str, asked: tuple[int, ...] | None,
                                   initrwnd: int) -> None:
-    """Its own largest window is 42."""
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
     scenario = apply(reading.read(scenario_file.parsed("dukkipati2010", text)),
                      Overrides({"initcwnd": asked} if asked else {}))
     assert scenario.like is not None and scenario.like.initrwnd == initrwnd
 
 
-def study_of(iw: int, initrwnd: str = "", sysctls: str = "") -> dict[str, str]:
-    """The sysctls of SMALL with one window."""
-    text = SMALL.replace(*WITHOUT_FIGURES).replace("[3, 10]", f"[{iw}]")
-    text = text.replace("initrwnd = 27", initrwnd).replace("[defaults]", f"{sysctls}[defaults]")
-    return dict(study(scenario_file.parsed("small", text)).head.sysctls)
+def job_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:
+    """The buffers that the worker is told for one trial."""
+    trial = replace(stored.load("iw10").trial, initcwnd=iw, initrwnd=rwnd, **columns)
+    told: dict[str, str] = trial.job().get("buffers", {})
+    return told
 
 
 def test_buffers_grow_where_the_pinned_ones_are_too_small() -> None:
-    assert study_of(10) == study_of(44) == {}
-    assert study_of(45) == {RMEM: f"4096 {2 * 1460 * 46} 6291456"}
-    assert study_of(64, "initrwnd = 27") == {}  # the small window is meant
-    assert study_of(910)[RMEM].endswith(" 6291456") and WMEM not in study_of(910)
-    assert study_of(911)[WMEM] == f"4096 16384 {911 * 4608}"
-    assert study_of(3000)[RMEM] == f"4096 {2 * 1460 * 3001} {2 * 1460 * 3001}"
+    assert job_of(10, 44) == job_of(910, 27) == {}
+    assert job_of(10, 45) == job_of(64, 45) == {RMEM: f"4096 {2 * 1460 * 46} 6291456"}
+    assert job_of(911, 27) == {WMEM: f"4096 16384 {911 * 4608}"}
+    assert job_of(10, 3000)[RMEM] == f"4096 {2 * 1460 * 3001} {2 * 1460 * 3001}"
+    assert job_of(10, 100, mss=536) == {}  # fewer bytes
+    assert job_of(10, 100, receive_rules="linux3") == {}  # the route then has ten
+    assert job_of(10, buffers.AMPLE_WINDOW)[RMEM].endswith(" 6291456")  # window scale and all
 
 
-def test_a_scenario_may_say_otherwise() -> None:
-    told = study_of(64, sysctls=f'[sysctls]\n"{RMEM}" = "4096 65536 65536"\n')
-    assert told == {RMEM: "4096 65536 65536"}
-    assert buffers.of(told, RMEM) == (65536, 65536)
-    assert buffers.of(told, WMEM) == (16384, 4194304)
+def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
+    wide = replace(stored.load("iw10").trial, initrwnd=100, initcwnd=1000)
+    of = transfer_of(wide, {}, 60, 90)
+    assert of.receive_buffers == (2 * 1460 * 101, 6291456) and of.send_buffers[1] == 1000 * 4608
+    told = {RMEM: "4096 65536 65536"}
+    assert transfer_of(wide, told, 60, 90).receive_buffers == (65536, 65536)
+    evidence = Evidence(replace(wide, head="17+38+2"), {}, {"header_bytes": 57}, None, EXACT, told)
+    assert buffers.of(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
 
 
-@pytest.mark.parametrize("name", ["marrama2012", "marrama2012_loss", "tselentis2013", "zhao2019"])
-def test_the_published_scenarios_need_no_other_buffers(name: str) -> None:
-    made = study(scenario_file.find(name))
-    assert buffers.grown(made.trials) == {} and made.head == made.scenario.head
-    assert all(trial.initcwnd <= trial.initrwnd for trial in made.trials)
+@pytest.mark.parametrize("name", scenario_file.names())
+def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
+    """Where a file with windows that fit asks for more than they need, its tcp_rmem stands."""
+    file = scenario_file.find(name)
+    if file.raw.get("kind", "fetches") != "fetches":
+        return
+    made = study(file)
+    largest = max((trial.initcwnd for trial in made.trials), default=0)
+    for trial in made.trials:
+        first, _ = buffers.of(trial.with_buffers(made.head.sysctls), RMEM)
+        assert first == (131_072 if largest <= 44 or trial.initrwnd <= 44 else 2 * 1460 * 65)
+        assert trial.initcwnd <= trial.initrwnd
 
 
 def test_a_buffer_that_the_server_asked_for_is_doubled_and_never_grows() -> None:

@@ -46,7 +46,7 @@ def finding(of: Report, name: str) -> Finding:
 
 def test_what_is_not_said_has_the_default_of_help() -> None:
     small, large = study(rtt_ms=[35]).trials
-    assert (small.initcwnd, large.initcwnd, small.initrwnd) == (10, 30, 30)
+    assert (small.initcwnd, large.initcwnd, small.initrwnd) == (10, 30, 1000)
     told = {name: getattr(small, name) for name in FLAGS
             if name not in ("load", "initcwnd", "initrwnd", "uplink_kbps", "system")}
     assert told == {"rtt_ms": 35, **{name: FLAGS[name].check(FLAGS[name].parsed(

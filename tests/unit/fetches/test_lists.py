@@ -1,0 +1,58 @@
+"""A cell's trial is the same in any list: what the worker is told of it, and what TCP is set to."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from lab.core.kinds import NOTHING, Overrides
+from lab.core.quantities import FLAGS
+from lab.fetches import own
+from lab.fetches.study import Fetches, study
+from lab.fetches.trial import Trial
+
+# Values of each flag, to draw lists from. The client and whose programs run are the question's.
+VALUES: dict[str, tuple[Any, ...]] = {
+    "rtt_ms": (1, 20.5, 100, 3000), "bandwidth_kbps": (56, 1000, 20_000.5, 10_000_000),
+    "uplink_kbps": (28, 1000), "queue": ("1", "100", "50ms", "0.5bdp"),
+    "qdisc": ("fifo", "fq", "fq_codel", "cake"), "loss_percent": (0, 1, 5), "jitter_ms": (0, 2),
+    "initcwnd": (1, 10, 44, 45, 64, 910, 911, 3000), "initrwnd": (2, 44, 45, 64, 400, 3000),
+    "congestion_control": ("cubic", "reno", "bbr"), "mss": (1448, 536),
+    "response_bytes": (1, 9000, 183_173), "gap_ms": (0, 50), "kept": (1, 2), "idle_ms": (0, 500)}
+
+
+def asked(lists: dict[str, list[Any]]) -> Fetches:
+    made: Fetches = study(own.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
+    return made
+
+
+def told(of: Fetches) -> dict[Trial, tuple[Any, ...]]:
+    """By trial, what the worker gets of it, and what is set for the whole run."""
+    return {trial: (trial.job(), sorted(of.head.sysctls.items())) for trial in of.trials}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_trial_is_the_same_in_any_list(seed: int) -> None:
+    draw = random.Random(seed)
+    lists = {name: draw.sample(values, draw.randint(1, min(3, len(values))))
+             for name, values in VALUES.items()
+             if name == "initcwnd" or draw.random() < 0.4}
+    whole = told(asked(lists))
+    if "idle_ms" in lists or "kept" not in lists:
+        lists.setdefault("kept", [1] if any(lists.get("idle_ms", ())) else [0])
+    parts: dict[Trial, tuple[Any, ...]] = {}
+    split = max(lists, key=lambda name: len(lists[name]))
+    for value in lists[split]:
+        parts |= told(asked({**lists, split: [value]}))
+    assert parts == whole
+    assert len(whole) >= len(lists["initcwnd"]) * 2
+
+
+def test_every_list_that_decides_is_drawn_from() -> None:
+    """Not those of TLS and of servers, whose values go with few others."""
+    left = set(FLAGS) - set(VALUES)
+    assert left == {"loss_burst", "server", "http", "chain_bytes", "signature", "key_share",
+                    "system", "intermediates", "tickets", "resumed", "early_data_bytes",
+                    "record_bytes", "buffer_bytes", "load"}
