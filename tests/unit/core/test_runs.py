@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core import runs, scenario_file
+from lab.core import files, runs, scenario_file
 from lab.core.errors import FirstFlightError, UsageError
 from lab.core.kinds import Overrides
 from lab.core.record_file import RecordFile
@@ -362,4 +362,4 @@ def test_run_json_is_whole_at_any_moment(tmp_path: Path) -> None:
     run.close()
     text = (folder / runs.RUN_JSON).read_text(encoding="utf-8")
     assert json.loads(text)["state"] == "complete" and text.endswith("\n}\n"), "a line each"
-    assert not (folder / f".{runs.RUN_JSON}").exists()
+    assert not (folder / files.aside_of(runs.RUN_JSON)).exists()
