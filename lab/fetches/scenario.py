@@ -99,7 +99,7 @@ from lab.fetches.causes import AsPublished, Level, levels
 from lab.fetches.population import Cause, Population
 from lab.fetches.record import METRICS
 from lab.fetches.said import Claim
-from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
+from lab.fetches.sweep import SWEPT, Sweep, Value
 from lab.fetches.trial import Trial
 from lab.fetches.users import Users
 
@@ -273,5 +273,5 @@ class Scenario:
         sweep = self.sweep(figure.sweep)
         values: Iterable[Value] = (
             sweep.initcwnd if figure.by == "initcwnd" else
-            dict.fromkeys(bucket_value(figure.by, cell) for cell in sweep.cells))
+            (value for value, in sweep.counted(figure.by)))
         return Axis(figure.by, tuple(values))
