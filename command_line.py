@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.core import formats, scenario_file
+from lab.core import formats, regular, scenario_file
 from lab.core.command_line import Parser, listed, positive
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS
@@ -122,7 +122,7 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
 
 def is_certificate(path: Path) -> bool:
     try:
-        return b"-----BEGIN CERTIFICATE-----" in path.read_bytes()
+        return b"-----BEGIN CERTIFICATE-----" in regular.content(path)
     except OSError:
         return False
 

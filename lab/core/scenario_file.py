@@ -22,6 +22,7 @@ SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
+MOST_BYTES = 16 << 20  # of a file; half a million users take as many
 MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 
@@ -133,7 +134,8 @@ def _own(path: Path, folder: Path) -> ScenarioFile:
 def read(path: Path, named: str = "") -> ScenarioFile:
     """A scenario's file; named: in messages, if it is not one of scenarios/. Raises UsageError."""
     try:
-        return parsed(path.stem, regular.content(path).decode("utf-8"), named)
+        return parsed(path.stem, regular.content(path, MOST_BYTES).decode("utf-8"),
+                      named)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else f"is no UTF-8 text: {error}"
         raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error
