@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -123,9 +124,11 @@ def of_run(name: str, text: str) -> ScenarioFile:
 
 def _own(path: Path, folder: Path) -> ScenarioFile:
     """A file of one's own; its name is that of its results. Raises UsageError."""
-    if not re.fullmatch(r"[a-z0-9_]+", path.stem):
-        raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only")
-    if path.stem in names(folder) and path.resolve().parent != folder.resolve():
+    if not re.fullmatch(r"[a-z0-9_]{1,100}", path.stem):
+        raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only, at"
+                         " most 100 of them")
+    if path.stem in names(folder) and \
+            os.path.realpath(path.parent) != os.path.realpath(folder):
         raise UsageError(f"{path}: there is a scenario {path.stem} already, whose results these"
                          " would mix with; give the file another name")
     return read(path, str(path))

@@ -148,8 +148,8 @@ def flag(value: Any, where: str) -> bool:
 
 def file_name(value: Any, where: str) -> str:
     """A name that becomes a part of file names."""
-    if not re.fullmatch(r"[a-z0-9_]+", text(value, where)):
-        raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only")
+    if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
+        raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
     return str(value)
 
 
