@@ -162,11 +162,16 @@ def rows_of(lines: bytes) -> Iterator[list[str]]:
 
 def whole_lines(path: Path) -> bytes:
     """The content of a results file but for a torn last line. Raises RecordsError."""
+    data = content(path)
+    return data if data.endswith(b"\n") else data[:data.rfind(b"\n") + 1]
+
+
+def content(path: Path) -> bytes:
+    """All that a results file holds. Raises RecordsError."""
     try:
-        data = regular.content(path, MOST_BYTES)
+        return regular.content(path, MOST_BYTES)
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
-    return data if data.endswith(b"\n") else data[:data.rfind(b"\n") + 1]
 
 
 class RowReader:

@@ -15,9 +15,9 @@ from lab.fetches import causes, population
 from lab.fetches.own_server import OwnServer
 from lab.fetches.population import Cause, Population, percentile_of
 from lab.fetches.said import OF_BARS, OF_TRIALS, Claim
-from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
-                                  STEPS, WINDOW_MAP, WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Defect,
-                                  Figure, Raw, Scenario)
+from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, JOINT_FILE, JOINT_PANELS, LEVELS,
+                                  MAP, PACKETS, PERCENTILES, STEPS, WINDOW_MAP, WINDOW_SWEEP,
+                                  WITHOUT_BUCKETS, Axis, Defect, Figure, Raw, Scenario)
 from lab.fetches.sweep import SWEPT, Sweep, Value
 from lab.fetches.users import Users
 
@@ -265,7 +265,7 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
     if figure.by != "bdp_bytes":
         raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
     sweep = scenario.sweep(figure.sweep)
-    for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes"):
+    for by, panel in JOINT_PANELS.items():
         axis = scenario.axis(by)
         if axis is None:
             raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
@@ -273,6 +273,11 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
             _same_values(axis.values, sweep, by, where)
     if sweep.cell_count > len(sweep.networks):
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+    for by, panel in JOINT_PANELS.items():
+        axis, known = scenario.axis(by), tuple(published.buckets(JOINT_FILE, panel))
+        if axis and axis.labels != known:
+            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
+                             f" the joint distribution has {', '.join(known)}")
 
 
 def _same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:

@@ -110,6 +110,9 @@ STEPS, LEVELS = "steps", "levels"
 WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS, WINDOW_MAP)
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
+# Whose buckets are those that are published of each axis (lab.fetches.joint.average_datacenter).
+JOINT_FILE = "paper_figure5.csv"
+JOINT_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
 
 _BY = schema.word(BUCKETED)
