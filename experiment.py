@@ -141,8 +141,8 @@ def cliff_dry_run(arguments: argparse.Namespace, asked: Overrides) -> int:
     study = registry.cliff_question(arguments.find_cliff, asked)
     with engine_errors():
         dry_run(study, engine_for(study, arguments))
-    print("--find-cliff: of each of them other sizes, round after round, until the largest that fits"
-          " and the smallest that does not are one byte apart; the time is of one round")
+    print("--find-cliff: of each of them other sizes, round after round, until the largest that"
+          " fits and the smallest that does not are one byte apart; the time is of one round")
     return errors.OK
 
 

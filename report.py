@@ -51,7 +51,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
     """The run folders asked for. Raises FirstFlightError where there is none."""
     if arguments.run is not None:
-        return [Path(os.path.realpath(arguments.run))]  # latest is a link, and nothing is written through one
+        # latest is a link, and nothing is written through one
+        return [Path(os.path.realpath(arguments.run))]
     if arguments.scenario is not None:
         for name in arguments.scenario:
             scenario_file.find(name)  # an unknown name is a slip, not a lack of results
