@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.core import formats, scenario_file
+from lab.core import formats, regular, scenario_file
 from lab.core.command_line import Parser, listed, positive
 from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS
@@ -114,7 +115,7 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
         parser.error("--server-command: a server of your own is measured on this machine, without"
                      " --users and --cluster")
     for folder in arguments.server_folder:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # also for a name that is too long to be one
             parser.error(f"--server-folder: {folder} is no folder")
     if arguments.ca and not is_certificate(arguments.ca):
         parser.error(f"--ca: {arguments.ca} is no file with a certificate in PEM")
@@ -122,7 +123,7 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
 
 def is_certificate(path: Path) -> bool:
     try:
-        return b"-----BEGIN CERTIFICATE-----" in path.read_bytes()
+        return b"-----BEGIN CERTIFICATE-----" in regular.content(path)
     except OSError:
         return False
 

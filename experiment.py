@@ -68,18 +68,26 @@ def check(name: str, arguments: argparse.Namespace) -> int:
 
 def new(name: str) -> int:
     """Write a scenario to begin with, NAME.toml in the current folder. Raises UsageError."""
-    if (path := Path(f"{name}.toml")).exists():
+    text = registry.own_question(name, Overrides({})).head.text  # which refuses a wrong name
+    if os.path.lexists(path := Path(f"{name}.toml")):
         raise UsageError(f"--new: {path} is there already")
-    files.write(path, registry.own_question(name, Overrides({})).head.text + "\n")
+    files.write(path, text + "\n")
     print(f"{path}: measure it with ./run.sh {path}, after ./run.sh --check {path}")
     return errors.OK
 
 
-def probe(words: str) -> int:
-    """Say what window a server uses: one connection to it, and nothing else. Raises UsageError."""
+def probe(words: str, is_dry: bool) -> int:
+    """Say what window a server uses: one connection to it, and nothing else. Raises UsageError.
+
+    is_dry: not even that.
+    """
     from hosts import probe as client  # only where it is asked
     from lab.tcp import probed
     url = probed_url(words)
+    if is_dry:
+        print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
+              f" {errors.one_line(url.path or '/')}; --dry-run opens none")
+        return errors.OK
     try:
         seen = client.observe(url)
     except client.NotAllowed as error:
@@ -126,6 +134,16 @@ def dry_run(study: Study, engine: Engine) -> None:
             print(f"  {command}")
     print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
           f" ({engine.name} engine)")
+
+
+def cliff_dry_run(arguments: argparse.Namespace, asked: Overrides) -> int:
+    """Print what a search for cliffs would measure. Raises UsageError."""
+    study = registry.cliff_question(arguments.find_cliff, asked)
+    with engine_errors():
+        dry_run(study, engine_for(study, arguments))
+    print("--find-cliff: of each of them other sizes, round after round, until the largest that"
+          " fits and the smallest that does not are one byte apart; the time is of one round")
+    return errors.OK
 
 
 def studies_of_users(arguments: argparse.Namespace) -> list[Study]:
@@ -223,9 +241,12 @@ def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:
 
 
 def compare(folders: Sequence[Path], figures: Path | None, formats: Sequence[str]) -> int:
-    """Print and draw what stored runs have otherwise than the first of them."""
+    """Print and draw what stored runs have otherwise than the first of them. Raises UsageError."""
     if len(folders) < 2:
         raise UsageError("--compare: takes two or more runs, such as results/zhao2019/latest")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise UsageError(f"--compare: {folder}: there is no such run")
     names = comparison.names(folders)
     report = comparison.report([(names[folder], registry.stored_run(folder)[1])
                                 for folder in folders])
@@ -268,9 +289,10 @@ def main(argv: Sequence[str]) -> int:
     if arguments.check:
         return check(arguments.check, arguments)
     if arguments.probe:
-        return probe(arguments.probe)
+        return probe(arguments.probe, arguments.dry_run)
     if arguments.find_cliff:
-        return cliffs.find(arguments, overrides_of(arguments))
+        return (cliff_dry_run if arguments.dry_run else cliffs.find)(
+            arguments, overrides_of(arguments))
     if arguments.compare:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures,
                        arguments.format)

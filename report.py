@@ -9,6 +9,7 @@ if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
     """The run folders asked for. Raises FirstFlightError where there is none."""
     if arguments.run is not None:
-        return [arguments.run.resolve()]  # latest is a link, and nothing is written through one
+        # latest is a link, and nothing is written through one
+        return [Path(os.path.realpath(arguments.run))]
     if arguments.scenario is not None:
         for name in arguments.scenario:
             scenario_file.find(name)  # an unknown name is a slip, not a lack of results

@@ -18,6 +18,7 @@ import ssl
 import struct
 import time
 from contextlib import ExitStack, suppress
+from itertools import islice
 from typing import Any
 from urllib.parse import SplitResult, quote
 
@@ -27,6 +28,8 @@ CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the re
 RESEND_S = 5.0  # after the last segment: every TCP has sent again by then
 LEAST_PAUSE_S = 0.002  # without a capture: what ends the flight, or a round trip
 REST_S, MOST_BYTES = 20.0, 4 << 20  # of the response that is read after that
+ALL_S = 60.0  # whatever the server does: from the first packet to the last
+MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096  # of TLS; that nobody has acknowledged
 POLL_S = 0.0005
 HEAD_END, MOST_HEAD_BYTES = b"\r\n\r\n", 65536
 SAFE = "/%:@!$&'()*+,;=~?-._[]"  # of a path: what stays as it is
@@ -49,16 +52,31 @@ class NotAllowed(NoAnswer):
     """This machine does not let this user probe; the message says what would."""
 
 
+class Deadline:
+    """The end of all waiting for one server."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic() + ALL_S
+
+    def left_s(self, at_most_s: float = ALL_S) -> float:
+        """How long a step may take. Raises NoAnswer past the end."""
+        left_s = min(self.at - time.monotonic(), at_most_s)
+        if left_s <= 0:
+            raise NoAnswer(f"is not done within {ALL_S:g} s")
+        return left_s
+
+
 class Plain:
     """Bytes as they are."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.socket = connection
+    def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
+        self.socket, self.deadline = connection, deadline
 
     def open(self) -> None:
         """Nothing comes before the request."""
 
     def send(self, data: bytes) -> None:
+        self.socket.settimeout(self.deadline.left_s(CONNECT_S))
         self.socket.sendall(data)
 
     def decoded(self, data: bytes) -> bytes:
@@ -69,8 +87,9 @@ class Plain:
 class Secured(Plain):
     """TLS. The certificate is not checked: nothing that is secret is sent, nothing believed."""
 
-    def __init__(self, connection: socket.socket, name: str) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: socket.socket, deadline: Deadline, name: str) -> None:
+        super().__init__(connection, deadline)
+        self.handshake_bytes = 0
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["http/1.1"])
@@ -85,11 +104,11 @@ class Secured(Plain):
                 break
             except ssl.SSLWantReadError:
                 self._flush()
-                self._feed(self.socket.recv(65536))
+                self._feed()
         self._flush()
         quiet_s = max(0.1, 2 * rtt_s(self.socket))
-        while select.select([self.socket], [], [], quiet_s)[0]:
-            self._feed(self.socket.recv(65536))
+        while select.select([self.socket], [], [], self.deadline.left_s(quiet_s))[0]:
+            self._feed()
             with suppress(ssl.SSLWantReadError):
                 self.tls.read(1)
 
@@ -105,13 +124,18 @@ class Secured(Plain):
                 got += more
         return got
 
-    def _feed(self, data: bytes) -> None:
+    def _feed(self) -> None:
+        self.socket.settimeout(self.deadline.left_s(CONNECT_S))
+        data = self.socket.recv(65536)
         if not data:
             raise NoAnswer("closed the connection before the request")
+        self.handshake_bytes += len(data)
+        if self.handshake_bytes > MOST_HANDSHAKE_BYTES:
+            raise NoAnswer(f"sends more than {MOST_HANDSHAKE_BYTES} bytes before the request")
         self.incoming.write(data)
 
     def _flush(self) -> None:
-        self.socket.sendall(self.outgoing.read())
+        super().send(self.outgoing.read())
 
 
 def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
@@ -137,13 +161,14 @@ def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
 
 
 def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any]:
-    connection, tap = _connected(url, capture, stack)
+    deadline = Deadline()
+    connection, tap = _connected(url, capture, stack, deadline)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     round_trip_s = rtt_s(connection)
-    channel = (Secured(connection, url.hostname or "") if url.scheme == "https"
-               else Plain(connection))
+    channel = (Secured(connection, deadline, url.hostname or "") if url.scheme == "https"
+               else Plain(connection, deadline))
     channel.open()
-    before = list(tap.packets()) if tap else []
+    before = list(islice(tap.packets(), MOST_PACKETS)) if tap else []
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     (segments_before,), (window_bytes,) = (
         struct.unpack_from("=I", info.ljust(_TCP_INFO_BYTES, b"\0"), place)
@@ -155,8 +180,8 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
                          " run it as root") from error
     channel.send(request(url))
     started = time.monotonic()
-    packets, counts = ((_until_sent_again(tap, started), []) if tap else
-                       ([], _counted(connection, started, round_trip_s)))
+    packets, counts = ((_until_sent_again(tap, started, deadline), []) if tap else
+                       ([], _counted(connection, started, round_trip_s, deadline)))
     detach(connection)
     held = sum(packet.payload_bytes for packet in packets if packet.to_client)
     rest = _rest(connection, channel, held)
@@ -169,8 +194,8 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
             "counts": counts, **rest}
 
 
-def _connected(url: SplitResult, capture: bool,
-               stack: ExitStack) -> tuple[socket.socket, ConnectionTap | None]:
+def _connected(url: SplitResult, capture: bool, stack: ExitStack,
+               deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
     """A connection to the first address of the host that takes one, and its tap, if allowed."""
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
@@ -182,7 +207,7 @@ def _connected(url: SplitResult, capture: bool,
             with suppress(PermissionError):
                 tap = ConnectionTap(family, (str(address[0]), port), connection.getsockname()[1])
                 stack.callback(tap.close)
-        connection.settimeout(CONNECT_S)
+        connection.settimeout(deadline.left_s(CONNECT_S))
         try:
             connection.connect(address)
         except OSError:
@@ -207,14 +232,17 @@ def rtt_s(connection: socket.socket) -> float:
     return rtt_us / 1e6
 
 
-def _until_sent_again(tap: ConnectionTap, started: float) -> list[Packet]:
+def _until_sent_again(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
     """All packets up to the first that repeats data. Raises NoAnswer where none comes."""
     packets: list[Packet] = []
     data: list[Packet] = []
     heard = started
     while True:
+        deadline.left_s()
         for packet in tap.packets():
             packets.append(packet)
+            if len(packets) > MOST_PACKETS:
+                raise NoAnswer(f"sends more than {MOST_PACKETS} packets without an acknowledgement")
             if packet.to_client and packet.payload_bytes:
                 if any(_overlap(packet, before) for before in data):
                     return packets
@@ -236,12 +264,13 @@ def _overlap(packet: Packet, before: Packet) -> bool:
             or (before.seq - packet.seq) % (1 << 32) < packet.payload_bytes)
 
 
-def _counted(connection: socket.socket, started: float,
-             round_trip_s: float) -> list[tuple[float, int]]:
+def _counted(connection: socket.socket, started: float, round_trip_s: float,
+             deadline: Deadline) -> list[tuple[float, int]]:
     """(ms after the request, segments so far) up to the first pause. Raises NoAnswer."""
     counts: list[tuple[float, int]] = []
     first, pause_s, heard = _drops(connection), max(LEAST_PAUSE_S, round_trip_s), started
     while True:
+        deadline.left_s()
         count, now = _drops(connection) - first, time.monotonic()
         if count > (counts[-1][1] if counts else 0):
             counts.append((1000 * (now - started), count))
@@ -264,7 +293,7 @@ def _rest(connection: socket.socket, channel: Plain, held: int) -> dict[str, Any
 
     Ends when it is plain that there is more than the `held` bytes that came first.
     """
-    head, count, ended, until = b"", 0, False, time.monotonic() + REST_S
+    head, count, ended, until = b"", 0, False, min(time.monotonic() + REST_S, channel.deadline.at)
     while not ended and time.monotonic() < until and count < MOST_BYTES:
         if HEAD_END in head and held and count > held:
             break

@@ -16,8 +16,10 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from lab import __version__
-from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
+from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
+                             one_line)
 
+_WRITING = "writing"  # where the system names no file
 LATER_S = 0.02  # a signal that meets an import comes again
 
 
@@ -86,11 +88,14 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
         status = UNREAD
     except OSError as error:
         _forget_output()
-        say(f"{program}: {error.filename or 'writing'}: {error.strerror}{kept}")
+        say(f"{program}: {one_line(f'{error.filename or _WRITING}: {error.strerror}')}{kept}")
         status = FAILED
+    except MemoryError:
+        say(f"{program}: this machine has too little memory for it{kept}")
+        status = CANNOT
     except Exception as error:  # a mistake of ours: the user gets a line, we the rest
-        say(f"{program}: internal error, {type(error).__name__}: {error}; please report it with"
-            f" {write_crash(traceback.format_exc())}{kept}")
+        what = one_line(f"internal error, {type(error).__name__}: {error}")
+        say(f"{program}: {what}; please report it with {write_crash(traceback.format_exc())}{kept}")
         status = FAILED
     sys.exit(status)
 

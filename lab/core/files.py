@@ -4,6 +4,9 @@
 path is walked folder by folder, each held open while the next is looked up in
 it; links are followed only where they are root's or our own; what is made is
 made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+
+Only a regular file is replaced. A FIFO or a character device (a terminal, /dev/null)
+is written into; a disk, a socket or a folder is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import errno
 import os
 import shutil
 import stat
+import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -24,7 +29,8 @@ MOST_LINKS = 40  # of one path, as in the kernel (MAXSYMLINKS)
 _PLACE = os.O_PATH | os.O_NOFOLLOW
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _ADVICE = {errno.ENOSPC: "make room", errno.EDQUOT: "make room or raise the quota",
-           errno.EFBIG: "raise the limit (ulimit -f)"}
+           errno.EFBIG: "raise the limit (ulimit -f)",
+           errno.ENXIO: "nobody reads from it: start its reader first"}
 
 
 class WriteError(FirstFlightError):
@@ -50,19 +56,21 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def write(path: Path, content: bytes | str) -> Path:
-    """Write aside, then rename; return the path. Raises WriteError."""
-    aside = f".{path.name}"
-    with _folder(path.parent, path.name) as folder:
-        _unlink(aside, folder)
-        try:
-            with open(os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                _give(file.fileno())
-            os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            _unlink(aside, folder)
-            raise
-    return path
+    """Write a file whole; return the path. Raises WriteError.
+
+    A link leads to what is written. A FIFO or a character device is written into.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    place = path
+    for _ in range(MOST_LINKS + 1):
+        with _folder(place.parent, place.name) as folder:
+            to = _end_of_link(place, folder)
+            if not to:
+                _write(place, folder, data)
+                return path
+        place = place.parent / to
+    with writing(path):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def append(path: Path) -> FileIO:
@@ -128,11 +136,90 @@ def remove(path: Path) -> None:
 
 def link(path: Path, to: str) -> None:
     """Let a link name its neighbour `to`. It stays root's after sudo. Raises WriteError."""
-    aside = f".{path.name}"
     with _folder(path.parent, path.name) as folder:
+        found = _found(path.name, folder)
+        if found is not None and not stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.EEXIST, "something that is no link has its name; move that away")
+        aside = aside_of(path.name)
         _unlink(aside, folder)
         os.symlink(to, aside, dir_fd=folder)
         os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def aside_of(name: str) -> str:
+    """Where a file of that name is written before it gets the name: no file of anybody else's."""
+    return f".first-flight-{zlib.crc32(name.encode(errors='surrogateescape')):08x}"
+
+
+# Files -------------------------------------------------------------------------------
+
+def _write(path: Path, folder: int, data: bytes) -> None:
+    """Write `path`, which is no link, in its folder. Raises OSError, WriteError."""
+    found = _found(path.name, folder)
+    if found is not None and _is_own_descriptor(path.name, folder):
+        sys.stdout.flush()  # what was printed before comes before
+        _fill(os.dup(int(path.name)), data)
+    elif found is None or stat.S_ISREG(found.st_mode):
+        _replace(path.name, folder, data)
+    elif stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
+        # Without waiting for who may read a FIFO: that could take for ever.
+        file = os.open(path.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY,
+                       dir_fd=folder)
+        try:
+            _check_ours(file, path)
+            os.set_blocking(file, True)
+        except BaseException:
+            os.close(file)
+            raise
+        _fill(file, data)
+    elif stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    else:
+        raise OSError(errno.EINVAL, "it is a disk or a socket; give a file")
+
+
+def _replace(name: str, folder: int, data: bytes) -> None:
+    """Write aside, then rename. Raises OSError."""
+    aside = aside_of(name)
+    _unlink(aside, folder)
+    try:
+        with open(os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), "wb") as file:
+            file.write(data)
+            _give(file.fileno())
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        _unlink(aside, folder)
+        raise
+
+
+def _fill(descriptor: int, data: bytes) -> None:
+    with open(descriptor, "wb", buffering=0) as file:
+        write_all(file, data)
+
+
+def _found(name: str, folder: int) -> os.stat_result | None:
+    """What has a name in a folder, a link itself; None where nothing has it."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _end_of_link(path: Path, folder: int) -> str:
+    """Where `path` leads, "" where it is no link to follow by its text. Raises WriteError."""
+    found = _found(path.name, folder)
+    if found is None or not stat.S_ISLNK(found.st_mode) or _is_own_descriptor(path.name, folder):
+        return ""
+    place = os.open(path.name, _PLACE, dir_fd=folder)
+    try:
+        return _target(place, path.name, path)
+    finally:
+        os.close(place)
+
+
+def _is_own_descriptor(name: str, folder: int) -> bool:
+    """Whether it is /proc/self/fd/N, as /dev/stdout is: what is open already, under no name."""
+    return name.isdecimal() and os.path.samestat(os.fstat(folder), os.stat("/proc/self/fd"))
 
 
 # Folders -----------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.core import files
-from lab.core.records import (Record, RowWriter, columns_of, read_records, rows_of,
-                              whole_lines)
+from lab.core.records import (LARGEST, Record, RowWriter, columns_of, content, read_records,
+                              rows_of, whole_lines)
 
 # Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
 SYNC_INTERVAL_S = 0.2
@@ -138,22 +138,32 @@ def _line(row: Sequence[str]) -> str:
 # Noticing what was changed -----------------------------------------------------------
 
 def changes(path: Path, seal: Any, complete: bool) -> str:
-    """What was changed in a trials.csv since it was sealed (RecordFile.seal).
+    """What was changed in a trials.csv since it was sealed (RecordFile.seal), "" for nothing.
 
-    "" where nothing was, or where it has no seal: older runs have none. Where
-    the run is not complete, rows may follow the sealed ones. Raises RecordsError.
+    A complete run has a seal; while one is measured it may lack it, and rows, a torn one
+    too, may follow the sealed ones. Raises RecordsError.
     """
-    if not isinstance(seal, Mapping) or not isinstance(seal.get("rows"), int):
+    sealed = seal.get("rows") if isinstance(seal, Mapping) else None
+    if not isinstance(sealed, int) or isinstance(sealed, bool):
+        return (f"run.json does not say what {path.name} held when it was measured: whether rows"
+                " were changed since then is not known" if complete else "")
+    data = content(path)
+    whole = data[:data.rfind(b"\n") + 1]
+    rows = whole.count(b"\n") - 1
+    if complete and len(whole) < len(data):
+        how = f"{len(data) - len(whole)} bytes follow its last line"
+    elif rows < sealed or complete and rows > sealed:
+        how = f"it has {rows} rows, {sealed if sealed < LARGEST else 'many more'} were measured"
+    elif _digest(whole, sealed) in (seal.get("sha256"), seal.get("ordered_sha256")):
         return ""
-    whole = whole_lines(path)
-    rows, sealed = whole.count(b"\n") - 1, seal["rows"]
-    lines, digest = io.BytesIO(whole), hashlib.sha256()
-    for _ in range(sealed + 1):
-        digest.update(lines.readline())
-    if complete:
-        digest.update(lines.read())
-    if digest.hexdigest() in (seal.get("sha256"), seal.get("ordered_sha256")):
-        return ""
-    how = (f"it has {rows} rows, {sealed} were measured" if rows < sealed or complete and
-           rows > sealed else "rows were edited, doubled or put in another order")
+    else:
+        how = "rows were edited, doubled or put in another order"
     return f"{path.name} was changed since it was measured: {how}; --fresh measures it again"
+
+
+def _digest(lines: bytes, rows: int) -> str:
+    """Of the header and so many rows, which there are."""
+    stream, digest = io.BytesIO(lines), hashlib.sha256()
+    for _ in range(rows + 1):
+        digest.update(stream.readline())
+    return digest.hexdigest()

@@ -209,7 +209,7 @@ def load(folder: Path, study: Study) -> RunData:
 def scenario_of(folder: Path) -> str:
     """The name of a stored run's scenario. Raises RecordsError where run.json does not say."""
     path = folder / RUN_JSON
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
     try:
         facts = json.loads(regular.content(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of tables and lists; no key has more than four
+MOST_BYTES = 16 << 20  # of a file; half a million users take as many
 MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 
@@ -122,9 +124,11 @@ def of_run(name: str, text: str) -> ScenarioFile:
 
 def _own(path: Path, folder: Path) -> ScenarioFile:
     """A file of one's own; its name is that of its results. Raises UsageError."""
-    if not re.fullmatch(r"[a-z0-9_]+", path.stem):
-        raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only")
-    if path.stem in names(folder) and path.resolve().parent != folder.resolve():
+    if not re.fullmatch(r"[a-z0-9_]{1,100}", path.stem):
+        raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only, at"
+                         " most 100 of them")
+    if path.stem in names(folder) and \
+            os.path.realpath(path.parent) != os.path.realpath(folder):
         raise UsageError(f"{path}: there is a scenario {path.stem} already, whose results these"
                          " would mix with; give the file another name")
     return read(path, str(path))
@@ -133,7 +137,8 @@ def _own(path: Path, folder: Path) -> ScenarioFile:
 def read(path: Path, named: str = "") -> ScenarioFile:
     """A scenario's file; named: in messages, if it is not one of scenarios/. Raises UsageError."""
     try:
-        return parsed(path.stem, regular.content(path).decode("utf-8"), named)
+        return parsed(path.stem, regular.content(path, MOST_BYTES).decode("utf-8"),
+                      named)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else f"is no UTF-8 text: {error}"
         raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error

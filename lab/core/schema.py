@@ -95,14 +95,16 @@ def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name
            known: Sequence[str]) -> list[tuple[dict[str, Any], str]]:
     """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
     named: list[tuple[dict[str, Any], str]] = []
+    words: set[Any] = set()
     for number, table in enumerate(as_tables(raw, name, where), start=1):
         word = table.get(called)
         place = f"{where}: [[{name}]] {number}"
         if isinstance(word, str):
             place = f'{where}: [[{name}]] "{word}"'
         known_keys(table, known, place)
-        if any(word == other.get(called) for other, _ in named):
+        if (word := word if isinstance(word, str) else repr(word)) in words:
             raise UsageError(f"{place}: there are two of them")
+        words.add(word)
         named.append((table, place))
     return named
 
@@ -146,8 +148,8 @@ def flag(value: Any, where: str) -> bool:
 
 def file_name(value: Any, where: str) -> str:
     """A name that becomes a part of file names."""
-    if not re.fullmatch(r"[a-z0-9_]+", text(value, where)):
-        raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only")
+    if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
+        raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
     return str(value)
 
 

@@ -17,6 +17,8 @@ MINUS = "−"
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
                     "\ud800-\udfff\ufffe\uffff]")
 
+_LONGEST = 100  # characters of a word that others are compared with, which takes their product
+
 
 def clean(text: str) -> str:
     """The text on one line: a space in place of each character that is not to be seen."""
@@ -93,5 +95,6 @@ def tight(text: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """" (did you mean …?)" where a known word is near, else nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = [] if len(word) > _LONGEST else difflib.get_close_matches(
+        word, [each for each in known if len(each) <= _LONGEST], n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

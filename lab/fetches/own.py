@@ -34,8 +34,9 @@ MOST_BARS = 6  # in a group; a map shows more
 
 def file(name: str, asked: Overrides) -> ScenarioFile:
     """The scenario of a question. Raises UsageError that names the flag."""
-    if not re.fullmatch(r"[a-z0-9_]+", name):
-        raise UsageError(f"--name: {name!r} becomes a folder of results: a-z, 0-9 and _ only")
+    if not re.fullmatch(r"[a-z0-9_]{1,100}", name):
+        raise UsageError(f"--name: {name!r} becomes a folder of results: a-z, 0-9 and _ only, at"
+                         " most 100 of them")
     if name in names():
         raise UsageError(f"--name: there is a scenario {name} already, whose results these would"
                          " mix with")

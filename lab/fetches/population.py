@@ -120,6 +120,10 @@ class Population:
         """How many trials there are, without those of causes."""
         return self.clients * self.responses * len(self.initcwnd)
 
+    def explained_at_most(self, causes: Sequence[Cause]) -> int:
+        """How many trials of causes there may be besides."""
+        return self.clients * self.explained * len(self.initcwnd) * len(causes)
+
     @property
     def in_full(self) -> Population:
         """The same, with the clients of the large sample."""

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from lab.core import published, schema
 from lab.core.errors import UsageError
-from lab.core.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile
+from lab.core.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches import causes, population
 from lab.fetches.own_server import OwnServer
 from lab.fetches.population import Cause, percentile_of
 from lab.fetches.said import OF_BARS, OF_TRIALS, Claim
-from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, LEVELS, MAP, PACKETS, PERCENTILES,
-                                  STEPS, WINDOW_MAP, WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Defect,
-                                  Figure, Raw, Scenario)
-from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
+from lab.fetches.scenario import (GROUPS, IMPROVEMENT, JOINT, JOINT_FILE, JOINT_PANELS, LEVELS,
+                                  MAP, PACKETS, PERCENTILES, STEPS, WINDOW_MAP, WINDOW_SWEEP,
+                                  WITHOUT_BUCKETS, Axis, Defect, Figure, Raw, Scenario)
+from lab.fetches.sweep import SWEPT, Sweep, Value
 from lab.fetches.users import Users
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "raw",
@@ -62,8 +62,11 @@ def _sweeps(raw: Mapping[str, Any], defaults: Mapping[str, Any],
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
     if one_in > 1 and not sweeps:
         raise UsageError(f"{where}: one_in: it has no grid of networks to leave out of")
-    return sweeps if one_in == 1 else tuple(
-        sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}") for sweep in sweeps)
+    if one_in > 1:
+        sweeps = tuple(sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}")
+                       for sweep in sweeps)
+    check_count(sum(sweep.count for sweep in sweeps), f"trials of {where}", many=True)
+    return sweeps
 
 
 def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
@@ -187,9 +190,9 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
     elif figure.kind in (STEPS, LEVELS):
         _check_lines(figure, sweep, where)
     elif figure.kind == WINDOW_SWEEP:
-        if len(sweep.cells) > 1 or figure.weights:
+        if sweep.cell_count > 1 or figure.weights:
             raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r}"
-                             f" has {len(sweep.cells)}")
+                             f" has {sweep.cell_count}")
     elif figure.weights == JOINT:
         _check_joint(scenario, figure, where)
     elif figure.kind != PACKETS:
@@ -201,9 +204,8 @@ def _check_lines(figure: Figure, sweep: Sweep, where: str) -> None:
     """Each value of `by`, with each of `down` if there is one, is one cell."""
     for by in filter(None, (figure.by, figure.down)):
         schema.one_of(by, SWEPT, f"{where}: by")
-    points = Counter((getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else "")
-                     for cell in sweep.cells)
-    if figure.kind == STEPS and any(isinstance(value, str) for value, _ in points):
+    points = sweep.counted(*filter(None, (figure.by, figure.down)))
+    if figure.kind == STEPS and any(isinstance(value, str) for value, *_ in points):
         raise UsageError(f'{where}: by: a figure of kind "{STEPS}" is over numbers')
     if max(points.values()) > 1:
         raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
@@ -239,8 +241,8 @@ def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
 def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
     """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
     sweep = scenario.sweep(figure.sweep)
-    counts = Counter(bucket_value(figure.by, cell) for cell in sweep.cells)
-    _same_values(scenario.axis_of(figure).values, counts, f"{where}: {figure.by}", sweep.name)
+    counts = sweep.counted(figure.by)
+    _same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
     if not figure.weights:
         if max(counts.values()) > 1:
             raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
@@ -250,8 +252,7 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
     if weights is None or not weights.shares_percent:
         raise UsageError(f"{where}: weights: there is no [[axis]] with"
                          f' by = "{figure.weights}" and shares_percent')
-    _same_values(weights.values, (bucket_value(figure.weights, cell) for cell in sweep.cells),
-                 f"{where}: {figure.weights}", sweep.name)
+    _same_values(weights.values, sweep, figure.weights, where)
 
 
 def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -259,19 +260,23 @@ def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
     if figure.by != "bdp_bytes":
         raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
     sweep = scenario.sweep(figure.sweep)
-    for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes"):
+    for by, panel in JOINT_PANELS.items():
         axis = scenario.axis(by)
         if axis is None:
             raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
         if by != "bdp_bytes":
-            _same_values(axis.values, (bucket_value(by, cell) for cell in sweep.cells),
-                         f"{where}: {by}", sweep.name)
-    if len(sweep.cells) > len(sweep.networks):
+            _same_values(axis.values, sweep, by, where)
+    if sweep.cell_count > len(sweep.networks):
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+    for by, panel in JOINT_PANELS.items():
+        axis, known = scenario.axis(by), tuple(published.buckets(JOINT_FILE, panel))
+        if axis and axis.labels != known:
+            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
+                             f" the joint distribution has {', '.join(known)}")
 
 
-def _same_values(axis: Iterable[Value], sweep: Iterable[Value], where: str, name: str) -> None:
-    odd = sorted(set(axis) ^ set(sweep), key=str)
+def _same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
+    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
     if odd:
-        raise UsageError(f"{where}: the axis and sweep {name!r} differ in"
+        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
                          f" {', '.join(Axis('', tuple(odd)).labels)}")

@@ -101,7 +101,7 @@ from lab.fetches.causes import AsPublished, Level, levels
 from lab.fetches.population import Cause, Population
 from lab.fetches.record import METRICS
 from lab.fetches.said import Claim
-from lab.fetches.sweep import SWEPT, Sweep, Value, bucket_value
+from lab.fetches.sweep import SWEPT, Sweep, Value
 from lab.fetches.trial import Trial
 from lab.fetches.users import Users
 
@@ -112,6 +112,9 @@ STEPS, LEVELS = "steps", "levels"
 WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS, WINDOW_MAP)
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
+# Whose buckets are those that are published of each axis (lab.fetches.joint.average_datacenter).
+JOINT_FILE = "paper_figure5.csv"
+JOINT_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
 
 _BY = schema.word(BUCKETED)
@@ -277,5 +280,5 @@ class Scenario:
         sweep = self.sweep(figure.sweep)
         values: Iterable[Value] = (
             sweep.initcwnd if figure.by == "initcwnd" else
-            dict.fromkeys(bucket_value(figure.by, cell) for cell in sweep.cells))
+            (value for value, in sweep.counted(figure.by)))
         return Axis(figure.by, tuple(values))

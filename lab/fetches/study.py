@@ -95,6 +95,8 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     check_count(sum(sweep.count for level in asked.levels for sweep in level.sweeps)
                 + sum(drawn.count for drawn in asked.populations)
                 + (asked.users.count if asked.users else 0), many=overrides.many)
+    check_count(sum(drawn.explained_at_most(asked.steps) for drawn in asked.populations),
+                "trials of causes", many=True)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
     for level in asked.levels:
         for sweep in level.sweeps:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, Literal, get_args
@@ -19,12 +20,13 @@ from lab.core.quantities import QUANTITIES
 from lab.core.schema import key
 from lab.fetches.buffers import AMPLE_WINDOW
 from lab.fetches.secured import check_server, check_tls, system_for
-from lab.fetches.trial import NEWER, OWN, Trial, is_random
+from lab.fetches.trial import NEWER, OWN, RANDOM, Trial, is_random
 from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
 Chain = tuple[Any, ...]  # of CHAIN each
 CHAIN = ("signature", "intermediates", "chain_bytes")
+_NETWORK = ("rtt_ms", "bandwidth_kbps")
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
 Value = float | str
@@ -173,17 +175,43 @@ class Sweep:
 
     @property
     def cells(self) -> list[Cell]:
-        return [Cell(tuple((name, network[1] if value is None else value)
-                           for name, value in zip(SWEPT, (*network, *values))))
-                for network in self.networks for values in self._besides_networks()]
+        return list(self._cells())
+
+    @property
+    def cell_count(self) -> int:
+        """How many cells there are, by multiplication: there may be billions."""
+        return self._cells_with({name: len(getattr(self, name)) for name in SWEPT})
 
     @property
     def count(self) -> int:
-        """How many trials there are."""
-        networks = len(self.pairs) or len(self.rtt_ms) * len(self.bandwidth_kbps)
-        return networks * len(self.initcwnd) * sum(
-            self.repeats(Cell(tuple(zip(SWEPT[2:], values))))
-            for values in self._besides_networks())
+        """How many trials there are, by multiplication too."""
+        lossless = self._cells_with({
+            name: getattr(self, name).count(0) if name in RANDOM else len(getattr(self, name))
+            for name in SWEPT})
+        return len(self.initcwnd) * (
+            lossless * self.repeat
+            + (self.cell_count - lossless) * (self.repeat_with_loss or self.repeat))
+
+    def counted(self, *names: str) -> Counter[tuple[Value, ...]]:
+        """How many cells have each combination of values of these quantities (bucket_value).
+
+        All others have one value while the combinations are looked at.
+        """
+        kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes"} & {*names} else ()),
+                *(CHAIN if {*CHAIN} & {*names} else ())}
+        fewer = replace(self, **{
+            name: getattr(self, name)[:1] for name, together in (
+                *((each, (each,)) for each in SWEPT), ("pairs", _NETWORK), ("chains", CHAIN))
+            if kept.isdisjoint(together)})
+        times = self.cell_count // fewer.cell_count
+        return Counter({values: times * count for values, count in Counter(
+            tuple(bucket_value(name, cell) for name in names) for cell in fewer.cells).items()})
+
+    def _cells_with(self, lengths: Mapping[str, int]) -> int:
+        """How many cells there would be if the lists of SWEPT had these lengths."""
+        apart = [*(_NETWORK if self.pairs else ()), *(CHAIN if self.chains else ())]
+        return (max(1, len(self.pairs)) * max(1, len(self.chains))
+                * math.prod(length for name, length in lengths.items() if name not in apart))
 
     def repeats(self, cell: Cell) -> int:
         """How often a cell is measured with each window."""
@@ -197,7 +225,7 @@ class Sweep:
         less a matter of chance than either time. seed: of the run.
         """
         shared = {name: getattr(self, name) for name in _SHARED}
-        for cell in self.cells:
+        for cell in self._cells():
             values: dict[str, Any] = {**shared, **dict(cell.values)}
             if cell.server != OWN:
                 values["own_server"] = ""
@@ -229,12 +257,20 @@ class Sweep:
         return replace(self, rtt_ms=_spread(self.rtt_ms, one_in),
                        bandwidth_kbps=_spread(self.bandwidth_kbps, one_in))
 
-    def _besides_networks(self) -> Iterator[tuple[Any, ...]]:
-        """Every combination of the other lists' values."""
+    def _cells(self) -> Iterator[Cell]:
+        for network in self.networks:
+            for values in self._besides_networks():
+                if None in self.uplink_kbps:
+                    values = tuple((name, network[1] if value is None else value)
+                                   for name, value in values)
+                yield Cell((*zip(_NETWORK, network), *values))
+
+    def _besides_networks(self) -> Iterator[tuple[tuple[str, Any], ...]]:
+        """Every combination of the other lists' values, with their names."""
+        named = {name: [(name, value) for value in getattr(self, name)] for name in SWEPT[2:]}
         for chain in self.chains or ((),):
-            only = dict(zip(CHAIN, chain))
-            yield from product(*((only[name],) if name in only else getattr(self, name)
-                                 for name in SWEPT[2:]))
+            only = {name: [(name, value)] for name, value in zip(CHAIN, chain)}
+            yield from product(*({**named, **only}.values()))
 
 
 def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:

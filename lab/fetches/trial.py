@@ -292,9 +292,9 @@ _SWITCHES = tuple(each for each in fields(Trial) if "switch" in each.metadata)
 _TLS = tuple(each for each in fields(Trial) if "tls" in each.metadata)
 NETWORK = tuple(each.name for each in _SHAPE)
 SWITCHES = tuple(each.name for each in _SWITCHES)
-_RANDOM = tuple(each.name for each in _SHAPE if each.metadata["random"])
+RANDOM = tuple(each.name for each in _SHAPE if each.metadata["random"])
 
 
 def is_random(values: dict[str, Any]) -> bool:
     """Whether chance decides on a network of these values, by name."""
-    return any(values.get(name) for name in _RANDOM)
+    return any(values.get(name) for name in RANDOM)

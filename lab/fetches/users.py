@@ -57,19 +57,19 @@ class Users:
     @property
     def count(self) -> int:
         """How many trials there are."""
-        return len(self.rtt_ms) * len(self.initcwnd)
+        return len(self.rtt_ms) * self.like.count
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
         """The windows of one user follow each other, with the same random numbers.
 
         seed: of the run.
         """
-        made = []
+        made, total = [], sum(self.times)
         for sample, (rtt_ms, bandwidth_kbps, response_bytes, times) in enumerate(
                 zip(self.rtt_ms, self.bandwidth_kbps, self.response_bytes, self.times)):
             user = replace(self.like, rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
                            response_bytes=(response_bytes,), initcwnd=self.initcwnd)
-            made += [replace(trial, part=PART, sample=sample, weight=times / sum(self.times),
+            made += [replace(trial, part=PART, sample=sample, weight=times / total,
                              key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
                      for trial in user.trials(scenario, seed_of(seed, sample))]
         return made

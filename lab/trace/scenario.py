@@ -7,7 +7,7 @@ into one trial for each TCP on each of its traces.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -203,24 +203,28 @@ class TraceScenario:
 
     def trials(self) -> list[TraceTrial]:
         """One for each TCP, initial window and think time of each trace."""
-        return [self._trial(trace, self.tcp(tcp), initcwnd, think_s) for trace in self.traces
-                for initcwnd in trace.initcwnd for think_s in trace.think_s or (None,)
-                for tcp in trace.tcps]
+        return [trial for trace in self.traces for trial in self._of_trace(trace)]
 
-    def _trial(self, trace: Trace, tcp: Tcp, initcwnd: int, think_s: float | None) -> TraceTrial:
-        schedule = self.schedule(trace.schedule)
-        return TraceTrial(
-            scenario=self.head.name, trace=trace.name, tcp=tcp.name,
-            congestion_control=tcp.congestion_control, validation=tcp.validation,
-            rtt_ms=trace.rtt_ms, bandwidth_kbps=trace.bandwidth_kbps,
-            uplink_kbps=trace.uplink_kbps or trace.bandwidth_kbps,
-            queue_packets=trace.queue_packets, initcwnd=initcwnd, mss=trace.mss,
-            receive_window=trace.receive_window, rto_min_ms=trace.rto_min_ms,
-            quickack=trace.quickack, nagle=trace.nagle, sample_ms=trace.sample_ms,
-            outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
-            paths=" ".join(schedule.paths(trace.mss)),
-            think_times=" ".join(exact(each_s) for each_s in schedule.thinks_s(think_s)),
-            think_s=think_s, may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
+    def _of_trace(self, trace: Trace) -> Iterator[TraceTrial]:
+        """Trials share what is long: schedules may have thousands of writes."""
+        schedule, thinks = self.schedule(trace.schedule), trace.think_s or (None,)
+        paths = " ".join(schedule.paths(trace.mss))
+        think_times = {think_s: " ".join(map(exact, schedule.thinks_s(think_s)))
+                       for think_s in thinks}
+        for initcwnd in trace.initcwnd:
+            for think_s in thinks:
+                for tcp in map(self.tcp, trace.tcps):
+                    yield TraceTrial(
+                        scenario=self.head.name, trace=trace.name, tcp=tcp.name,
+                        congestion_control=tcp.congestion_control, validation=tcp.validation,
+                        rtt_ms=trace.rtt_ms, bandwidth_kbps=trace.bandwidth_kbps,
+                        uplink_kbps=trace.uplink_kbps or trace.bandwidth_kbps,
+                        queue_packets=trace.queue_packets, initcwnd=initcwnd, mss=trace.mss,
+                        receive_window=trace.receive_window, rto_min_ms=trace.rto_min_ms,
+                        quickack=trace.quickack, nagle=trace.nagle, sample_ms=trace.sample_ms,
+                        outage_from_ms=trace.outage_ms[0], outage_to_ms=trace.outage_ms[1],
+                        paths=paths, think_times=think_times[think_s], think_s=think_s,
+                        may_lose=trace.may_lose, sysctls=" ".join(tcp.sysctls))
 
 
 # The file, and the command line ------------------------------------------------------

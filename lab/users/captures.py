@@ -9,6 +9,8 @@ time between them. The size is all that the server sent on the connection.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -23,7 +25,14 @@ HEADER_BYTES = 66  # of a full segment beside its data, with Ethernet and time s
 MSS = 1448
 ESTIMATED = {"bandwidth_kbps": "from how fast acknowledgements came back within a flight",
              "rtt_ms": "from the handshake"}
+MOST_BLOCK_BYTES = 1 << 19  # of a capture: libpcap keeps at most 2¹⁸ of a packet (MAXIMUM_SNAPLEN)
 _SPACE = 1 << 32
+_LINKS = {dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet, dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
+          dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2}
+_RAW = (dpkt.pcap.DLT_RAW, 12, 101, 228, 229)  # of any system, IPv4 and IPv6 by themselves
+# What dpkt raises where a file or a packet is damaged: it looks at little before it unpacks it.
+_DAMAGED = (dpkt.Error, struct.error, ValueError, TypeError, AttributeError, LookupError,
+            ArithmeticError, RecursionError)
 
 
 @dataclass
@@ -74,18 +83,43 @@ class _Connection:
         return acked * (1 + HEADER_BYTES / MSS) * 8 / seconds / 1000
 
 
+class _InBlocks:
+    """A file that is read in blocks of some size only, whatever its damaged lengths say."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    def read(self, count: int) -> bytes:
+        if not 0 <= count <= MOST_BLOCK_BYTES:
+            raise ValueError(f"it has a block of {count} bytes")
+        return self.file.read(count)
+
+    def seek(self, place: int) -> int:
+        return self.file.seek(place)
+
+
 def read(file: BinaryIO, where: str) -> Users:
     """The connections of a capture that begin in it. Raises UsageError."""
-    try:
-        reader = dpkt.pcap.UniversalReader(file)
-        connections: dict[Any, _Connection] = {}
-        for at_s, frame in reader:
-            _add(connections, float(at_s), _ip_of(frame, reader.datalink(), where))
-    except (dpkt.Error, ValueError) as error:
-        raise UsageError(f"{where}: is a damaged capture: {error or 'it is cut short'}") from error
+    connections: dict[Any, _Connection] = {}
+    for at_s, ip in _packets(file, where):
+        _add(connections, at_s, ip)
     rows = (each.row() for each in connections.values())
     return collect((row for row in rows if row is not None), "a capture of a server", where,
                    dict(ESTIMATED))
+
+
+def _packets(file: BinaryIO, where: str) -> Iterator[tuple[float, Any]]:
+    """When each frame was captured, in seconds, and what it carries (_ip_of). Raises UsageError."""
+    try:
+        reader = dpkt.pcap.UniversalReader(_InBlocks(file))
+        link = reader.datalink()
+        if link not in (*_LINKS, *_RAW):
+            raise UsageError(f"{where}: is a capture of link type {link}; known: Ethernet, Linux"
+                             " cooked, raw IP")
+        for at_s, frame in reader:
+            yield float(at_s), _ip_of(frame, link)
+    except _DAMAGED as error:
+        raise UsageError(f"{where}: is a damaged capture: {error or 'it is cut short'}") from error
 
 
 def _add(connections: dict[Any, _Connection], at_s: float, ip: Any) -> None:
@@ -108,16 +142,11 @@ def _payload_bytes(ip: Any, tcp: Any) -> int:
     return int(ip.plen - 4 * tcp.off)
 
 
-def _ip_of(frame: bytes, datalink: int, where: str) -> Any:
+def _ip_of(frame: bytes, link: int) -> Any:
     """What a frame carries, None where it is damaged or no IP packet."""
-    links = {dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet, dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
-             dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2}
     try:
-        if datalink in links:
-            return links[datalink](frame).data
-        if datalink in (dpkt.pcap.DLT_RAW, 12):
-            return (dpkt.ip.IP if frame[:1] and frame[0] >> 4 == 4 else dpkt.ip6.IP6)(frame)
-    except (dpkt.Error, IndexError):
+        if link in _LINKS:
+            return _LINKS[link](frame).data
+        return (dpkt.ip.IP if frame[:1] and frame[0] >> 4 == 4 else dpkt.ip6.IP6)(frame)
+    except _DAMAGED:
         return None
-    raise UsageError(f"{where}: is a capture of link type {datalink}; known: Ethernet, Linux"
-                     " cooked, raw IP")

@@ -28,7 +28,8 @@ KNOWN = ("a CSV file with the columns rtt_ms,bandwidth_kbps,response_bytes[,grou
 EMPTY_RESPONSE = "without a body"
 SHOWN = 100  # characters of a first line that is not understood
 
-_COMBINED = re.compile(r'\S+ \S+ .* \[[^\]]*\] "[^"]*" (?P<status>\d{3}) (?P<bytes>\d+|-) '
+# No part of it may stand for what the next one begins with: that takes the square of a line.
+_COMBINED = re.compile(r'\S+ \S+ [^"]*\[[^]["]*\] "[^"]*" (?P<status>\d{3}) (?P<bytes>\d+|-) '
                        r'"[^"]*" "[^"]*" "?(?P<rtt>\d+|-)"?')
 _NAMED = re.compile(r'(?:^|[\s"])(?P<name>rtt|bytes|group)="?(?P<value>[^\s"]*)')
 _SS_HEAD = re.compile(r"State\s+Recv-Q|(?:tcp\s+)?[A-Z0-9-]+\s+\d+\s+\d+\s")
@@ -88,7 +89,10 @@ def _each(parse: Callable[[str], Row], lines: Iterable[str]) -> Iterator[Row | s
 
 def _csv(lines: Iterable[str], where: str) -> Users:
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
-    names = [name.strip() for name in reader.fieldnames or ()]
+    try:
+        names = [name.strip() for name in reader.fieldnames or ()]
+    except csv.Error as error:
+        raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
     reader.fieldnames = names
     for name in names:
         if name not in COLUMNS:
@@ -148,6 +152,10 @@ def _ss(lines: Iterable[str]) -> Iterator[Row | str]:
         if rtt is None:
             continue
         rate = _SS_RATE.search(line)
-        yield Row(float(rtt["rtt"]),
-                  float(rate["rate"]) * _SI[rate["unit"]] if rate else None,
-                  float(size["bytes"]) if size else None)
+        try:
+            kbps = value_of(rate["rate"], "a delivery_rate") if rate else None
+            yield Row(value_of(rtt["rtt"], "an RTT"),
+                      kbps * _SI[rate["unit"]] if rate and kbps is not None else None,
+                      value_of(size["bytes"], "a size") if size else None)
+        except Skipped as why:
+            yield str(why)

@@ -23,6 +23,6 @@ def read(path: Path) -> Users:
             if first in CAPTURES:
                 from lab.users import captures  # imports dpkt: only for a capture
                 return captures.read(file, str(path))
-            return logs.read((line.decode("utf-8", "replace") for line in file), str(path))
+            return logs.read(regular.lines(file), str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error

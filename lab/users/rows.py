@@ -23,6 +23,8 @@ Numbers = NDArray[numpy.float64]
 
 MOST_SKIPPED = 0.1  # of all rows: a file with more of them is not what it was taken for
 MOST_CHARACTERS = 60  # of a group's name
+MOST_GROUPS = 1000  # each has its tables on the page
+MOST_WEIGHT = 1e12  # sums of more lose what is smaller, or overflow
 EVERYBODY = ""  # the group of rows that name none
 
 
@@ -88,6 +90,9 @@ def collect(rows: Iterable[Row | str], form: str, where: str,
         for column, value in zip(columns, (*row[:3], row.weight)):
             column.append(math.nan if value is None else value)
         group.append(groups.setdefault(row.group, len(groups)))
+        if len(groups) > MOST_GROUPS:
+            raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
+                             " or give fewer")
     lost, kept = skipped.total(), len(group)
     told = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
     if not kept:
@@ -106,6 +111,8 @@ def _absurd(row: Row) -> str:
         limits = QUANTITIES[name]
         if value is not None and not limits.lowest <= value <= limits.highest:
             return f"with {limits.what} out of range"
+    if row.weight > MOST_WEIGHT:
+        return f"with a weight above {MOST_WEIGHT:g}"
     return "" if row.weight > 0 else "with a weight that is not above 0"
 
 

@@ -64,7 +64,7 @@ def printable(name: str) -> str:
 
 def stem_of(path: Path) -> str:
     """A file's name as a part of the name of a scenario."""
-    return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_") or "file"
+    return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")[:60] or "file"
 
 
 def filled(users: Users, given: Mapping[str, float], path: Path

@@ -70,11 +70,12 @@ def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
     """A run as it is stored: two trials."""
     folder.mkdir(parents=True)
-    (folder / runs.RUN_JSON).write_text(json.dumps(
-        {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", **facts}))
     file = RecordFile(folder / runs.TRIALS_CSV, Measured)
     for name in ("one", "two"):
         file.append(Measured(Trial(name, scenario), True, verdict=PASS))
+    (folder / runs.RUN_JSON).write_text(json.dumps(
+        {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", "trials": file.seal(),
+         **facts}))
     file.close()
     return folder
 
@@ -312,14 +313,19 @@ def test_a_changed_table_is_told_and_on_every_rendering(
     folder.mkdir(parents=True)
     rows = GOLDEN.read_bytes().splitlines(keepends=True)
     seal = {"rows": len(rows) - 1, "sha256": hashlib.sha256(b"".join(rows)).hexdigest()}
-    (folder / runs.RUN_JSON).write_text(json.dumps(
-        {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", "trials": seal}))
-    for content, said in ((rows, ""), (rows[:-1], f"trials.csv was changed since it was measured:"
-                                       f" it has {len(rows) - 2} rows")):
+    unknown = "whether rows were changed since then is not known"
+    for content, sealed, said in (
+            (rows, seal, ""), (rows[:-1], seal, "trials.csv was changed since it was measured:"
+                               f" it has {len(rows) - 2} rows"),
+            ([*rows, b"zhao2019,"], seal, "9 bytes follow its last line"),
+            (rows, {}, unknown), (rows, None, unknown), (rows, {"rows": True}, unknown)):
+        (folder / runs.RUN_JSON).write_text(json.dumps(
+            {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", "trials": sealed}))
         (folder / runs.TRIALS_CSV).write_bytes(b"".join(content))
         told = registry.stored_report(folder)
         line = capsys.readouterr().err
         assert line == (f"{folder}: {told.summary[0]}\n" if said else "")
         for rendered in (text.text(told), page.page(told, {}), markdown.chapter(told)):
             words = " ".join(html.unescape(rendered.replace("\\", "")).split())
-            assert said in words and bool(said) == ("was changed" in words)
+            assert said in words and bool(said) == (
+                "was changed" in words or "were changed since" in words)

@@ -13,6 +13,7 @@ import pytest
 import command_line
 import experiment
 from lab.core import errors
+from lab.core.command_line import run_main
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
@@ -222,6 +223,56 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
         with pytest.raises(FirstFlightError, match=words) as raised:
             experiment.main(["--probe", "http://192.0.2.7/"])
         assert raised.value.exit_status == errors.FAILED
+
+
+def test_a_dry_run_measures_nothing_and_connects_to_nobody(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def forbidden(*_: object, **__: object) -> None:
+        pytest.fail("it does what it only has to tell")
+    for name in ("hosts.probe.observe", "cliffs.measurer_for", "experiment.measurer_for",
+                 "socket.getaddrinfo"):
+        monkeypatch.setattr(name, forbidden)
+    for argv, said in (
+            (["--find-cliff", "chain", "--iw", "10,20"], "cliff: 2 trials"),
+            (["--find-cliff", "response", "--rtt", "7"], "until the largest that fits"),
+            (["--probe", "http://192.0.2.7:8080/a?b"],
+             "one connection to 192.0.2.7:8080, and one request for /a; --dry-run opens none"),
+            (["--rtt", "7"], "own: 2 trials")):
+        assert experiment.main([*argv, "--dry-run"]) == errors.OK
+        assert said in capsys.readouterr().out
+    with pytest.raises(UsageError, match="is no URL like"):
+        experiment.main(["--probe", "x", "--dry-run"])
+
+
+LONG = "x" * 5000  # longer than any path may be
+
+
+@pytest.mark.parametrize("argv", [
+    ["--new", LONG], ["--new", "../x"], ["--new", "a" * 101], ["--name", LONG, "--rtt", "5"],
+    ["--compare", "/none", "/there"], ["--compare", LONG, LONG], ["--check", f"{LONG}.toml"],
+    ["--check", "none.toml"], ["--users", LONG], [f"/{LONG}/my.toml"], [LONG],
+    ["--server-command", "x {p}", "--server-folder", LONG],
+    ["--server-command", "x {p}", "--server-folder", "/none"],
+    ["--server-command", "x {p}", "--ca", LONG], ["--server-command", "x {p}", "--ca", "/none"]])
+def test_what_is_not_there_is_a_slip_of_usage(argv: list[str], tmp_path: Path,
+                                              monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    """However long its name is: one line and 2."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["run.sh", *argv])
+    with pytest.raises(SystemExit) as ended:
+        run_main("run.sh", experiment.main)
+    said = capsys.readouterr().err
+    assert ended.value.code == errors.USAGE, said[:300]
+    assert said.count("\n") == 1 and len(said) < 600 and not [*tmp_path.iterdir()]
+
+
+def test_a_circle_of_links_is_no_run_and_no_file(tmp_path: Path) -> None:
+    (tmp_path / "zhao2019.toml").symlink_to("zhao2019.toml")
+    with pytest.raises(UsageError, match="there is a scenario zhao2019 already"):
+        experiment.main([str(tmp_path / "zhao2019.toml")])
+    with pytest.raises(UsageError, match="there is no such run"):
+        experiment.main(["--compare", *[str(tmp_path / "zhao2019.toml")] * 2])
 
 
 def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(

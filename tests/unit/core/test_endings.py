@@ -15,7 +15,8 @@ import pytest
 from lab import __version__
 from lab.core import command_line
 from lab.core.command_line import Parser, listed, positive, run_main, whole_numbers
-from lab.core.errors import FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, UsageError
+from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
+                             UsageError, one_line)
 from lab.core.formats import pictures
 
 
@@ -52,7 +53,10 @@ def no_space(name: str | None = None) -> OSError:
     (KeyboardInterrupt(), INTERRUPTED, "x: interrupted; kept\n"),
     (BrokenPipeError(), UNREAD, ""),
     (no_space(), FAILED, "x: writing: No space left on device; kept\n"),
-    (no_space("a/b"), FAILED, "x: a/b: No space left on device; kept\n")])
+    (no_space("a/b"), FAILED, "x: a/b: No space left on device; kept\n"),
+    (no_space("a/" * 9999), FAILED, f"x: {one_line('a/' * 9999 + ': No space left on device')};"
+     " kept\n"),
+    (MemoryError(), CANNOT, "x: this machine has too little memory for it; kept\n")])
 def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, said: str,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(raising(error), "; kept") == status
@@ -143,3 +147,15 @@ def test_formats_of_figures() -> None:
     assert pictures("svg,PNG,svg") == ("svg", "png")
     with pytest.raises(argparse.ArgumentTypeError, match="^'gif' is none of png, svg, pdf$"):
         pictures("png,gif")
+
+
+def test_a_mistake_of_ours_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever a library has put into its exception; all of it stands in the file."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert ended(raising(ValueError("one\ntwo\x1b[2J" + "1" * 400_000))) == FAILED
+    said = capsys.readouterr().err
+    assert said.startswith("x: internal error, ValueError: one two\\x1b[2J111")
+    assert said.count("\n") == 1 and len(said) < 700
+    (kept,) = tmp_path.glob("first-flight/crash-*.txt")
+    assert kept.stat().st_size > 400_000 and str(kept) in said

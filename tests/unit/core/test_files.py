@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,9 +55,95 @@ def umask() -> int:
 def test_a_file_left_aside_by_a_crash_is_no_obstacle(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    (tmp_path / ".page").symlink_to(victim)
+    (tmp_path / files.aside_of("page")).symlink_to(victim)
     files.write(tmp_path / "page", "new")
     assert victim.read_text() == "mine" and (tmp_path / "page").read_text() == "new"
+
+
+def test_a_hidden_file_of_nearly_the_same_name_stays(tmp_path: Path) -> None:
+    """As ~/.profile where findings are exported to ~/profile."""
+    (tmp_path / ".profile").write_text("mine")
+    files.write(tmp_path / "profile", "new")
+    files.link(tmp_path / "profile2", "profile")
+    assert (tmp_path / ".profile").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == [".profile", "profile", "profile2"]
+    long = "n" * 255  # as long as a name may be
+    assert files.write(tmp_path / long, "new").read_text() == "new"
+
+
+# What is no regular file ------------------------------------------------------------
+
+@pytest.mark.usefixtures("impatient")
+def test_a_fifo_is_written_into(tmp_path: Path) -> None:
+    pipe, content = tmp_path / "pipe", b"much " * 100_000  # more than a pipe holds
+    os.mkfifo(pipe)
+    (tmp_path / "to_pipe").symlink_to("pipe")
+    with pytest.raises(WriteError, match="pipe: cannot be written: .*: start its reader first"):
+        files.write(pipe, "nobody reads")
+    for path in (pipe, tmp_path / "to_pipe"):
+        with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reading:
+            holder = os.open(pipe, os.O_WRONLY)  # until it is closed the reader waits for more
+            os.set_blocking(reading.fileno(), True)
+            with ThreadPoolExecutor() as other:
+                read = other.submit(reading.read)
+                try:
+                    files.write(path, content)
+                finally:
+                    os.close(holder)
+                assert read.result() == content
+    assert pipe.is_fifo() and sorted(os.listdir(tmp_path)) == ["pipe", "to_pipe"]
+
+
+@pytest.mark.parametrize(("kind", "number", "why"), [
+    (stat.S_IFCHR, (1, 3), ""), (stat.S_IFCHR, (1, 7), "No space left on device: make room"),
+    (stat.S_IFBLK, (7, 250), "it is a disk or a socket"), (stat.S_IFSOCK, (0, 0), "it is a disk")])
+@as_root
+def test_a_device_stays_one(tmp_path: Path, kind: int, number: tuple[int, int], why: str) -> None:
+    """As /dev/null, /dev/full, a disk and a socket, made here."""
+    device = tmp_path / "device"
+    try:
+        os.mknod(device, kind | 0o666, os.makedev(*number))
+        if kind == stat.S_IFCHR:
+            os.close(os.open(device, os.O_WRONLY))
+    except PermissionError:
+        pytest.skip("no devices may be made or opened here")
+    (tmp_path / "link").symlink_to("device")
+    before = device.lstat()
+    for path in (device, tmp_path / "link"):
+        if why:
+            with pytest.raises(WriteError, match=f"device: cannot be written: {why}"):
+                files.write(path, "text")
+        else:
+            assert files.write(path, "text") == path
+        with pytest.raises(WriteError, match="something that is no link has its name"):
+            files.link(device, "run")
+    assert (device.lstat().st_mode, device.lstat().st_rdev) == (before.st_mode, before.st_rdev)
+    assert sorted(os.listdir(tmp_path)) == ["device", "link"]
+
+
+TO_STANDARD_OUTPUT = """
+import os, pathlib, sys
+from lab.core import files
+print("before")
+for path in sys.argv[1:]:
+    files.write(pathlib.Path(path), path + os.linesep)
+print("after")
+"""
+
+
+def test_standard_output_is_a_file_as_any_other(tmp_path: Path) -> None:
+    """Whether it is a pipe, or a file that must not be replaced or written from its beginning."""
+    paths = ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"]
+    expected = "\n".join(["before", *paths, "after", ""])
+    command = [sys.executable, "-c", TO_STANDARD_OUTPUT, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (expected, "")
+    with (tmp_path / "file").open("w") as output:
+        subprocess.run(command, stdout=output, check=True)
+    assert (tmp_path / "file").read_text() == expected and os.listdir(tmp_path) == ["file"]
+    for path in ("/proc/self/fd/99", "/proc/self/fd/99999999999999999999"):
+        with pytest.raises(WriteError, match="cannot be written"):
+            files.write(Path(path), "")
 
 
 def test_appending(tmp_path: Path) -> None:
@@ -140,6 +228,23 @@ def test_half_a_file_is_none(tmp_path: Path) -> None:
 
 # Links and owners --------------------------------------------------------------------
 
+def test_a_files_link_leads_to_what_is_written(tmp_path: Path) -> None:
+    """Also where nothing is there yet, over several links and into another folder."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "first").symlink_to("second")
+    (tmp_path / "second").symlink_to(tmp_path / "there" / "file")
+    for content in ("one", "two"):
+        files.write(tmp_path / "first", content)
+        assert (tmp_path / "there" / "file").read_text() == content
+        assert not (tmp_path / "there" / "file").is_symlink()
+    assert (tmp_path / "first").is_symlink() and (tmp_path / "second").is_symlink()
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(WriteError, match="circle: cannot be written: Too many levels"):
+        files.write(tmp_path / "circle", "x")
+    assert sorted(os.listdir(tmp_path)) == ["circle", "first", "second", "there"]
+    assert os.listdir(tmp_path / "there") == ["file"]
+
+
 def test_our_own_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "absolute").symlink_to(tmp_path / "there")
@@ -205,16 +310,19 @@ def test_another_users_link_gives_nothing_away(tmp_path: Path, sudo: None) -> No
             files.write(path, "theirs")
     with pytest.raises(WriteError, match="another user's link"):
         files.make_folder(through)
-    for name in ("report.html", ".report.html", "latest", ".latest"):
+    for name in ("report.html", files.aside_of("page.html"), "latest", files.aside_of("latest")):
         planted(home / name, secret / "shadow")
-    files.write(home / "report.html", "page")  # replaces the link
+    with pytest.raises(WriteError, match="report.html is another user's link"):
+        files.write(home / "report.html", "page")
+    files.write(home / "page.html", "page")
     files.link(home / "latest", "run")
     planted(home / "trials.csv", secret / "shadow")
     with pytest.raises(WriteError, match="trials.csv: cannot be written: Too many levels"):
         files.append(home / "trials.csv")
     assert (secret / "shadow").read_text() == "root's" and os.listdir(secret) == ["shadow"]
     assert owner(secret) == owner(secret / "shadow") == (0, 0)
-    assert owner(home / "report.html") == (ME, ME) and not (home / "report.html").is_symlink()
+    assert owner(home / "page.html") == (ME, ME) and not (home / "page.html").is_symlink()
+    assert (home / "report.html").is_symlink()
     planted(home / "work", secret)
     files.empty_folder(home / "work")
     assert (secret / "shadow").exists() and not (home / "work").is_symlink()

@@ -237,6 +237,29 @@ def test_rows_are_on_the_disk_within_an_interval_and_when_they_are_sealed(
     assert record_file.changes(path, sealed, complete=True) == ""
 
 
+@pytest.mark.parametrize("rows", [10**30, 10**4000, -1, -(10**30)])
+def test_a_seal_of_more_rows_than_there_can_be_takes_no_time(path: Path, rows: int) -> None:
+    file = RecordFile(path, Record)
+    file.append(record())
+    sealed = file.seal()
+    file.close()
+    for complete in (True, False):
+        assert record_file.changes(path, {**sealed, "rows": rows}, complete).startswith(
+            f"{path.name} was changed since it was measured: ")
+
+
+def test_while_a_run_goes_on_it_may_lack_a_seal_and_end_in_half_a_row(path: Path) -> None:
+    file = RecordFile(path, Record)
+    file.append(record())
+    sealed = file.seal()
+    file.close()
+    path.write_bytes(path.read_bytes() + b"small,2")
+    assert record_file.changes(path, sealed, complete=False) == ""
+    assert "7 bytes follow its last line" in record_file.changes(path, sealed, complete=True)
+    assert record_file.changes(path, None, complete=False) == ""
+    assert "is not known" in record_file.changes(path, None, complete=True)
+
+
 def test_a_trial_started_when_its_kernel_says() -> None:
     assert records.started_at({"started_at": 0.0625}) == "1970-01-01T00:00:00.062+00:00"
     assert records.started_at({}) == ""

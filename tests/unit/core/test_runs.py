@@ -362,7 +362,7 @@ def test_run_json_is_whole_at_any_moment(tmp_path: Path) -> None:
     run.close()
     text = (folder / runs.RUN_JSON).read_text(encoding="utf-8")
     assert json.loads(text)["state"] == "complete" and text.endswith("\n}\n"), "a line each"
-    assert not (folder / f".{runs.RUN_JSON}").exists()
+    assert not (folder / files.aside_of(runs.RUN_JSON)).exists()
 
 
 # In order -----------------------------------------------------------------------------

@@ -211,3 +211,14 @@ def test_a_study_judges_with_its_sysctls(tmp_path: Path) -> None:
     assert small_buffer.verdict_reason != record.verdict_reason
     real, _ = made.judge(replace(trial.trial, rtt_ms=102.0), observed, False, {})
     assert "RTT" not in real.verdict_reason, "in real time 2 % are within the limits"
+
+
+def test_a_label_of_other_buckets_than_the_published_is_refused_before_measuring() -> None:
+    """Their joint distribution is of the published buckets: another one has no share."""
+    text = scenario_file.find("zhao2019").text
+    for old, new in (('labels = ["20", "50",', 'labels = ["21", "50",'),
+                     ('"5000", ">5000"]', '"5000", ">6000"]'), ('">100000"]', '"200000"]')):
+        assert old in text
+        with pytest.raises(UsageError, match='^scenarios/x.toml: .*"fig5_bdp": the axis of .* has'
+                                             " the buckets .*; the joint distribution has "):
+            study(scenario_file.parsed("x", text.replace(old, new, 1)))

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from hosts import connection_tap, probe
+from hosts.certificates import Asked, make
 from tests.unit.hosts.running import running
 
 needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
 
 
 @contextmanager
-def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INET
-            ) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that answers every connection so; its port and what it was asked."""
+def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INET,
+            peeked: bool = False) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that answers every connection so; its port and what it was asked.
+
+    peeked: the first bytes are left for the answer.
+    """
     listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0),
                                     family=family)
     asked: list[bytes] = []
@@ -34,7 +40,7 @@ def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INE
             except OSError:
                 return
             with connection:
-                asked.append(connection.recv(65536))
+                asked.append(connection.recv(65536, socket.MSG_PEEK if peeked else 0))
                 answer(connection)
 
     thread = threading.Thread(target=serve, daemon=True)
@@ -156,6 +162,49 @@ def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         observed(port)
     with pytest.raises(probe.NoAnswer, match="has no address"):
         probe.observe(urlsplit("http://nowhere.invalid/"))
+
+
+ENDED = "is not done within 1 s|does not answer$"  # whichever wait is the last
+
+
+def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> None:
+    """Sends the same again and again until the other side has enough of it, at most 20 s."""
+    until = time.monotonic() + 20
+    with suppress(OSError):
+        while time.monotonic() < until:
+            connection.sendall(piece)
+            time.sleep(pause_s)
+
+
+@filters
+@pytest.mark.parametrize("capture", [True, False])
+def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                                 capture: bool) -> None:
+    """In its handshake, after it, and in its answer: each waits for less than the whole."""
+    chain = make(tmp_path / "tls", Asked(1000, "ed25519", 0, "127.0.0.1"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain.chain, chain.key)
+    record = b"\x16\x03\x03\x40\x00"  # of 16,384 bytes, of a handshake
+
+    def after_the_handshake(piece: bytes, pause_s: float) -> Callable[[socket.socket], None]:
+        def answer(connection: socket.socket) -> None:
+            with suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+                for_ever(secured, piece, pause_s)
+        return answer
+
+    monkeypatch.setattr(probe, "ALL_S", 1.0)
+    for answer, words in (
+            (lambda connection: (connection.sendall(record), for_ever(connection, b"\x02", 0.03)),
+             ENDED),
+            (lambda connection: for_ever(connection, record + bytes(16_384)), "sends more than"),
+            (after_the_handshake(b"x", 0.05), ENDED),
+            (after_the_handshake(bytes(65536), 0), "sends more than 1048576 bytes before the")):
+        with serving(answer, peeked=True) as (port, _), \
+                pytest.raises(probe.NoAnswer, match=words):
+            probe.observe(urlsplit(f"https://127.0.0.1:{port}/"), capture)
+    with serving(lambda connection: for_ever(connection, b"x", 0.03)) as (port, _), \
+            pytest.raises(probe.NoAnswer, match="is not done within 1 s|does not answer in HTTP"):
+        observed(port, capture=capture)
 
 
 @filters
