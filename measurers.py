@@ -9,7 +9,7 @@ from functools import cache
 
 from engines.engine import Engine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
-from engines.uml import built_kernel
+from engines.uml import built_kernel, made_from
 from lab.core import provenance
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError
@@ -44,10 +44,11 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
     from engines.cluster.link import Link
     from lab.core.batches import ManyMachines
-    cluster = Cluster(Link(arguments.cluster, built_kernel(), tools_of(study),
+    kernel = built_kernel()
+    cluster = Cluster(Link(arguments.cluster, kernel, tools_of(study),
                            arguments.cluster_insecure, lambda line: say(f"run.sh: {line}")))
     try:
-        yield ManyMachines(cluster)
+        yield ManyMachines(cluster, made_from(kernel))
     finally:
         cluster.close()
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The driver: install what is missing, measure, draw. Flags go to experiment.py (--help).
+# The driver: read the flags, install what is missing, measure, draw. Flags go to experiment.py (--help).
 set -euo pipefail
 # Whoever calls it stays in their folder: paths among the flags begin there.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,16 +12,31 @@ start=(env --block-signal=INT "$python" "$here/experiment.py")
 [[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
 
 # These need nothing that would have to be installed first, but Python itself, which a small Debian lacks.
+needed=() before=''
 for flag in "$@"; do
     case $flag in
-        -h | --help | --list | --probe | --probe=*)
+        -h | --help | --version | --list | --new | --new=* | --check | --check=* | --probe | --probe=* | --dry-run)
             [[ -x $python ]] || {
                 echo "run.sh: ${flag%%=*} needs $python, and there is none; ./install.sh installs it" >&2
                 exit 4
             }
             exec "${start[@]}" "$@" ;;
     esac
+    [[ $before$flag != --enginehost && $flag != --engine=host ]] || needed=(--no-kernel)
+    before=$flag
 done
 
-"$here/install.sh"
+# If this script is killed, install.sh gets a TERM, and ends once apt has ended.
+install() { setpriv --pdeathsig TERM "$here/install.sh" "$@"; }
+
+# What is wrong with the flags is told before anything is installed; experiment.py reads them anyway.
+status=0
+"$here/install.sh" --check "${needed[@]}" 2>/dev/null || status=$?
+if (( status == 4 )); then  # this machine cannot: it says why
+    "$here/install.sh" "${needed[@]}"
+elif (( status != 0 )); then
+    [[ -x $python ]] || install --only-python
+    FIRST_FLIGHT_READ_ONLY=1 "${start[@]}" "$@" || exit
+    install "${needed[@]}"
+fi
 exec "${start[@]}" "$@"

@@ -2,8 +2,8 @@
 
 `sudo ./run.sh` writes as root into folders that others may write to as well. So a
 path is walked folder by folder, each held open while the next is looked up in
-it; links are followed only where they are root's or our own; what is made is
-made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+it; links are followed only where they are root's, our own or the invoking user's (SUDO_UID);
+what is made is made new, and goes to the invoking user (SUDO_UID) by its descriptor.
 """
 
 from __future__ import annotations
@@ -127,11 +127,13 @@ def remove(path: Path) -> None:
 
 
 def link(path: Path, to: str) -> None:
-    """Let a link name its neighbour `to`. It stays root's after sudo. Raises WriteError."""
+    """Let a link name its neighbour `to`. Raises WriteError."""
     aside = f".{path.name}"
     with _folder(path.parent, path.name) as folder:
         _unlink(aside, folder)
         os.symlink(to, aside, dir_fd=folder)
+        if os.geteuid() == 0 and "SUDO_UID" in os.environ:
+            os.chown(aside, *_invoking(), dir_fd=folder, follow_symlinks=False)
         os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
@@ -198,7 +200,7 @@ def _make(name: str, here: int) -> None:
 
 def _target(place: int, step: str, path: Path) -> str:
     """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError."""
-    if os.fstat(place).st_uid not in (0, os.geteuid()):
+    if os.fstat(place).st_uid not in (0, os.geteuid(), int(os.environ.get("SUDO_UID", 0))):
         raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
                          " folder that it leads to")
     return os.readlink("", dir_fd=place)
@@ -209,7 +211,12 @@ def _target(place: int, step: str, path: Path) -> str:
 def _give(made: int) -> None:
     """After sudo, what this process has just made belongs to whoever called it."""
     if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(made).st_uid == 0:
-        os.fchown(made, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
+        os.fchown(made, *_invoking())
+
+
+def _invoking() -> tuple[int, int]:
+    """The user and the group that called sudo."""
+    return int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
 
 
 def _check_ours(found: int, path: Path) -> None:
