@@ -8,8 +8,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # until experiment.py is read: an interpreter that it interrupts while it starts says so at length.
 python=/usr/bin/python3
 start=(env --block-signal=INT "$python" "$here/experiment.py")
-# After sudo, Python's cache would stay behind in the user's folder as root's.
-[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
+# After sudo, the caches of Python and matplotlib would stay behind in the user's folders as root's.
+[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1 MPLCONFIGDIR=~root/.cache/matplotlib
 
 # These need nothing that would have to be installed first, but Python itself, which a small Debian lacks.
 needed=() before=''

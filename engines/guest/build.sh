@@ -280,7 +280,8 @@ prepare_cache() {
         cp "$here/cc.sh" "$here/headers.h" "$work/"     # not later: all objects are made from them
     fi
     keep_work=''
-    mkdir -p "$work/source" "$work/objects" "$work/kernel"
+    rm -rf "$work/tmp"
+    mkdir -p "$work/source" "$work/objects" "$work/kernel" "$work/tmp"
     # Asked now, not after two minutes of compiling.
     printf '#!/bin/sh\n' >"$work/probe"
     chmod +x "$work/probe"

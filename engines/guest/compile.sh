@@ -77,9 +77,9 @@ configure() {
 # make with what is the same for every step. The build's user, host and date are fixed, and no
 # path is in it: the same source, configuration and compiler give the same kernel. Without tracking
 # macro expansions gcc's messages are coarser (and two warnings wrong), and the build is an eighth
-# shorter; -O1 instead of -Os saves a sixth.
+# shorter; -O1 instead of -Os saves a sixth. A compiler that is killed leaves its files in TMPDIR.
 kernel_make() {
-    make -C "$work/tree" ARCH=um O="$work/objects" CC="$work/cc.sh" -j"$(nproc)" \
+    TMPDIR=$work/tmp make -C "$work/tree" ARCH=um O="$work/objects" CC="$work/cc.sh" -j"$(nproc)" \
         KCFLAGS="-O1 -ftrack-macro-expansion=0 -Wno-tautological-compare -Wno-attribute-alias \
 -ffile-prefix-map=$work/tree/= -ffile-prefix-map=$work/=" \
         KBUILD_BUILD_USER=first-flight KBUILD_BUILD_HOST=guest \
@@ -93,7 +93,7 @@ precompile() {
     kernel_make kernel/range.o || return
     options=$(sed -n '1 s/^savedcmd_[^=]*= [^ ]*//p' "$work/objects/kernel/.range.o.cmd" |
         sed 's/-Wp,-MMD,[^ ]*//; s/-include [^ ]*//g; s/-DKBUILD_MODFILE=.*//')
-    cd "$work/objects" && eval "gcc $options -x c-header -o '$work/headers.part' '$work/headers.h'" &&
+    cd "$work/objects" && eval "TMPDIR=$work/tmp gcc $options -x c-header -o '$work/headers.part' '$work/headers.h'" &&
         mv "$work/headers.part" "$work/headers.h.gch"
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import select
 import shutil
 import signal
@@ -472,13 +473,77 @@ def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: s
                            " ./install.sh installs it\n")
 
 
+@pytest.fixture
+def driver(tmp_path: Path) -> Path:
+    """The driver itself, beside what notes how it is called in `called`; "bad" is a wrong flag."""
+    shutil.copy(PROJECT / "run.sh", tmp_path)
+    (tmp_path / "install.sh").write_text(f'#!/bin/sh\ncd {tmp_path}; echo "install $*" >>called\n'
+                                         '[ "$1" != --check ] || exit $(cat missing)\n'
+                                         '[ ! -e slow ] || { trap "echo ended >>called; exit" TERM; echo >alive;'
+                                         ' while :; do sleep 0.1; done; }\n')
+    (tmp_path / "install.sh").chmod(0o755)
+    (tmp_path / "experiment.py").write_text(
+        f"import os, sys\nread = 'FIRST_FLIGHT_READ_ONLY' in os.environ\n"
+        f"open('{tmp_path}/called', 'a').write(f\"{{'read' if read else 'measure'}} {{' '.join(sys.argv[1:])}}\\n\")\n"
+        "sys.exit(2 if 'bad' in sys.argv else 0)\n")
+    (tmp_path / "missing").write_text("1")
+    return tmp_path / "run.sh"
+
+
+@pytest.mark.parametrize(("flags", "missing", "status", "called"), [
+    ("--rtt 5", 1, 0, "install --check|read --rtt 5|install |measure --rtt 5"),
+    ("--rtt bad", 1, 2, "install --check|read --rtt bad"),
+    ("--rtt 5", 0, 0, "install --check|measure --rtt 5"), ("--rtt bad", 0, 2, "install --check|measure --rtt bad"),
+    ("--engine host", 1, 0, "install --check --no-kernel|read --engine host|install --no-kernel|measure --engine host"),
+    ("--rtt 5", 4, 0, "install --check|install |measure --rtt 5"),  # where it has said why, it ends with 4
+    *((f"{flag} x", 1, 0, f"measure {flag} x") for flag in ("--version", "--new", "--check", "--dry-run"))])
+def test_flags_are_read_before_anything_is_installed(flags: str, missing: int, status: int, called: str,
+                                                     driver: Path) -> None:
+    (driver.parent / "missing").write_text(str(missing))
+    done = run(driver, *flags.split(), cache=driver.parent / "cache")
+    assert (done.returncode, done.stderr) == (status, "")
+    assert (driver.parent / "called").read_text().splitlines() == called.split("|")
+
+
+def test_without_python_it_alone_is_installed_before_the_flags_are_read(driver: Path) -> None:
+    driver.write_text(driver.read_text().replace("=/usr/bin/python3\n", f"={driver.parent}/python3\n"))
+    done = run(driver, "--rtt", "5", cache=driver.parent / "cache")
+    assert done.returncode != 0, "this install.sh brings none"
+    assert (driver.parent / "called").read_text().splitlines() == ["install --check", "install --only-python"]
+
+
+def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> None:
+    home = driver.parent
+    (home / "slow").touch()
+    os.mkfifo(home / "alive")
+    with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True) as process:
+        (home / "alive").read_text()  # until it installs
+        process.kill()
+    deadline = time.monotonic() + 60
+    while "ended" not in (home / "called").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:
+    """With the time and the room that it takes; nproc is that of another machine."""
+    path = builders(tmp_path / "bin", **BARE, nproc="echo 8", uname="echo Linux x86_64",
+                    apt_get="echo E: none; exit 100")
+    for flags, words in ((["--no-kernel"], r"\d+ packages by apt \(a minute or two\);"),
+                         ([], r"\d+ packages by apt .*, and the guest kernel from source \(about 2 minutes, 600 MB")):
+        done = run(PROJECT / "install.sh", *flags, cache=tmp_path / "cache", PATH=path, TMPDIR=str(tmp_path))
+        assert re.match(f"install: going to install {words}", done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("flag", ["--list", "--probe=http://192.0.2.7/"])
 @pytest.mark.parametrize(("sudo", "cached"), [({}, "True"), ({"SUDO_UID": "1000"}, "False")])
 def test_after_sudo_python_leaves_no_cache_in_the_users_folder(
         tmp_path: Path, flag: str, sudo: dict[str, str], cached: str) -> None:
     """The driver itself; a cache that root has made cannot be removed by the user."""
     shutil.copy(PROJECT / "run.sh", tmp_path)
-    (tmp_path / "experiment.py").write_text("import sys\nprint(not sys.dont_write_bytecode)\n")
+    (tmp_path / "experiment.py").write_text(
+        "import os, sys\nprint(not sys.dont_write_bytecode, os.environ.get('MPLCONFIGDIR'))\n")
     environment = {"PYTHONDONTWRITEBYTECODE": "", **sudo}
     done = run(tmp_path / "run.sh", flag, cache=tmp_path / "cache", **environment)
-    assert (done.returncode, done.stdout) == (0, f"{cached}\n")
+    fonts = None if cached == "True" else f"{Path('~root').expanduser()}/.cache/matplotlib"
+    assert (done.returncode, done.stdout) == (0, f"{cached} {fonts}\n")
