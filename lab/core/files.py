@@ -2,8 +2,9 @@
 
 `sudo ./run.sh` writes as root into folders that others may write to as well. So a
 path is walked folder by folder, each held open while the next is looked up in
-it; links are followed only where they are root's, our own or the invoking user's (SUDO_UID);
-what is made is made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+it; links are followed only where they are root's, our own, or the invoking user's and name a
+neighbour; what is made is
+made new, and goes to the invoking user (SUDO_UID) by its descriptor.
 """
 
 from __future__ import annotations
@@ -199,11 +200,16 @@ def _make(name: str, here: int) -> None:
 
 
 def _target(place: int, step: str, path: Path) -> str:
-    """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError."""
-    if os.fstat(place).st_uid not in (0, os.geteuid(), int(os.environ.get("SUDO_UID", 0))):
-        raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
-                         " folder that it leads to")
-    return os.readlink("", dir_fd=place)
+    """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError.
+
+    The invoking user's is, where it names its neighbour, as `latest` does: it leads nowhere else.
+    """
+    target, owner = os.readlink("", dir_fd=place), os.fstat(place).st_uid
+    if owner in (0, os.geteuid()) or (
+            owner == int(os.environ.get("SUDO_UID", 0)) and "/" not in target and target != ".."):
+        return target
+    raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
+                     " folder that it leads to")
 
 
 # Owners ------------------------------------------------------------------------------
