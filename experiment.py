@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
+    def leave(*_: object) -> None:
+        """Without raising anything: numpy's C code would print a traceback of it."""
+        os.write(2, b"run.sh: interrupted\n")
+        os._exit(130)
+
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, leave)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # run.sh keeps it back so far
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress

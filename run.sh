@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The driver: read the flags, install what is missing, measure, draw. Flags go to experiment.py (--help).
 set -euo pipefail
+trap 'exit 130' INT     # whatever it was at has said so
 # Whoever calls it stays in their folder: paths among the flags begin there.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 

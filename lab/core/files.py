@@ -3,8 +3,7 @@
 `sudo ./run.sh` writes as root into folders that others may write to as well. So a
 path is walked folder by folder, each held open while the next is looked up in
 it; links are followed only where they are root's, our own, or the invoking user's and name a
-neighbour; what is made is
-made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+neighbour; what is made is made new, and goes to the invoking user (SUDO_UID) by its descriptor.
 """
 
 from __future__ import annotations

@@ -161,6 +161,11 @@ def while_its_interruption_is_told(words):
     strike()
 
 def at_the_end(words):
+    leave = sys.exit
+    def struck(status):
+        strike()
+        leave(status)
+    sys.exit = struck
     atexit.register(strike)
     return 3
 
