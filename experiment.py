@@ -26,7 +26,7 @@ from urllib.parse import SplitResult, urlsplit
 import cliffs
 from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
-from engines.engine import Engine, check_rights
+from engines.engine import check_rights
 from lab import registry
 from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
 from lab.core.command_line import heed, printed, run_main, say
@@ -40,7 +40,7 @@ from lab.core.scenario_file import ScenarioFile
 from lab.tell import text
 from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
 from lab.users.asked import Asked as AskedUsers
-from measurers import engine_errors, engine_for, measurer_for
+from measurers import engine_errors, measurer_for, planned
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
@@ -123,8 +123,8 @@ def probed_url(words: str) -> SplitResult:
                      " https://example.org:8443/, without a user's name")
 
 
-def dry_run(study: Study, engine: Engine) -> None:
-    """Print what a run would do."""
+def dry_run(study: Study, engine: str, jobs: int) -> None:
+    """Print what a run would do, on so many guests."""
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
@@ -134,8 +134,8 @@ def dry_run(study: Study, engine: Engine) -> None:
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job()):
             print(f"  {command}")
-    print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
-          f" ({engine.name} engine)")
+    print(f"expected time: about {measuring.expected_s(study, engine, jobs):.0f} s"
+          f" ({engine} engine)")
 
 
 def studies_of_users(arguments: argparse.Namespace) -> list[Study]:
@@ -205,7 +205,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     """
     with engine_errors(KEPT):
         if arguments.dry_run:
-            dry_run(study, engine_for(study, arguments))
+            dry_run(study, *planned(study, arguments))
             return errors.OK
         with measurer_for(study, arguments) as measurer:
             run = measure(study, measurer, asked_of(arguments, len(study.trials)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from engines import memory
 from engines.engine import Engine, NoEngine, choose_engine
+from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError
-from engines.uml import built_kernel, made_from
+from engines.uml import UmlEngine, built_kernel, made_from
 from lab.core import provenance
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError
@@ -31,6 +34,16 @@ def engine_errors(kept: str = "") -> Iterator[None]:
 def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
     """What runs its trials here. Raises EngineCannot."""
     return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
+
+
+def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
+    """The engine that would run its trials and its guests, also where run.sh has to build its
+    kernel first. Raises EngineCannot."""
+    if not study.trials:
+        return NoEngine.name, NoEngine.jobs
+    if arguments.engine == HostEngine.name or platform.machine() != "x86_64":
+        return HostEngine.name, HostEngine.jobs
+    return UmlEngine.name, memory.guests(arguments.jobs)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Strike install.sh while it builds the guest's kernel, start it again, and see what is lost or left.
+"""Strike install.sh while it builds the guest's kernel, continue, see what is lost or left.
 
     /usr/bin/python3 -m benchmarks.struck_builds [--strikes 50] [--seed 1] [--source FILE]
 

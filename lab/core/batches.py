@@ -133,7 +133,8 @@ class ManyMachines:
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {**self.seen, **self.kernel, "cluster": {**self.cluster.facts, "machines": self.machines}}
+        return {**self.seen, **self.kernel,
+                "cluster": {**self.cluster.facts, "machines": self.machines}}
 
     @property
     def doing(self) -> str:
@@ -142,9 +143,9 @@ class ManyMachines:
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
                folder: Path) -> Iterator[Judged]:
         """In the order in which one guest would measure them all."""
-        for name, (judged, facts) in self.cluster.results(
-                batches(study, trials, captured, self.jobs, self.kernel["kernel_known"]), Batch.payload, Batch.read,
-                Batch.failed):
+        tasks = batches(study, trials, captured, self.jobs, self.kernel["kernel_known"])
+        for name, (judged, facts) in self.cluster.results(tasks, Batch.payload, Batch.read,
+                                                          Batch.failed):
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)

@@ -229,6 +229,15 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for engine, words in (("auto", "uml engine"), ("uml", "uml engine"), ("host", "host engine")):
+        assert experiment.main(["--dry-run", "zhao2019", "--engine", engine]) == errors.OK
+        assert capsys.readouterr().out.endswith(f" ({words})\n")
+
+
 def test_the_host_engine_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(experiment, "study_of", lambda *_: pytest.fail("it was read"))
