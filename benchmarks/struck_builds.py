@@ -39,7 +39,7 @@ ENDED = 128 + signal.SIGTERM  # by a trap
 WAYS = {"SIGKILL": (-signal.SIGKILL,), "SIGTERM": (ENDED, -signal.SIGTERM),
         "SIGHUP": (ENDED, -signal.SIGHUP), "SIGINT": (INTERRUPTED, -signal.SIGINT),
         STOPPED: (ENDED, -signal.SIGTERM), FULL: (CANNOT,)}
-SLEPT_S = 20.0  # the longest before a strike: several hit each build
+SLEPT_S = 30.0  # the longest before a strike; most come much sooner, and several hit each build
 ROOM_MB = 1500  # of the cache's disk, and what is left of it when it becomes full
 FULL_MB = 60
 STAGES = ("starting", "fetching", "unpacking", "configuring", "compiling")
@@ -90,7 +90,7 @@ class Builds:
         """Start it and strike it; whether it met it before its end."""
         way = self.random.choice(self.ways)
         process = self.start()
-        deadline = time.monotonic() + self.random.uniform(0, SLEPT_S)
+        deadline = time.monotonic() + SLEPT_S * self.random.random() ** 2
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         stage, met = self.stage(), process.poll() is None

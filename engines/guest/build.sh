@@ -17,7 +17,9 @@ readonly RECIPE=6             # part of the cache's key: raise it when a kernel 
 # Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
 readonly MIN_VERSION=6.13
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
+readonly NEEDED_FILES=26000   # how many they are
 readonly IMPORT_MB=50         # the same for a kernel that somebody else has built
+readonly IMPORT_FILES=100
 readonly OBJECTS=620          # about how many files are compiled; only for the progress line
 
 # shellcheck source=engines/guest/source.sh
@@ -241,6 +243,15 @@ check_disk() {
     (( free >= needed )) ||
         die 4 "$root has $free MB free, the build needs $needed; free some," \
             "or set XDG_CACHE_HOME"
+    free=$(df --output=iavail "$root" | tail -n 1) needed=$NEEDED_FILES
+    [[ -z $imported && -z $continued ]] || needed=$IMPORT_FILES
+    # Some file systems have no such limit and no number, and say 0 or -.
+    (( ${free//[^0-9]/} + 0 >= needed )) || (( $(df --output=itotal "$root" | tr -dc 0-9) + 0 == 0 )) ||
+        no_room "$root has room for ${free// /} more files, the build needs $needed"
+}
+
+no_room() {     # [WHAT]
+    die 4 "${1:-no file can be made in $root, as on a full disk}; free some, or set XDG_CACHE_HOME"
 }
 
 lock_cache() {
@@ -248,7 +259,7 @@ lock_cache() {
     [[ -w $root ]] ||
         die 4 "cannot write to the cache $root;" \
             "set XDG_CACHE_HOME to a folder that you can write to"
-    exec 9>"$root/lock"
+    { exec 9>"$root/lock"; } 2>/dev/null || no_room
     flock --nonblock 9 && return
     say "another build is running, waiting for it"
     until flock --nonblock 9; do sleep 0.2; done    # a trap runs between two of these
@@ -269,25 +280,23 @@ prepare_cache() {
     work=$root/.build continued='' keep_work=yes
     if [[ -n $imported ]]; then
         check_disk
-        work=$(mktemp -d "$root/.import-XXXXXX") || die 4 "no folder can be made in $root; see above"
+        work=$(mktemp -d "$root/.import-XXXXXX" 2>/dev/null) || no_room
     elif [[ -z $force && "$(cat "$work/begun" 2>/dev/null)" == "$(begun_for)" ]]; then
         continued=yes
         check_disk
     else
         discard_work
         check_disk
-        mkdir "$work" || die 4 "no folder can be made in $root; see above"
-        cp "$here/cc.sh" "$here/headers.h" "$work/"     # not later: all objects are made from them
+        # Not later: all objects are made from these.
+        { mkdir "$work" && cp "$here/cc.sh" "$here/headers.h" "$work/"; } 2>/dev/null || no_room
     fi
     keep_work=''
     rm -rf "$work/tmp"
-    mkdir -p "$work/source" "$work/objects" "$work/kernel" "$work/tmp"
+    { mkdir -p "$work/source" "$work/objects" "$work/kernel" "$work/tmp" &&
+        printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe" && : >"$log"; } 2>/dev/null || no_room
     # Asked now, not after two minutes of compiling.
-    printf '#!/bin/sh\n' >"$work/probe"
-    chmod +x "$work/probe"
     "$work/probe" 2>/dev/null ||
         die 4 "$root is mounted noexec; set XDG_CACHE_HOME to a folder that is not"
-    : >"$log"
 }
 
 # What is left of an interrupted build may be damaged, as by a power failure.
@@ -304,14 +313,14 @@ begin_anew() {
 build() {
     # Looked at again, since another build may have ended while this one waited for the lock.
     is_cached && return
-    begun_for >"$work/begun"
+    note begun "$(begun_for)" 2>/dev/null || no_room
     if [[ -s $work/fetched ]]; then
         { read -r source_hash && read -r source && read -r origin; } <"$work/fetched"
     else
         rm -rf "$work"/source/* "$work/apt"
         find_source
         source_hash=${named_digest:-$(hash_source "$source")}
-        note fetched "$source_hash" "$source" "$origin"
+        note fetched "$source_hash" "$source" "$origin" 2>/dev/null || no_room
     fi
     if [[ -s $work/unpacked ]]; then
         version=$(<"$work/unpacked")
@@ -323,13 +332,13 @@ build() {
             "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
             fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
         prepare_tree
-        note unpacked "$version"
+        note unpacked "$version" 2>/dev/null || no_room
     fi
     # A tree of the user's was never to be changed, and is a copy by now.
     [[ -n $named_source ]] || rm -rf "$work/source" "$work/apt"
     if [[ ! -s $work/configured ]]; then
         configure
-        note configured "$version"
+        note configured "$version" 2>/dev/null || no_room
     fi
     compile
     try_kernel

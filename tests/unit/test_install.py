@@ -279,6 +279,11 @@ def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=full)
     assert done.returncode == 4, done.stderr
     assert "10 MB free, the build needs 600" in done.stderr and "XDG_CACHE_HOME" in done.stderr
+    few = builders(tmp_path / "few", df='case "$*" in *iavail*) echo IFree; echo 5;; *itotal*) echo Inodes; echo 100;;'
+                                        ' *) echo Avail; echo 9999;; esac')
+    done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=few)
+    assert done.returncode == 4 and "has room for 5 more files, the build needs 26000" in done.stderr
+    assert not (tmp_path / "cache" / "first-flight" / "kernel" / ".build").exists()
     done = run(GUEST / "build.sh", cache=Path("/proc/none"), PATH=builders(tmp_path / "bin"))
     assert done.returncode == 4, done.stderr
     assert "cannot write to the cache" in done.stderr and "XDG_CACHE_HOME" in done.stderr
