@@ -3,26 +3,33 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    def leave(*_: object) -> None:
+        """Without raising anything: numpy's C code would print a traceback of it."""
+        os.write(2, b"run.sh: interrupted\n")
+        os._exit(130)
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, leave)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # run.sh keeps it back so far
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 import cliffs
 from command_line import PROJECT, overrides_of, parse
 from engines.commands import commands_of
-from engines.engine import Engine
+from engines.engine import check_rights
 from lab import registry
 from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
-from lab.core.command_line import interrupt, run_main, say
+from lab.core.command_line import heed, printed, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.findings import Report
 from lab.core.kinds import Overrides, RunData, Study
@@ -33,11 +40,14 @@ from lab.core.scenario_file import ScenarioFile
 from lab.tell import text
 from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
 from lab.users.asked import Asked as AskedUsers
-from measurers import engine_errors, engine_for, measurer_for
+from measurers import engine_errors, measurer_for, planned
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
 KEPT = "; what is measured is kept, the same command resumes"
+# run.sh sets it where something has to be installed first: what is wrong with the flags is told
+# before that, as far as it can be seen without what is missing.
+READ_ONLY = "FIRST_FLIGHT_READ_ONLY"
 
 
 def list_scenarios() -> int:
@@ -121,8 +131,8 @@ def probed_url(words: str) -> SplitResult:
                      " https://example.org:8443/, without a user's name")
 
 
-def dry_run(study: Study, engine: Engine) -> None:
-    """Print what a run would do."""
+def dry_run(study: Study, engine: str, jobs: int) -> None:
+    """Print what a run would do, on so many guests."""
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
@@ -132,15 +142,15 @@ def dry_run(study: Study, engine: Engine) -> None:
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(f"  {command}")
-    print(f"expected time: about {measuring.expected_s(study, engine.name, engine.jobs):.0f} s"
-          f" ({engine.name} engine)")
+    print(f"expected time: about {measuring.expected_s(study, engine, jobs):.0f} s"
+          f" ({engine} engine)")
 
 
 def cliff_dry_run(arguments: argparse.Namespace, asked: Overrides) -> int:
     """Print what a search for cliffs would measure. Raises UsageError."""
     study = registry.cliff_question(arguments.find_cliff, asked)
     with engine_errors():
-        dry_run(study, engine_for(study, arguments))
+        dry_run(study, *planned(study, arguments))
     print("--find-cliff: of each of them other sizes, round after round, until the largest that"
           " fits and the smallest that does not are one byte apart; the time is of one round")
     return errors.OK
@@ -207,26 +217,29 @@ def study_of(name: str, arguments: argparse.Namespace) -> Study:
 
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
-    """Measure one scenario, print what it found, draw it; return the exit status."""
+    """Measure one scenario, write its page and figures, then print; return the exit status.
+
+    In this order: a reader who leaves early (`| head`) loses nothing but the text.
+    """
     with engine_errors(KEPT):
         if arguments.dry_run:
-            dry_run(study, engine_for(study, arguments))
+            dry_run(study, *planned(study, arguments))
             return errors.OK
         with measurer_for(study, arguments) as measurer:
             run = measure(study, measurer, asked_of(arguments, len(study.trials)))
     report = study.report(run)
-    print(text.text(report))
-    if study.trials:
-        print(f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
-              f" {run.facts['wall_s']:.1f} s of wall time")
-        print(run.folder / runs.TRIALS_CSV, flush=True)
+    written: list[Path] = []
     if arguments.export:
         from lab.tell import export  # only where it is asked
         form, path = arguments.export
-        print(files.write(Path(path), export.exported(form, report)))
+        written.append(files.write(Path(path), export.exported(form, report)))
     if study.whole and not arguments.no_figures:
-        draw(report, run.folder, arguments.figures, arguments.format)
-    return status_of(run)
+        written += draw(report, run.folder, arguments.figures, arguments.format)
+    measured = [f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
+                f" {run.facts['wall_s']:.1f} s of wall time",
+                str(run.folder / runs.TRIALS_CSV)] if study.trials else []
+    was_read = printed("\n".join([text.text(report), *measured, *map(str, written)]))
+    return status_of(run) or (errors.OK if was_read else errors.UNREAD)
 
 
 def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:
@@ -258,14 +271,13 @@ def compare(folders: Sequence[Path], figures: Path | None, formats: Sequence[str
     return errors.OK
 
 
-def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> None:
-    """Draw every figure and build the page, which has PNGs; print the paths of what was made."""
+def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> list[Path]:
+    """Draw every figure and build the page, which has PNGs; the paths of what was made."""
     import drawing  # and with it matplotlib: only where it draws
     from lab.tell import page
-    drawn = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
-    for path in drawing.save(report.name, drawn, figures, formats):
-        print(path, flush=True)
-    print(page.write(folder, report, drawing.pngs(drawn)), flush=True)
+    images = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
+    return [*drawing.save(report.name, images, figures, formats),
+            page.write(folder, report, drawing.pngs(images))]
 
 
 def status_of(run: RunData) -> int:
@@ -281,7 +293,7 @@ def status_of(run: RunData) -> int:
 
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    signal.signal(signal.SIGTERM, interrupt)
+    heed(signal.SIGTERM, signal.SIGHUP)
     if arguments.list:
         return list_scenarios()
     if arguments.new:
@@ -290,6 +302,10 @@ def main(argv: Sequence[str]) -> int:
         return check(arguments.check, arguments)
     if arguments.probe:
         return probe(arguments.probe, arguments.dry_run)
+    if READ_ONLY in os.environ:
+        with suppress(ModuleNotFoundError):  # of a package that is going to be installed
+            read(arguments)
+        return errors.OK
     if arguments.find_cliff:
         return (cliff_dry_run if arguments.dry_run else cliffs.find)(
             arguments, overrides_of(arguments))
@@ -297,12 +313,25 @@ def main(argv: Sequence[str]) -> int:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures,
                        arguments.format)
     # All are read before the first is measured, which may take hours.
-    studies = (studies_of_users(arguments) if arguments.users else
-               [study_of(name, arguments) for name in arguments.scenario or [""]])
+    studies = read(arguments)
     # The worst status of several scenarios: a failure before a verdict, and that before nothing.
     statuses = [run_study(study, arguments) for study in studies]
-    return next((each for each in (errors.FAILED, errors.VERDICT, errors.CANNOT)
+    return next((each for each in (errors.FAILED, errors.VERDICT, errors.CANNOT, errors.UNREAD)
                  if each in statuses), errors.OK)
+
+
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """What is to be measured. Raises UsageError, and CannotError where it is certain by now."""
+    with engine_errors():
+        if not arguments.dry_run:
+            check_rights(arguments.engine)
+    if arguments.compare:
+        return []
+    if arguments.find_cliff:
+        return [registry.cliff_question(arguments.find_cliff, overrides_of(arguments))]
+    if arguments.users:
+        return studies_of_users(arguments)
+    return [study_of(name, arguments) for name in arguments.scenario or [""]]
 
 
 if __name__ == "__main__":

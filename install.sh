@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs everything the project needs: packages, then the guest kernel. Safe to run twice, and quick then.
+# shellcheck disable=SC2317  # main ends in an exit, traps and steps call the rest
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
@@ -24,10 +25,11 @@ readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 usage() {
     cat <<EOF
 usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-pq] [--no-kernel | --import-kernel FILE]
-       install.sh --export-kernel FILE | --remove-pq
+       install.sh --export-kernel FILE | --remove-pq | --only-python
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
-built from source once (two minutes on two cores) while the other packages are installed.
+built from source once (two minutes on two cores) while the other packages are installed. It says first
+what it is going to do. If it is interrupted or killed, it continues when it is started again.
 
   --check       install nothing; say what is missing and exit 1 if anything is
   --test        also what ./test.sh needs
@@ -39,13 +41,15 @@ built from source once (two minutes on two cores) while the other packages are i
                 they are there already, and made anew where they were changed
   --remove-pq   remove those again
   --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
+  --only-python    Python and nothing else: run.sh reads its flags with it before it installs the rest
   --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
   --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build
   -h, --help    this text
 
-FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from: see engines/guest/build.sh --help.
+FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from; runs use its kernel from then on, until
+it is another one or "default", the distribution's: see engines/guest/build.sh --help.
 FIRST_FLIGHT_DEBIAN_MIRROR names a mirror of Debian for --with-pq, where this machine's apt has none.
-Exit status: 0 all is there, 1 failed, 2 usage, 4 this machine cannot.
+Exit status: 0 all is there, 1 failed, 2 usage, 4 this machine cannot, 130 interrupted.
 EOF
 }
 
@@ -88,9 +92,10 @@ is_kernel_there() {
 newer_debian() {
     local -a as=()
     if (( EUID == 0 )) && [[ -n ${SUDO_USER-} && $SUDO_USER != root ]]; then
-        as=(runuser -u "$SUDO_USER" -- env "HOME=$(getent passwd "$SUDO_USER" | cut -d : -f 6)")
+        as=(--reuid "$SUDO_USER" --regid "$(id -g "$SUDO_USER")" --init-groups
+            env "HOME=$(getent passwd "$SUDO_USER" | cut -d : -f 6)")
     fi
-    "${as[@]}" /usr/bin/python3 "$here/engines/guest/debian.py" "$1"
+    setpriv --pdeathsig TERM "${as[@]}" /usr/bin/python3 "$here/engines/guest/debian.py" "$1"
 }
 
 # The wanted packages that are not installed, one a line.
@@ -183,7 +188,12 @@ log='' keep_log='' update_failed='' build=''
 
 clean_up() {
     [[ -n $keep_log ]] || rm -f "$log"
-    [[ -z $build ]] || kill "$build" 2>/dev/null || true
+    [[ -z $build ]] || ! kill "$build" 2>/dev/null || wait "$build" || true
+}
+
+interrupted() {     # STATUS
+    say "interrupted; the same command continues"
+    exit "$1"
 }
 
 # Debian's package starts a Web server on port 80, now and with every boot. Who has nginx already keeps it so.
@@ -226,7 +236,10 @@ install_all() {
     if [[ -n $kernel_missing && -z $imported ]]; then
         wanted=("${TO_BUILD[@]}")
         install_packages
-        "$here/engines/guest/build.sh" >/dev/null &
+        # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
+        # shellcheck disable=SC2016  # of that shell
+        setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
+            "$here/engines/guest/build.sh" >/dev/null &
         build=$!
     fi
     wanted=("${every[@]}")
@@ -241,6 +254,18 @@ install_all() {
 }
 
 # ---------------------------------------------------------------- the whole
+
+# What is going to be done, and how long it takes: measured on two cores, and 165 MB fetched.
+announce() {
+    local packages='' kernel='' minutes
+    (( ${#missing[@]} == 0 )) || packages="${#missing[@]} packages by apt (a minute or two)"
+    if [[ -n $kernel_missing && -z $imported && -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]]; then
+        minutes=$(( (240 / $(nproc) + 60 + 59) / 60 ))
+        kernel="the guest kernel from source (about $minutes minutes, 600 MB of disk until it is built, 6 MB then)"
+    fi
+    [[ -z $packages$kernel ]] ||
+        say "going to install $packages${packages:+${kernel:+, and }}$kernel; it can be interrupted and continues then"
+}
 
 report_missing() {
     (( ${#missing[@]} == 0 )) || say "missing packages: ${missing[*]}"
@@ -263,6 +288,7 @@ main() {
         --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;
         --remove-pq) newer_debian remove; exit ;;
         --no-kernel) kernel='' ;;
+        --only-python) kernel='' wanted=(python3) ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
             [[ $1 == --import-kernel ]] || exec "$here/engines/guest/build.sh" --export "$2"
@@ -276,15 +302,22 @@ main() {
     done
     check_distribution
     if [[ -n $kernel && -z $imported ]] && ! is_kernel_there; then
+        [[ $(uname -sm) == "Linux x86_64" ]] ||
+            die 4 "the guest kernel needs Linux on x86-64, this is $(uname -sm); ./install.sh --no-kernel does without" \
+                "(the engine host works then)"
         kernel_missing=yes
         wanted+=("${TO_BUILD[@]}")
     fi
     want_tomli
     readarray -t missing < <(missing_packages)
     [[ -z $only_check ]] || { report_missing; exit 0; }
+    announce
     trap clean_up EXIT
+    trap 'interrupted 130' INT
+    trap 'interrupted 143' TERM HUP
     install_all
     [[ -z $with_pq ]] || newer_debian make
+    exit 0  # here: this file may have been changed meanwhile, and bash would read on in it
 }
 
 main "$@"

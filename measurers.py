@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from engines import memory
 from engines.engine import Engine, NoEngine, choose_engine
+from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError
-from engines.uml import built_kernel
+from engines.uml import UmlEngine, built_kernel, made_from
 from lab.core import provenance
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError
@@ -33,6 +36,16 @@ def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
     return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
 
 
+def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
+    """The engine that would run its trials and its guests, also where run.sh has to build its
+    kernel first. Raises EngineCannot."""
+    if not study.trials:
+        return NoEngine.name, NoEngine.jobs
+    if arguments.engine == HostEngine.name or platform.machine() != "x86_64":
+        return HostEngine.name, HostEngine.jobs
+    return UmlEngine.name, memory.guests(arguments.jobs)
+
+
 @contextmanager
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
     """This machine, or the cluster that is asked for. Raises EngineCannot, EngineError."""
@@ -44,10 +57,11 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
     from engines.cluster.link import Link
     from lab.core.batches import ManyMachines
-    cluster = Cluster(Link(arguments.cluster, built_kernel(), tools_of(study),
+    kernel = built_kernel()
+    cluster = Cluster(Link(arguments.cluster, kernel, tools_of(study),
                            arguments.cluster_insecure, lambda line: say(f"run.sh: {line}")))
     try:
-        yield ManyMachines(cluster)
+        yield ManyMachines(cluster, made_from(kernel))
     finally:
         cluster.close()
 

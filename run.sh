@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The driver: install what is missing, measure, draw. Flags go to experiment.py (--help).
+# The driver: read the flags, install what is missing, measure, draw. Flags go to experiment.py (--help).
 set -euo pipefail
+trap 'exit 130' INT     # whatever it was at has said so
 # Whoever calls it stays in their folder: paths among the flags begin there.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -8,20 +9,35 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # until experiment.py is read: an interpreter that it interrupts while it starts says so at length.
 python=/usr/bin/python3
 start=(env --block-signal=INT "$python" "$here/experiment.py")
-# After sudo, Python's cache would stay behind in the user's folder as root's.
-[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1
+# After sudo, the caches of Python and matplotlib would stay behind in the user's folders as root's.
+[[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1 MPLCONFIGDIR=~root/.cache/matplotlib
 
 # These need nothing that would have to be installed first, but Python itself, which a small Debian lacks.
+needed=() before=''
 for flag in "$@"; do
     case $flag in
-        -h | --help | --list | --probe | --probe=*)
+        -h | --help | --version | --list | --new | --new=* | --check | --check=* | --probe | --probe=* | --dry-run)
             [[ -x $python ]] || {
                 echo "run.sh: ${flag%%=*} needs $python, and there is none; ./install.sh installs it" >&2
                 exit 4
             }
             exec "${start[@]}" "$@" ;;
     esac
+    [[ $before$flag != --enginehost && $flag != --engine=host ]] || needed=(--no-kernel)
+    before=$flag
 done
 
-"$here/install.sh"
+# If this script is killed, install.sh gets a TERM, and ends once apt has ended.
+install() { setpriv --pdeathsig TERM "$here/install.sh" "$@"; }
+
+# What is wrong with the flags is told before anything is installed; experiment.py reads them anyway.
+status=0
+"$here/install.sh" --check "${needed[@]}" 2>/dev/null || status=$?
+if (( status == 4 )); then  # this machine cannot: it says why
+    "$here/install.sh" "${needed[@]}"
+elif (( status != 0 )); then
+    [[ -x $python ]] || install --only-python
+    FIRST_FLIGHT_READ_ONLY=1 "${start[@]}" "$@" || exit
+    install "${needed[@]}"
+fi
 exec "${start[@]}" "$@"

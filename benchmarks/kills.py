@@ -3,7 +3,8 @@
     /usr/bin/python3 -m benchmarks.kills [--kills 200] [--seed 1]
 
 A run of some seconds is struck one to four times by the signals that users, shells and
-the system send, or one of its guests loses power (its kernel is killed); then the same
+the system send, is stopped for a while, or one of its guests loses power (its kernel is
+killed); then the same
 command is let through to its end. All its records must equal those of a run that nobody
 disturbed, but for the time at which they were measured. After each strike its processes,
 network devices and namespaces, mounts, temporary files and memory in /dev/shm have to be
@@ -73,11 +74,13 @@ baseline_initcwnd = 3
 experiment_initcwnd = 10
 metric = "total_ms"
 """
-POWER = "guest's power"
+POWER, STOPPED = "guest's power", "stop, continue"
 # Each with the statuses that a run may end with: killed by it, or interrupted. A guest
 # without power is replaced.
 WAYS = {"SIGKILL": (-signal.SIGKILL,), "SIGTERM": (-signal.SIGTERM, 130),
-        "SIGINT": (-signal.SIGINT, 130), POWER: (0,)}
+        "SIGINT": (-signal.SIGINT, 130), "SIGHUP": (-signal.SIGHUP, 130), STOPPED: (0,),
+        POWER: (0,)}
+STOPPED_S = 2.0  # at most
 MOST_STRIKES = 4  # of one run, before it may come to its end
 END_S = 3600.0  # no run takes as long, on a machine however busy: it hangs
 OWN = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c",
@@ -146,6 +149,10 @@ class Loop:
     def _hit(self, way: str, run: subprocess.Popen[bytes]) -> None:
         if way == POWER:
             os.kill(self.random.choice(aftermath.guests(run.pid)), signal.SIGKILL)
+        elif way == STOPPED:  # as Ctrl-Z; its guests go on
+            os.killpg(run.pid, signal.SIGSTOP)
+            time.sleep(self.random.uniform(0, STOPPED_S))
+            os.killpg(run.pid, signal.SIGCONT)
         elif way == "SIGINT":  # as Ctrl-C, which all in the terminal's foreground get
             os.killpg(run.pid, signal.SIGINT)
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from engines import memory
-from engines.host import HostEngine
-from engines.job import Job, Observation
+from engines.host import NEEDS_ROOT, HostEngine
+from engines.job import EngineCannot, Job, Observation
 from engines.uml import UmlEngine, built_kernel, find_kernel
 
 
@@ -16,7 +17,8 @@ class Engine(Protocol):
     """What runs trials.
 
     build: what tells its kernel from another one, before it runs. exact: its
-    clock is virtual, so times are to be exact. jobs: how many workers it runs
+    clock is virtual, so times are to be exact. known_kernel: its TCP is one that
+    the model of TCP was checked against. jobs: how many workers it runs
     side by side. facts: what its kernel says of itself, once trials run.
     warning: what the user should know before, or "".
     """
@@ -24,6 +26,7 @@ class Engine(Protocol):
     name: str
     build: str
     exact: bool
+    known_kernel: bool
     jobs: int
     facts: dict[str, Any]
     warning: str
@@ -43,6 +46,7 @@ class NoEngine:
     name = "none"
     build = ""
     exact = False
+    known_kernel = False
     jobs = 1
     warning = ""
 
@@ -53,6 +57,12 @@ class NoEngine:
             folder: Path) -> Iterator[Observation]:
         assert not trials
         return iter(())
+
+
+def check_rights(name: str) -> None:
+    """Raises EngineCannot where the engine of that name is one that this user may not run."""
+    if name == HostEngine.name and os.geteuid() != 0:
+        raise EngineCannot(NEEDS_ROOT)
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:

@@ -23,6 +23,7 @@ START_DEADLINE_S = 60.0
 # come first, each with its reason.
 SILENCE_DEADLINE_S = 400.0
 POLL_S = 0.02
+NEEDS_ROOT = "the host engine needs root: sudo ./run.sh --engine host …"
 # sysfs shows the network devices of the namespace that mounted it, and Mininet
 # looks at them there. With IPv6 the switch would solicit routers through the bottleneck: 70
 # bytes, 10 ms at 56 kbit/s.
@@ -35,6 +36,7 @@ class HostEngine:
 
     name = "host"
     exact = False
+    known_kernel = False  # this machine's: whoever built it
     jobs = 1
     warning = ""
 
@@ -55,7 +57,7 @@ class HostEngine:
     def _measured(self, trials: list[Job], sysctls: dict[str, str],
                   folder: Path) -> Iterator[Observation]:
         if os.geteuid() != 0:
-            raise EngineCannot("the host engine needs root: sudo ./run.sh --engine host …")
+            raise EngineCannot(NEEDS_ROOT)
         job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", _SETUP, "sh",

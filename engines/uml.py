@@ -11,6 +11,7 @@ computing costs no guest time and waiting costs no wall time
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -53,6 +54,10 @@ CANNOT = {
                                           " there: enlarge it (docker run --shm-size), or ask"
                                           " for fewer with --jobs",
 }
+# Where a kernel's source came from (`origin` in build.sh) if it is one that Debian, Ubuntu or
+# kernel.org gave and nobody has changed: the TCP that its model was checked against.
+KNOWN_ORIGIN = re.compile(r"(linux(-hwe-[0-9.]+)?-source-[0-9.]+ [^/ ]+"
+                          r"|linux-[0-9.]+\.tar\.xz of kernel\.org)(, imported)?")
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
 
@@ -72,6 +77,21 @@ def built_kernel() -> Path:
     return kernel
 
 
+def made_from(kernel: Path) -> dict[str, Any]:
+    """What run.json says of a guest kernel's source; of one that says nothing, that it is unknown.
+
+    kernel: in its folder of the cache, beside what compile.sh has written.
+    """
+    try:
+        inputs = dict(line.partition(" ")[::2] for line in
+                      (kernel.parent / "inputs").read_text().splitlines())
+        origin = (kernel.parent / "source").read_text().strip()
+    except (OSError, ValueError):
+        inputs, origin = {}, ""
+    return {"kernel_source": inputs.get("source", ""), "kernel_origin": origin,
+            "kernel_known": KNOWN_ORIGIN.fullmatch(origin) is not None}
+
+
 class UmlEngine:
     """Runs trials in `jobs` guests side by side."""
 
@@ -81,14 +101,22 @@ class UmlEngine:
     def __init__(self, kernel: Path, jobs: int, first: int | None = None) -> None:
         """first: the processor of the first guest, None for any."""
         self.kernel, self.first = kernel, first
-        self.build = kernel.parent.name  # a digest of its source and configuration (build.sh)
+        self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
         self.jobs = jobs
         lacking = confine.lacking()
-        self.facts: dict[str, Any] = {"confined": not lacking}
+        self.facts: dict[str, Any] = {"confined": not lacking, **made_from(kernel)}
+        self.known_kernel: bool = self.facts["kernel_known"]
         self.was_up = False  # any guest
         self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
-        self.warning = (f"this machine lacks {lacking}: guests are not confined, measure only"
-                        " scenario files that you trust" if lacking else "")
+        warnings = [
+            *([f"this machine lacks {lacking}: guests are not confined, measure only scenario"
+               " files that you trust"] if lacking else []),
+            *([] if self.known_kernel else [
+                "the guest kernel was built from"
+                f" {self.facts['kernel_origin'] or 'an unknown source'}: what the model of TCP"
+                " predicts is shown and not judged (FIRST_FLIGHT_KERNEL_SOURCE=default"
+                " ./install.sh takes the distribution's)"])]
+        self.warning = "; ".join(warnings)
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
         compile_programs()
 

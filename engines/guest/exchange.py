@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -24,6 +25,13 @@ MEMBERS = {"inputs": 1 << 12, "version": 1 << 8, "source": 1 << 12, "config": 1 
 # In words, what a line of `inputs` tells.
 INPUTS = {"configuration": "another recipe or configuration", "source": "another source",
           "compiler": "another compiler", "linux": "", "config": ""}
+# What the texts have to be, in whole: they go into names, messages and run.json.
+_DIGEST = r"[0-9a-f]{64}"
+TEXTS = {"configuration": r"[0-9a-f]{16}", "source": _DIGEST, "compiler": r"[ -~]{1,200}",
+         "linux": _DIGEST, "config": _DIGEST}
+VERSION = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,4}\n"
+ORIGIN = r"[ -~]{1,500}\n"
+IMPORTED = b", imported\n"
 
 
 class Refused(Exception):
@@ -56,9 +64,14 @@ def import_kernel(file: Path, folder: Path, asked: dict[str, str]) -> None:
     for name, here in asked.items():
         if inputs[name] != here:
             raise Refused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is {here}")
+    for name, pattern in (("version", VERSION), ("source", ORIGIN)):
+        if not re.fullmatch(pattern, members[name].decode("latin-1")):
+            raise Refused(f"its {name} is not one line as a build writes it")
     for name in ("linux", "config"):
         if hashlib.sha256(members[name]).hexdigest() != inputs[name]:
             raise Refused(f"its {name} is damaged: its SHA-256 is not the one it was built with")
+    if not members["source"].endswith(IMPORTED):
+        members["source"] = members["source"].rstrip(b"\n") + IMPORTED
     for name, content in members.items():
         (folder / name).write_bytes(content)
     os.chmod(folder / "linux", 0o755)
@@ -92,6 +105,9 @@ def _inputs(text: bytes) -> dict[str, str]:
     lines = dict(line.partition(" ")[::2] for line in words.splitlines())
     if lines.keys() != INPUTS.keys():
         raise Refused(f"its inputs are {', '.join(lines) or 'empty'}, not {', '.join(INPUTS)}")
+    for name, value in lines.items():
+        if not re.fullmatch(TEXTS[name], value):
+            raise Refused(f"its inputs have no {name} as a build writes it")
     return lines
 
 

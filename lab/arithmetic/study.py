@@ -48,8 +48,8 @@ class ArithmeticStudy:
         return self.scenario.head
 
     @staticmethod
-    def judge(trial: Any, seen: Seen, exact: bool,
-              sysctls: Mapping[str, str]) -> tuple[Record, Mapping[str, bytes]]:
+    def judge(trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
         raise NotImplementedError("there are no trials to judge")
 
     def report(self, run: RunData) -> Report:

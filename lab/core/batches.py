@@ -63,11 +63,13 @@ class Batch:
     study: Study
     trials: Sequence[Any]
     captured: Sequence[str]
+    known_kernel: bool = True
 
     def payload(self) -> bytes:
         """As a machine reads it (measured)."""
         return packed({"kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
-                       "captured": self.captured, "trials": list(map(given, self.trials))})
+                       "captured": self.captured, "known_kernel": self.known_kernel,
+                       "trials": list(map(given, self.trials))})
 
     def read(self, content: bytes) -> tuple[list[Judged], dict[str, Any]]:
         """What a machine made of it, and what its kernel says of itself.
@@ -97,7 +99,8 @@ class Batch:
 
     def failed(self, why: str) -> tuple[list[Judged], dict[str, Any]]:
         """In place of a result that no machine could give."""
-        return [judge(type(self.study), trial, _Failed(trial.id, {"error": why}), True, {}, False)
+        return [judge(type(self.study), trial, _Failed(trial.id, {"error": why}), True, {}, False,
+                      self.known_kernel)
                 for trial in self.trials], {}
 
 
@@ -121,14 +124,17 @@ class ManyMachines:
 
     name, exact = "uml", True
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, kernel: Mapping[str, Any]) -> None:
+        """kernel: what run.json says of the source of its kernel (engines.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
+        self.kernel = kernel
         self.seen: dict[str, Any] = {}
         self.machines: dict[str, dict[str, Any]] = {}
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {**self.seen, "cluster": {**self.cluster.facts, "machines": self.machines}}
+        return {**self.seen, **self.kernel,
+                "cluster": {**self.cluster.facts, "machines": self.machines}}
 
     @property
     def doing(self) -> str:
@@ -137,9 +143,9 @@ class ManyMachines:
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
                folder: Path) -> Iterator[Judged]:
         """In the order in which one guest would measure them all."""
-        for name, (judged, facts) in self.cluster.results(
-                batches(study, trials, captured, self.jobs), Batch.payload, Batch.read,
-                Batch.failed):
+        tasks = batches(study, trials, captured, self.jobs, self.kernel["kernel_known"])
+        for name, (judged, facts) in self.cluster.results(tasks, Batch.payload, Batch.read,
+                                                          Batch.failed):
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
@@ -148,7 +154,7 @@ class ManyMachines:
 
 
 def batches(study: Study, trials: Sequence[Any], captured: set[str],
-            guests: int) -> Iterator[Batch]:
+            guests: int, known_kernel: bool = True) -> Iterator[Batch]:
     """The trials in batches of about one length, those of one network together."""
     whole_s = sum(map(study.guest_s, trials))
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
@@ -160,10 +166,11 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
         hand.append(trial)
         hand_s += study.guest_s(trial)
         if hand_s >= longest_s:
-            yield Batch(study, hand, [each.id for each in hand if each.id in captured])
+            yield Batch(study, hand, [each.id for each in hand if each.id in captured],
+                        known_kernel)
             hand, hand_s = [], 0.0
     if hand:
-        yield Batch(study, hand, [each.id for each in hand if each.id in captured])
+        yield Batch(study, hand, [each.id for each in hand if each.id in captured], known_kernel)
 
 
 def by_network(trials: Sequence[Any]) -> list[Any]:
@@ -202,7 +209,8 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     writer = RowWriter(kind.record, columns_of(kind.record))
     for seen in engine.run([each.job() for each in waiting.values()], asked["sysctls"], folder):
         told[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
-                                          asked["sysctls"], seen.trial_id in captured), writer)
+                                          asked["sysctls"], seen.trial_id in captured,
+                                          bool(asked["known_kernel"])), writer)
     return packed({"facts": {**engine.facts, "machine": dict(machine)},
                    "trials": [told[each] for each in order]})
 

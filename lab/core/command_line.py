@@ -21,12 +21,24 @@ from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFl
 
 _WRITING = "writing"  # where the system names no file
 LATER_S = 0.02  # a signal that meets an import comes again
+_PROJECT = Path(__file__).resolve().parent.parent.parent
+_heeded: set[int] = set()  # the signals that interrupt the command
 
 
 def say(message: str) -> None:
     """One message line to standard error; where nobody reads it, nothing can be told."""
     with contextlib.suppress(OSError):
         print(message, file=sys.stderr, flush=True)
+
+
+def printed(text: str) -> bool:
+    """Print it; False where its reader has left, who gets nothing from then on (`| head -1`)."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        _forget_output()
+        return False
+    return True
 
 
 class Parser(argparse.ArgumentParser):
@@ -72,47 +84,92 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
     kept: what to add for a command that was stopped on its way.
     """
     _open_streams()
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as nohup has it
-        signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = _unraisable
     try:
-        status = main(sys.argv[1:])
-        sys.stdout.flush()
-    except FirstFlightError as error:
-        say(f"{program}: {error}")
-        status = error.exit_status
+        heed(signal.SIGINT)
+        status = _status_of(program, main, kept)
+        _stop_heeding()
     except KeyboardInterrupt:
         say(f"{program}: interrupted{kept}")
         status = INTERRUPTED
+    sys.exit(status)
+
+
+def _status_of(program: str, main: Callable[[Sequence[str]], int], kept: str) -> int:
+    """The exit status of a command's main, once its error is told. Raises KeyboardInterrupt."""
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+        return status
+    except FirstFlightError as error:
+        say(f"{program}: {error}")
+        return error.exit_status
     except BrokenPipeError:  # as `| head -1`: who reads has enough
         _forget_output()
-        status = UNREAD
+        return UNREAD
     except OSError as error:
         _forget_output()
         say(f"{program}: {one_line(f'{error.filename or _WRITING}: {error.strerror}')}{kept}")
-        status = FAILED
+        return FAILED
     except MemoryError:
         say(f"{program}: this machine has too little memory for it{kept}")
-        status = CANNOT
+        return CANNOT
     except Exception as error:  # a mistake of ours: the user gets a line, we the rest
+        if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
+            say(f"{program}: Python's package {error.name} is missing; ./install.sh installs it")
+            return CANNOT
         what = one_line(f"internal error, {type(error).__name__}: {error}")
         say(f"{program}: {what}; please report it with {write_crash(traceback.format_exc())}{kept}")
-        status = FAILED
-    sys.exit(status)
+        return FAILED
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is one of the project's own."""
+    return any((_PROJECT / f"{module.partition('.')[0]}{end}").exists() for end in ("", ".py"))
+
+
+def heed(*numbers: int) -> None:
+    """Let these signals interrupt the command, but those that it was started to ignore (nohup)."""
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+            _heeded.add(number)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Handle a signal by KeyboardInterrupt, but not before the imports that it meets have ended.
 
-    Within one numpy's C code prints a traceback and makes an ImportError of it.
+    Within one numpy's C code prints a traceback and makes an ImportError of it. Whoever is
+    impatient sends it again, while what was begun is being ended: the first one counts.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
-            again = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
-            again.daemon = True
-            again.start()
+            _send_later(number)
             return
         frame = frame.f_back
+    _stop_heeding()
     raise KeyboardInterrupt
+
+
+def _stop_heeding() -> None:
+    for number in _heeded:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _send_later(number: int) -> None:
+    again = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+
+
+def _unraisable(what: sys.UnraisableHookArgs) -> None:
+    """A signal may meet a finalizer, which can raise nothing: it comes again."""
+    if not isinstance(what.exc_value, KeyboardInterrupt) or not _heeded:
+        sys.__unraisablehook__(what)
+        return
+    for number in _heeded:
+        signal.signal(number, interrupt)
+    _send_later(min(_heeded))
 
 
 def _open_streams() -> None:

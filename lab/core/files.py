@@ -2,8 +2,8 @@
 
 `sudo ./run.sh` writes as root into folders that others may write to as well. So a
 path is walked folder by folder, each held open while the next is looked up in
-it; links are followed only where they are root's or our own; what is made is
-made new, and goes to the invoking user (SUDO_UID) by its descriptor.
+it; links are followed only where they are root's, our own, or the invoking user's and name a
+neighbour; what is made is made new, and goes to the invoking user (SUDO_UID) by its descriptor.
 
 Only a regular file is replaced. A FIFO or a character device (a terminal, /dev/null)
 is written into; a disk, a socket or a folder is refused.
@@ -135,7 +135,7 @@ def remove(path: Path) -> None:
 
 
 def link(path: Path, to: str) -> None:
-    """Let a link name its neighbour `to`. It stays root's after sudo. Raises WriteError."""
+    """Let a link name its neighbour `to`. Raises WriteError."""
     with _folder(path.parent, path.name) as folder:
         found = _found(path.name, folder)
         if found is not None and not stat.S_ISLNK(found.st_mode):
@@ -143,6 +143,8 @@ def link(path: Path, to: str) -> None:
         aside = aside_of(path.name)
         _unlink(aside, folder)
         os.symlink(to, aside, dir_fd=folder)
+        if os.geteuid() == 0 and "SUDO_UID" in os.environ:
+            os.chown(aside, *_invoking(), dir_fd=folder, follow_symlinks=False)
         os.rename(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
@@ -284,11 +286,16 @@ def _make(name: str, here: int) -> None:
 
 
 def _target(place: int, step: str, path: Path) -> str:
-    """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError."""
-    if os.fstat(place).st_uid not in (0, os.geteuid()):
-        raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
-                         " folder that it leads to")
-    return os.readlink("", dir_fd=place)
+    """Where a link leads, by its descriptor, if it is one to follow. Raises WriteError.
+
+    The invoking user's is, where it names its neighbour, as `latest` does: it leads nowhere else.
+    """
+    target, owner = os.readlink("", dir_fd=place), os.fstat(place).st_uid
+    if owner in (0, os.geteuid()) or (
+            owner == int(os.environ.get("SUDO_UID", 0)) and "/" not in target and target != ".."):
+        return target
+    raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
+                     " folder that it leads to")
 
 
 # Owners ------------------------------------------------------------------------------
@@ -296,7 +303,12 @@ def _target(place: int, step: str, path: Path) -> str:
 def _give(made: int) -> None:
     """After sudo, what this process has just made belongs to whoever called it."""
     if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(made).st_uid == 0:
-        os.fchown(made, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
+        os.fchown(made, *_invoking())
+
+
+def _invoking() -> tuple[int, int]:
+    """The user and the group that called sudo."""
+    return int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
 
 
 def _check_ours(found: int, path: Path) -> None:

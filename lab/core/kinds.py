@@ -143,9 +143,12 @@ class Study(Protocol):
     def drawings(self) -> Mapping[str, Sequence[str]]: ...
 
     @staticmethod
-    def judge(trial: Any, seen: Seen, exact: bool,
-              sysctls: Mapping[str, str]) -> tuple[Any, Mapping[str, bytes]]:
+    def judge(trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]:
         """The record of a trial, and what of its files is kept, by name.
+
+        known_kernel: the TCP is one that the model of TCP was checked against. What the model
+        says of another one is recorded, and is no part of the verdict.
 
         It takes nothing else of the study, so that another machine can do it, which has the
         trial only. sysctls: the head's.

@@ -29,6 +29,7 @@ class Engine(Protocol):
     name: str
     build: str
     exact: bool
+    known_kernel: bool
     jobs: int
     facts: dict[str, Any]
 
@@ -82,6 +83,7 @@ class OneMachine:
         self.engine = engine
         self.name, self.build = engine.name, engine.build
         self.exact, self.jobs = engine.exact, engine.jobs
+        self.known_kernel = engine.known_kernel
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -92,13 +94,13 @@ class OneMachine:
         waiting = {trial.id: trial for trial in trials}
         for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
             yield judge(type(study), waiting.pop(seen.trial_id), seen, self.exact,
-                        study.head.sysctls, seen.trial_id in captured)
+                        study.head.sysctls, seen.trial_id in captured, self.known_kernel)
 
 
 def judge(kind: type[Study], trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
-          with_captures: bool) -> Judged:
+          with_captures: bool, known_kernel: bool) -> Judged:
     """What an engine saw of a trial, judged."""
-    record, files_kept = kind.judge(trial, seen, exact, sysctls)
+    record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
     return Judged(record, captures, files_kept, seen.content.get("duration_s", 0.0))
 

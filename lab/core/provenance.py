@@ -19,8 +19,10 @@ def of_this_machine(project: Path) -> dict[str, Any]:
         "tools": tools(),
         "project": {"version": __version__,
                     "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
-                    "changed": bool(first_line(["git", "-C", str(project), "status",
-                                                "--porcelain", "--untracked-files=no"]))},
+                    # Without locks it does not write its index, after sudo as root's.
+                    "changed": bool(first_line(["git", "--no-optional-locks", "-C", str(project),
+                                                "status", "--porcelain",
+                                                "--untracked-files=no"]))},
     }
 
 

@@ -14,11 +14,6 @@ from lab.core.errors import UsageError
 from lab.core.sysctls import sysctls_of
 from lab.core.words import nearest
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
@@ -146,6 +141,10 @@ def read(path: Path, named: str = "") -> ScenarioFile:
 
 def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
     """A scenario's text. Raises UsageError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # a package that run.sh installs, once it has read its flags
+        import tomli as tomllib
     where = named or f"scenarios/{name}.toml"
     try:
         raw = tomllib.loads(text)

@@ -46,8 +46,8 @@ class Fetches:
         return {figure.name: figure.also for figure in self.scenario.figures if figure.also}
 
     @staticmethod
-    def judge(trial: Trial, seen: Seen, exact: bool,
-              sysctls: Mapping[str, str]) -> tuple[Record, Mapping[str, bytes]]:
+    def judge(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
         return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
                      sysctls=sysctls), seen.files
 

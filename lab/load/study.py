@@ -41,8 +41,8 @@ class LoadStudy:
         return self.scenario.head
 
     @staticmethod
-    def judge(trial: LoadTrial, seen: Seen, exact: bool,
-              sysctls: Mapping[str, str]) -> tuple[LoadRecord, Mapping[str, bytes]]:
+    def judge(trial: LoadTrial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
         """exact: of no matter here: nothing that is judged depends on computing time."""
         return verify.judged(trial, seen)
 

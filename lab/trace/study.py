@@ -41,8 +41,8 @@ class TraceStudy:
         return self.scenario.head
 
     @staticmethod
-    def judge(trial: TraceTrial, seen: Seen, exact: bool,
-              sysctls: Mapping[str, str]) -> tuple[TraceRecord, Mapping[str, bytes]]:
+    def judge(trial: TraceTrial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
         return verify.judge(trial, seen, exact), seen.files
 
     def report(self, run: RunData) -> Report:

@@ -79,6 +79,9 @@ RUN_JSON = {
     "emulated_s": "seconds of network time", "engine": "uml or host",
     "finished_at": "ISO 8601, UTC", "first_record_after_s": "seconds to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
+    "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged: only then the"
+    " model of TCP is judged", "kernel_origin": "where the source of the guest's kernel came from",
+    "kernel_source": "SHA-256 of that source",
     "machine": "processor, cores, system and kernel of the machine",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
     "scenario": "its name", "scenario_file": "its text", "seed": "of what is random",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from lab.core.kinds import RunData
 from lab.core.quantities import FLAGS
 from lab.core.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
+
+PROJECT = Path(experiment.__file__).resolve().parent
 
 
 @pytest.mark.parametrize("argv, scenarios", [
@@ -205,6 +208,66 @@ def test_no_command_waits_for_slow_libraries() -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent,
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("flags", "status", "line"), [
+    (["--version"], errors.OK, ""), (["zhao2019", "--iw", "3,10"], errors.OK, ""),
+    (["dukkipati2010"], errors.OK, ""),  # with numpy, which will be installed
+    (["--rtt", "50ms"], errors.USAGE, "run.sh: argument --rtt: '50ms' is not a list of numbers"),
+    (["--rtt", "0"], errors.USAGE, "run.sh: --rtt: an RTT of 0 ms is out of range"),
+    (["zhao2091"], errors.USAGE, "run.sh: unknown scenario 'zhao2091'"),
+    (["--find-cliff", "chain", "--rtt", "0"], errors.USAGE, "run.sh: --rtt: an RTT of 0 ms")])
+def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
+        flags: list[str], status: int, line: str, tmp_path: Path) -> None:
+    """-S: without the packages that install.sh brings. Nothing is measured."""
+    if flags[0] in ("zhao2019", "dukkipati2010", "--rtt") and sys.version_info < (3, 11):
+        pytest.skip("a scenario is read with a package")
+    done = subprocess.run([sys.executable, "-S", "-B", PROJECT / "experiment.py", *flags], cwd=tmp_path,
+                          capture_output=True, text=True, check=False, timeout=60,
+                          env={**os.environ, experiment.READ_ONLY: "1"})
+    assert done.returncode == status, done.stderr
+    assert done.stderr.startswith(line) and done.stderr.count("\n") == bool(line)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for engine, words in (("auto", "uml engine"), ("uml", "uml engine"), ("host", "host engine")):
+        assert experiment.main(["--dry-run", "zhao2019", "--engine", engine]) == errors.OK
+        assert capsys.readouterr().out.endswith(f" ({words})\n")
+
+
+def test_the_host_engine_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(experiment, "study_of", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(CannotError, match="the host engine needs root: sudo ./run.sh --engine host"):
+        experiment.main(["--engine", "host", "zhao2019"])
+
+
+def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: Path) -> None:
+    """As `| head -1`: of scenarios that need no guest. Errors come before the status of it."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, PROJECT / "experiment.py", "paper_arithmetic", "paper_arithmetic",
+         "--results", tmp_path / "results", "--figures", tmp_path / "figures"],
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=100)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (errors.UNREAD, "")
+    pages = list((tmp_path / "results" / "paper_arithmetic").glob("*-none/report.html"))
+    assert len(pages) == 2 and list((tmp_path / "figures").glob("paper_arithmetic_*.png"))
+
+
+def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, PROJECT / "experiment.py", "paper_arithmetic", "--results",
+             tmp_path / "results", "--figures", tmp_path / "figures"], stdout=full,
+            stderr=subprocess.PIPE, text=True, check=False, timeout=100)
+    assert done.returncode == errors.FAILED and "No space left on device" in done.stderr
+    assert list((tmp_path / "results" / "paper_arithmetic").glob("*-none/report.html"))
 
 
 def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import re
+import select
 import shutil
+import signal
 import subprocess
+import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -38,18 +45,80 @@ def old_kernel(tmp_path: Path) -> Path:
     return tree
 
 
+def stored(cache: Path, source: str, origin: str = "linux-source-7.2 7.2.1-1") -> Path:
+    """What looks like a kernel that was built from a source of that digest, which runs do not use yet."""
+    absent = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout.strip()).parent
+    folder = absent.with_name(f"{absent.name.partition('-')[0]}-{source[:16]}")
+    fill(folder, source, origin)
+    return folder
+
+
+def fill(folder: Path, source: str, origin: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "linux").touch(mode=0o755)
+    for name, text in (("version", "7.2.1"), ("source", origin), ("inputs", f"source {source}")):
+        (folder / name).write_text(f"{text}\n")
+
+
 def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Path) -> None:
     absent = run(GUEST / "build.sh", "--path", cache=tmp_path)
     kernel = Path(absent.stdout.strip())
     assert (absent.returncode, absent.stderr) == (1, "")
     assert kernel.is_relative_to(tmp_path / "first-flight" / "kernel") and kernel.name == "linux"
 
-    kernel.parent.mkdir(parents=True)
-    kernel.touch(mode=0o755)
+    folder = stored(tmp_path, "ab" * 32)
+    assert run(GUEST / "build.sh", "--path", cache=tmp_path).returncode == 1, "nobody has chosen it"
+    kernel.parent.symlink_to(folder.name)
     present = run(GUEST / "build.sh", "--path", cache=tmp_path)
-    assert (present.returncode, present.stdout) == (0, f"{kernel}\n")
+    assert (present.returncode, present.stdout) == (0, f"{folder}/linux\n")
     built = run(GUEST / "build.sh", cache=tmp_path)
-    assert (built.returncode, built.stdout) == (0, f"{kernel}\n"), "it is there: nothing to build"
+    assert (built.returncode, built.stdout) == (0, f"{folder}/linux\n"), "it is there: nothing to build"
+
+
+@pytest.mark.parametrize("inputs", [True, False])
+def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(inputs: bool, tmp_path: Path) -> None:
+    """Its name did not tell it. Where the name is a link, earlier versions of the project find it too."""
+    kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
+    fill(kernel.parent, "ab" * 32, "linux-source-7.2 7.2.1-1")
+    if not inputs:
+        (kernel.parent / "inputs").unlink()
+    done = run(GUEST / "build.sh", "--path", cache=tmp_path)
+    assert done.returncode == (not inputs)
+    if inputs:
+        assert done.stdout == f"{kernel.parent}-{'ab' * 8}/linux\n" and kernel.is_file()
+    else:
+        assert not kernel.exists()
+
+
+def changed(tree: Path) -> None:
+    """One byte, in a file that keeps its length and its time."""
+    before = (tree / "tcp.c").stat()
+    (tree / "tcp.c").write_text("other")
+    os.utime(tree / "tcp.c", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_kernels_of_two_sources_are_two_whatever_their_version(old_kernel: Path, tmp_path: Path) -> None:
+    """No compiler is here: what is not in the cache cannot be built, and ends with status 4."""
+    cache, source = tmp_path / "cache", {"FIRST_FLIGHT_KERNEL_SOURCE": str(old_kernel)}
+    (old_kernel / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n")
+    (old_kernel / "tcp.c").write_text("plain")
+    broken = builders(tmp_path / "bin", gcc="exit 1")
+    default = stored(cache, "ab" * 32)
+
+    def built(**more: str) -> tuple[int, str]:
+        done = run(GUEST / "build.sh", cache=cache, PATH=broken, **more)
+        return done.returncode, done.stdout.strip()
+
+    assert built(**source) == (4, "")
+    digest = (cache / "first-flight" / "kernel" / "source-digest").read_text().split()[1]
+    plain = stored(cache, digest, str(old_kernel))
+    assert built(**source) == (0, f"{plain}/linux")
+    assert run(GUEST / "build.sh", "--path", cache=cache).stdout == f"{plain}/linux\n"
+    changed(old_kernel)
+    assert built(**source) == (4, "")
+    assert built() == (0, f"{plain}/linux"), "runs still use the one that was there"
+    assert built(FIRST_FLIGHT_KERNEL_SOURCE="default") == (0, f"{default}/linux")
+    assert built() == (0, f"{default}/linux")
 
 
 @pytest.mark.parametrize("name", ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h", "cc.sh",
@@ -64,12 +133,43 @@ def test_every_ingredient_changes_the_path(guest: Path, tmp_path: Path, name: st
 def test_install_exports_only_a_kernel_that_says_what_it_was_made_from(tmp_path: Path) -> None:
     absent = run(PROJECT / "install.sh", "--export-kernel", str(tmp_path / "file"), cache=tmp_path)
     assert absent.returncode == 1 and "no kernel of this configuration" in absent.stderr
-    kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
-    kernel.parent.mkdir(parents=True)
-    kernel.touch(mode=0o755)
-    old = run(PROJECT / "install.sh", "--export-kernel", str(tmp_path / "file"), cache=tmp_path)
-    assert old.returncode == 1 and "build it with --force" in old.stderr
     assert not (tmp_path / "file").exists()
+
+
+def packed(file: Path, **changes: str) -> Path:
+    """A file as --export-kernel writes it, of a kernel that ends at once."""
+    kernel, config = b"#!/bin/sh\n", b"CONFIG_UML=y\n"
+    inputs = {"configuration": "0123456789abcdef", "source": "ab" * 32, "compiler": "gcc 12",
+              "linux": hashlib.sha256(kernel).hexdigest(), "config": hashlib.sha256(config).hexdigest()}
+    inputs |= {name: changes[name] for name in inputs.keys() & changes.keys()}
+    members = {"inputs": "".join(f"{name} {value}\n" for name, value in inputs.items()).encode(),
+               "version": changes.get("version", "7.2.1\n").encode(),
+               "source": changes.get("origin", "linux-source-7.2 7.2.1-1\n").encode(),
+               "config": config, "linux": kernel}
+    with tarfile.open(file, "w") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return file
+
+
+@pytest.mark.parametrize(("changes", "why"), [
+    ({"version": ".*\n"}, "its version is not one line"), ({"version": "7.2.1\n7.3.1\n"}, "its version is not"),
+    ({"version": "7.2\n"}, "its version is not"), ({"origin": "a\x1b[2Jb\n"}, "its source is not one line"),
+    ({"source": "../../x"}, "no source as a build writes it"),
+    ({"source": "AB" * 32}, "no source as a build writes it")])
+def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, str], why: str,
+                                                           tmp_path: Path) -> None:
+    """Its version was a regular expression that every boot fitted; its source is in the name of a folder."""
+    folder = tmp_path / "taken"
+    folder.mkdir()
+    words = [sys.executable, GUEST / "exchange.py", "import", packed(tmp_path / "file", **changes), folder]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and why in done.stderr and not list(folder.iterdir())
+    words[3] = packed(tmp_path / "sound")
+    assert subprocess.run(words, check=False).returncode == 0
+    assert (folder / "source").read_text() == "linux-source-7.2 7.2.1-1, imported\n"
 
 
 def test_a_file_that_is_no_kernel_is_not_taken(tmp_path: Path) -> None:
@@ -179,6 +279,11 @@ def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=full)
     assert done.returncode == 4, done.stderr
     assert "10 MB free, the build needs 600" in done.stderr and "XDG_CACHE_HOME" in done.stderr
+    few = builders(tmp_path / "few", df='case "$*" in *iavail*) echo IFree; echo 5;; *itotal*) echo Inodes; echo 100;;'
+                                        ' *) echo Avail; echo 9999;; esac')
+    done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=few)
+    assert done.returncode == 4 and "has room for 5 more files, the build needs 26000" in done.stderr
+    assert not (tmp_path / "cache" / "first-flight" / "kernel" / ".build").exists()
     done = run(GUEST / "build.sh", cache=Path("/proc/none"), PATH=builders(tmp_path / "bin"))
     assert done.returncode == 4, done.stderr
     assert "cannot write to the cache" in done.stderr and "XDG_CACHE_HOME" in done.stderr
@@ -199,6 +304,152 @@ def test_without_a_compiler_the_kernel_cannot_be_built(tmp_path: Path) -> None:
     broken = builders(tmp_path / "bin", gcc="exit 1")
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=broken)
     assert done.returncode == 4 and "./install.sh installs them" in done.stderr
+
+# A build, of a source that is tiny and with a make that compiles nothing ----------------
+
+# Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it waits
+# with a child, as make waits for gcc, which keeps the FIFO `alive` open.
+MAKE = """for word; do case $word in O=*) objects=${word#O=};; esac; last=$word; done
+echo "$last" >>%(home)s/made
+case $last in
+allnoconfig) { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config ;;
+linux)
+    if [ -e %(home)s/hang ]; then sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1; fi
+    if [ -e %(home)s/broken ] && [ -e $objects/old ]; then echo "x.o: error: not recognized" >&2; exit 2; fi
+    printf '#!/bin/sh\\necho trial: Linux 7.2.1 slept 100 s\\n' >$objects/linux
+    chmod +x $objects/linux ;;
+*) exit 1 ;;
+esac"""
+TINY = {"Makefile": "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n", "arch/um/Kconfig": "",
+        "net/sched/sch_netem.c": "", "net/ipv4/Makefile": "", "fs/hostfs/hostfs_kern.c": "", "tcp.c": "plain"}
+
+TAR = shutil.which("tar")
+
+
+class Building:
+    """A machine on which a kernel is built in a second; what was asked of make is in `made`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.cache, self.guest = home, home / "cache", home / "tree" / "engines" / "guest"
+        self.root, self.source = self.cache / "first-flight" / "kernel", home / "linux-7.2.1"
+        for name, text in TINY.items():
+            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.source / name).write_text(text)
+        os.mkfifo(home / "alive")
+        path = builders(home / "bin", make=MAKE % {"home": home, "guest": self.guest},
+                        tar=f'case $1 in -xf) exec {TAR} -xf - -C "$4" --strip-components=1;; esac\n'
+                            f'exec {TAR} "$@"',  # all of it: it has few of the folders of a kernel
+                        dpkg_query='case "$*" in *" python3") echo 3.11.2-1; exit;; esac\n'
+                                   'shift 3; for name; do echo "ii  $name"; done')
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
+        self.environment = {**kept, "XDG_CACHE_HOME": str(self.cache), "PATH": path,
+                            "FIRST_FLIGHT_KERNEL_SOURCE": str(self.source)}
+
+    def built(self) -> subprocess.CompletedProcess[str]:
+        (self.home / "hang").unlink(missing_ok=True)
+        return subprocess.run([self.guest / "build.sh"], env=self.environment, capture_output=True,
+                              text=True, check=False, timeout=100)
+
+    def made(self, what: str) -> int:
+        """How often make was asked for it."""
+        try:
+            return (self.home / "made").read_text().split().count(what)
+        except FileNotFoundError:
+            return 0
+
+    def compiling(self, script: str) -> tuple[subprocess.Popen[str], int]:
+        """A build in the midst of compiling, and a FIFO that a compiler of it keeps open."""
+        (self.home / "hang").touch()
+        alive = os.open(self.home / "alive", os.O_RDONLY | os.O_NONBLOCK)
+        process = subprocess.Popen([self.home / "tree" / script], env=self.environment, text=True,
+                                   start_new_session=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, preexec_fn=heeding)
+        deadline = time.monotonic() + 100
+        while not has_writer(alive):
+            assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        return process, alive
+
+    def struck(self, script: str, way: signal.Signals) -> tuple[int, str]:
+        """The status of such a build that a signal has struck, and what it said; all of it is gone."""
+        process, alive = self.compiling(script)
+        process.send_signal(way)
+        _, said = process.communicate(timeout=60)
+        os.set_blocking(alive, True)
+        assert select.select([alive], [], [], 60)[0], "a compiler is left"
+        os.close(alive)
+        return process.returncode, said
+
+
+def heeding() -> None:
+    """Whoever runs the tests in the background may have them ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def has_writer(fifo: int) -> bool:
+    """One that nobody has opened for writing is at its end, else a read would block."""
+    try:
+        return os.read(fifo, 1) != b""
+    except BlockingIOError:
+        return True
+
+
+@pytest.fixture
+def building(tmp_path: Path) -> Building:
+    """With a project of its own: guest kernels are tried with it."""
+    for name in ("engines", "lab"):
+        shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
+    shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
+    return Building(tmp_path)
+
+
+def test_a_built_kernel_is_named_by_its_source_too(building: Building) -> None:
+    done = building.built()
+    assert done.returncode == 0, done.stderr
+    kernel = Path(done.stdout.strip())
+    inputs = dict(line.split(" ", 1) for line in (kernel.parent / "inputs").read_text().splitlines())
+    assert kernel.parent.name == f"{inputs['configuration']}-{inputs['source'][:16]}"
+    key = inputs["configuration"]
+    assert {path.name for path in building.root.iterdir()} == {
+        key, kernel.parent.name, f"{key}.log", "lock", "source-digest"}
+    changed(building.source)
+    other = building.built()
+    assert other.returncode == 0 and kernel.exists()
+    assert Path(other.stdout.strip()).parent != kernel.parent
+
+
+@pytest.mark.parametrize(("script", "way"), [
+    ("engines/guest/build.sh", signal.SIGKILL), *(("install.sh", way) for way in (
+        signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT))])
+def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
+        script: str, way: signal.Signals, building: Building) -> None:
+    status, said = building.struck(script, way)
+    assert status == {signal.SIGKILL: -9, signal.SIGINT: 130}.get(way, 143), said
+    assert way == signal.SIGKILL or "interrupted" in said and "continues" in said
+    done = building.built()
+    assert done.returncode == 0, done.stderr
+    assert "continuing an interrupted build of Linux 7.2.1" in done.stderr
+    assert (building.made("allnoconfig"), building.made("linux")) == (1, 2)
+    assert not (building.root / ".build").exists()
+
+
+def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
+    building.struck("engines/guest/build.sh", signal.SIGKILL)
+    changed(building.source)
+    done = building.built()
+    assert done.returncode == 0 and "continuing" not in done.stderr
+    assert building.made("allnoconfig") == 2
+
+
+def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Building) -> None:
+    """As objects that a power failure has cut short."""
+    building.struck("engines/guest/build.sh", signal.SIGKILL)
+    (building.home / "broken").touch()
+    (building.root / ".build" / "objects" / "old").touch()
+    done = building.built()
+    assert done.returncode == 0, done.stderr
+    assert "cannot be used, building anew" in done.stderr and building.made("allnoconfig") == 2
+    assert not (building.root / ".build").exists()
 
 
 @pytest.mark.parametrize("script", [PROJECT / "install.sh", GUEST / "build.sh"])
@@ -227,13 +478,77 @@ def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: s
                            " ./install.sh installs it\n")
 
 
+@pytest.fixture
+def driver(tmp_path: Path) -> Path:
+    """The driver itself, beside what notes how it is called in `called`; "bad" is a wrong flag."""
+    shutil.copy(PROJECT / "run.sh", tmp_path)
+    (tmp_path / "install.sh").write_text(f'#!/bin/sh\ncd {tmp_path}; echo "install $*" >>called\n'
+                                         '[ "$1" != --check ] || exit $(cat missing)\n'
+                                         '[ ! -e slow ] || { trap "echo ended >>called; exit" TERM; echo >alive;'
+                                         ' while :; do sleep 0.1; done; }\n')
+    (tmp_path / "install.sh").chmod(0o755)
+    (tmp_path / "experiment.py").write_text(
+        f"import os, sys\nread = 'FIRST_FLIGHT_READ_ONLY' in os.environ\n"
+        f"open('{tmp_path}/called', 'a').write(f\"{{'read' if read else 'measure'}} {{' '.join(sys.argv[1:])}}\\n\")\n"
+        "sys.exit(2 if 'bad' in sys.argv else 0)\n")
+    (tmp_path / "missing").write_text("1")
+    return tmp_path / "run.sh"
+
+
+@pytest.mark.parametrize(("flags", "missing", "status", "called"), [
+    ("--rtt 5", 1, 0, "install --check|read --rtt 5|install |measure --rtt 5"),
+    ("--rtt bad", 1, 2, "install --check|read --rtt bad"),
+    ("--rtt 5", 0, 0, "install --check|measure --rtt 5"), ("--rtt bad", 0, 2, "install --check|measure --rtt bad"),
+    ("--engine host", 1, 0, "install --check --no-kernel|read --engine host|install --no-kernel|measure --engine host"),
+    ("--rtt 5", 4, 0, "install --check|install |measure --rtt 5"),  # where it has said why, it ends with 4
+    *((f"{flag} x", 1, 0, f"measure {flag} x") for flag in ("--version", "--new", "--check", "--dry-run"))])
+def test_flags_are_read_before_anything_is_installed(flags: str, missing: int, status: int, called: str,
+                                                     driver: Path) -> None:
+    (driver.parent / "missing").write_text(str(missing))
+    done = run(driver, *flags.split(), cache=driver.parent / "cache")
+    assert (done.returncode, done.stderr) == (status, "")
+    assert (driver.parent / "called").read_text().splitlines() == called.split("|")
+
+
+def test_without_python_it_alone_is_installed_before_the_flags_are_read(driver: Path) -> None:
+    driver.write_text(driver.read_text().replace("=/usr/bin/python3\n", f"={driver.parent}/python3\n"))
+    done = run(driver, "--rtt", "5", cache=driver.parent / "cache")
+    assert done.returncode != 0, "this install.sh brings none"
+    assert (driver.parent / "called").read_text().splitlines() == ["install --check", "install --only-python"]
+
+
+def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> None:
+    home = driver.parent
+    (home / "slow").touch()
+    os.mkfifo(home / "alive")
+    with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True) as process:
+        (home / "alive").read_text()  # until it installs
+        process.kill()
+    deadline = time.monotonic() + 60
+    while "ended" not in (home / "called").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:
+    """With the time and the room that it takes; nproc is that of another machine."""
+    path = builders(tmp_path / "bin", **BARE, nproc="echo 8", uname="echo Linux x86_64",
+                    apt_get="echo E: none; exit 100")
+    for flags, words in ((["--no-kernel"], r"\d+ packages by apt \(a minute or two\);"),
+                         ([], r"\d+ packages by apt .*, and the guest kernel from source \(about 2 minutes, 600 MB")):
+        done = run(PROJECT / "install.sh", *flags, cache=tmp_path / "cache", PATH=path, TMPDIR=str(tmp_path))
+        assert re.match(f"install: going to install {words}", done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("flag", ["--list", "--probe=http://192.0.2.7/"])
 @pytest.mark.parametrize(("sudo", "cached"), [({}, "True"), ({"SUDO_UID": "1000"}, "False")])
 def test_after_sudo_python_leaves_no_cache_in_the_users_folder(
         tmp_path: Path, flag: str, sudo: dict[str, str], cached: str) -> None:
     """The driver itself; a cache that root has made cannot be removed by the user."""
     shutil.copy(PROJECT / "run.sh", tmp_path)
-    (tmp_path / "experiment.py").write_text("import sys\nprint(not sys.dont_write_bytecode)\n")
+    (tmp_path / "experiment.py").write_text(
+        "import os, sys\nprint(not sys.dont_write_bytecode, os.environ.get('MPLCONFIGDIR'))\n")
     environment = {"PYTHONDONTWRITEBYTECODE": "", **sudo}
     done = run(tmp_path / "run.sh", flag, cache=tmp_path / "cache", **environment)
-    assert (done.returncode, done.stdout) == (0, f"{cached}\n")
+    fonts = None if cached == "True" else f"{Path('~root').expanduser()}/.cache/matplotlib"
+    assert (done.returncode, done.stdout) == (0, f"{cached} {fonts}\n")

@@ -48,11 +48,12 @@ def study(count: int = 5) -> Any:
 
 @pytest.fixture(autouse=True)
 def judged_with_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(trial: Any, seen: Any, exact: bool, sysctls: Any) -> Any:
+    def judge(trial: Any, seen: Any, exact: bool, sysctls: Any, known_kernel: bool) -> Any:
         assert sysctls == {"net.ipv4.tcp_sack": "0"} or "error" in seen.content
         if "error" in seen.content:
             return Rows(trial, False, seen.content["error"]), {}
-        return Rows(trial, True, verdict="pass", total_ms=trial.rtt_ms * 3), {"a.csv": b"\0\xff"}
+        return Rows(trial, True, verdict="pass", total_ms=trial.rtt_ms * 3), {
+            "a.csv": b"\0\xff", "known": str(known_kernel).encode()}
 
     monkeypatch.setattr(Timed, "judge", staticmethod(judge))
     monkeypatch.setattr(Timed, "record", Rows)
@@ -91,7 +92,7 @@ class Cluster:
 def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
     asked = study(40)
     captured = {asked.trials[3].id, asked.trials[30].id}
-    many = ManyMachines(Cluster(tmp_path))
+    many = ManyMachines(Cluster(tmp_path), {"kernel_known": True, "kernel_source": "97a3"})
     found = list(many.judged(asked, asked.trials, captured, tmp_path))
     one = list(OneMachine(Engine(9)).judged(asked, asked.trials, captured, tmp_path))
     writer = RowWriter(Rows, columns_of(Rows))  # as they go into the file
@@ -102,11 +103,23 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
         each.captures.get("client") for each in one]
     assert [bool(each.captures) for each in found].count(True) == 2
     assert sum(each.emulated_s for each in found) == 40
-    assert many.facts["kernel"] == "7.2" and many.facts["cluster"]["address"] == "here"
+    assert many.facts["kernel"] == "7.2" and many.facts["kernel_source"] == "97a3"
+    assert many.facts["cluster"]["address"] == "here"
     assert many.facts["cluster"]["machines"] == {
         name: {"trials": 20, "cpus": 2} for name in ("machine0", "machine1")}
     assert (many.name, many.build, many.jobs, many.exact) == ("uml", "7.2", 2, True)
     assert many.doing == "on 2 machines"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_who_judges_knows_whether_the_model_knows_the_kernel(known: bool, tmp_path: Path) -> None:
+    """Here, and on the machines of a cluster, which have the kernel and not its origin."""
+    asked = study(3)
+    here = OneMachine(Engine(9, known_kernel=known))
+    many = ManyMachines(Cluster(tmp_path), {"kernel_known": known})
+    for measurer in (here, many):
+        judged = measurer.judged(asked, asked.trials, set(), tmp_path)
+        assert {each.files["known"] for each in judged} == {str(known).encode()}
 
 
 def test_a_batch_that_nobody_measures_is_failed_trials() -> None:

@@ -6,6 +6,7 @@ import argparse
 import errno
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from lab.core.command_line import Parser, listed, positive, run_main, whole_numb
 from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
                              UsageError, one_line)
 from lab.core.formats import pictures
+
+PROJECT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -106,8 +109,9 @@ def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers
                                                         after: object) -> None:
     """As nohup and shells do for jobs in the background."""
     signal.signal(signal.SIGINT, handler)
-    assert ended(lambda words: 0) == 0
-    assert signal.getsignal(signal.SIGINT) == after
+    met: list[object] = []
+    assert ended(lambda words: met.append(signal.getsignal(signal.SIGINT)) or 0) == 0
+    assert met == [after]
 
 
 def test_a_signal_interrupts() -> None:
@@ -115,6 +119,82 @@ def test_a_signal_interrupts() -> None:
         command_line.interrupt(signal.SIGINT, sys._getframe())
     with pytest.raises(KeyboardInterrupt):
         command_line.interrupt(signal.SIGINT, None)
+
+
+STRUCK = """
+import atexit, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+from lab.core import command_line
+
+def strike():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0)
+
+class Dying:
+    def __del__(self):
+        strike()
+
+def twice(words):
+    try:
+        strike()
+        time.sleep(60)
+    finally:
+        strike()
+        strike()
+
+def by_a_finalizer(words):
+    dying = Dying()
+    del dying
+    time.sleep(60)
+
+def while_its_error_is_told(words):
+    said = command_line.say
+    def say(line):
+        strike()
+        said(line)
+    command_line.say = say
+    raise command_line.FirstFlightError("an error")
+
+def while_its_interruption_is_told(words):
+    said = command_line.say
+    def say(line):
+        strike()
+        said(line)
+    command_line.say = say
+    strike()
+
+def at_the_end(words):
+    leave = sys.exit
+    def struck(status):
+        strike()
+        leave(status)
+    sys.exit = struck
+    atexit.register(strike)
+    return 3
+
+command_line.run_main("x", globals()[sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("moment, status, line", [
+    ("twice", INTERRUPTED, "x: interrupted\n"),
+    ("by_a_finalizer", INTERRUPTED, "x: interrupted\n"),
+    ("while_its_error_is_told", INTERRUPTED, "x: interrupted\n"),
+    ("while_its_interruption_is_told", INTERRUPTED, "x: interrupted\n"),
+    ("at_the_end", 3, "")])
+def test_ctrl_c_is_one_line_however_often_and_whenever_it_comes(moment: str, status: int,
+                                                                line: str) -> None:
+    done = subprocess.run([sys.executable, "-c", STRUCK, moment], capture_output=True, text=True,
+                          check=False, timeout=50, cwd=PROJECT)
+    assert (done.returncode, done.stderr) == (status, line)
+
+
+def test_a_package_that_is_not_installed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def main(words: Sequence[str]) -> int:
+        raise ModuleNotFoundError("No module named 'numpy.x'", name="numpy.x")
+    assert ended(main) == CANNOT
+    assert capsys.readouterr().err == ("x: Python's package numpy.x is missing; ./install.sh"
+                                       " installs it\n")
 
 
 # Command lines -----------------------------------------------------------------------

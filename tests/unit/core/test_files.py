@@ -270,7 +270,10 @@ def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo
     files.write(tmp_path / "results" / "run" / "run.json", "{}")
     files.append(tmp_path / "results" / "run" / "trials.csv").close()
     files.new_folder(tmp_path / "results" / "other")
+    files.link(tmp_path / "results" / "latest", "run")
     assert {owner(path) for path in (tmp_path / "results").rglob("*")} == {(ME, ME)}
+    files.write(tmp_path / "results" / "latest" / "report.html", "through the link")
+    assert (tmp_path / "results" / "run" / "report.html").exists()
     assert owner(tmp_path / "results") == (ME, ME) and owner(tmp_path) == (0, 0)
 
 

@@ -29,8 +29,8 @@ class Study(example_run.Study):
     all_captures: ClassVar[bool] = False
 
     @staticmethod
-    def judge(trial: Trial, seen: example_run.Seen, exact: bool,
-              sysctls: Mapping[str, str]) -> tuple[Record, dict[str, bytes]]:
+    def judge(trial: Trial, seen: example_run.Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Record, dict[str, bytes]]:
         record, _ = example_run.Study.judge(trial, seen, exact, sysctls)
         return record, {"log": seen.trial_id.encode()}
 

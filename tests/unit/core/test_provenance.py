@@ -26,7 +26,10 @@ def test_the_project_is_told_by_its_commit_and_whether_it_was_changed(tmp_path: 
     commit(tmp_path, "add", "file")
     commit(tmp_path, "commit", "-qm", "first")
     (tmp_path / "untracked").write_text("")
+    os.utime(tmp_path / "file", (9, 9))  # git would note in its index that the content is the same
+    index = (tmp_path / ".git" / "index").read_bytes()
     told = provenance.of_this_machine(tmp_path)["project"]
+    assert (tmp_path / ".git" / "index").read_bytes() == index, "after sudo it would be root's"
     assert told == {"version": __version__, "commit": commit(tmp_path, "rev-parse", "HEAD"),
                     "changed": False}
     (tmp_path / "file").write_text("two")

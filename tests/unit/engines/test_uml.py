@@ -119,6 +119,27 @@ def test_a_guest_is_confined_where_the_machine_can_do_it(
     assert engine.warning.startswith("this machine lacks Landlock: guests are not") == bool(lacking)
 
 
+@pytest.mark.parametrize(("origin", "known"), [
+    ("linux-source-7.2 7.2.11-1~bpo13+1", True), ("linux-hwe-6.14-source-6.14.0 6.14.0-37.37~24.04.1", True),
+    ("linux-6.18.21.tar.xz of kernel.org", True), ("linux-source-7.2 7.2.11-1, imported", True),
+    ("/home/me/linux-source-7.2 7.2.11-1", False), ("/src/linux-6.18.21.tar.xz of kernel.org", False),
+    ("/home/me/patched, imported", False), ("", False)])
+def test_the_model_knows_the_kernels_of_distributions_and_kernel_org(origin: str, known: bool,
+                                                                     tmp_path: Path) -> None:
+    (tmp_path / "inputs").write_text("configuration 09f8\nsource 97a3aac3\ncompiler gcc 12\n")
+    (tmp_path / "source").write_text(f"{origin}\n")
+    engine = UmlEngine(tmp_path / "linux", 1)
+    assert engine.known_kernel is known
+    assert engine.facts.items() >= {"kernel_known": known, "kernel_origin": origin,
+                                    "kernel_source": "97a3aac3"}.items()
+    assert ("the guest kernel was built from" in engine.warning) is not known
+
+
+def test_a_kernel_that_says_nothing_of_its_source_is_not_known(tmp_path: Path) -> None:
+    assert uml.made_from(tmp_path / "linux") == {"kernel_known": False, "kernel_origin": "",
+                                                 "kernel_source": ""}
+
+
 def test_no_folder_stands_on_the_kernels_command_line(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is split at spaces; of the project's own path only what is in quotes is there."""
