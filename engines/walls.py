@@ -12,7 +12,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from engines import confine
@@ -21,14 +21,15 @@ NAMESPACES = ("pid", "ipc", "net")
 _TRY_S = 10.0
 
 
-def command(readable: Iterable[str] = ()) -> list[str]:
+def command(readable: Iterable[str] = (), around: Sequence[str] | None = None) -> list[str]:
     """What confines the command that follows it to the folder in which it is started.
 
-    readable: what else it may read. Nothing where the machine cannot confine.
+    readable: what else it may read; around: the namespaces, by default all that there are.
+    Nothing where the machine cannot confine.
     """
     if confine.lacking():
         return []
-    return [*_unshare(namespaces()), sys.executable, "-I", "-S", confine.__file__,
+    return [*_unshare(namespaces() if around is None else around), sys.executable, "-I", "-S", confine.__file__,
             *(word for path in readable for word in ("--read", path))]
 
 
@@ -48,7 +49,7 @@ def namespaces() -> tuple[str, ...]:
     return tuple(name for name in NAMESPACES if _works((name,)))
 
 
-def _unshare(names: tuple[str, ...]) -> list[str]:
+def _unshare(names: Sequence[str]) -> list[str]:
     """A command that runs another one in namespaces, which die with it; nothing without names.
 
     Who is not root needs one of users, too, in which files of other users are nobody's.
@@ -58,7 +59,7 @@ def _unshare(names: tuple[str, ...]) -> list[str]:
             "--"] if names else []
 
 
-def _works(names: tuple[str, ...]) -> bool:
+def _works(names: Sequence[str]) -> bool:
     try:
         return subprocess.run([*_unshare(names), "true"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
