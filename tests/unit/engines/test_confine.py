@@ -173,9 +173,8 @@ NO_GUEST_NEEDS: list[tuple[object, ...]] = [
     (302, PARENT, 7, 0, "ctypes.create_string_buffer(16)"), (302, -1, 7, 0, 0),
     # signals: to all, to a group, those that no guest sends
     (62, -1, 0), (62, -PARENT, 0), (62, "os.getpid()", 6), (62, "os.getpid()", 10),
-    # ptrace: attach, seize, interrupt, listen
-    (101, 16, PARENT, 0, 0), (101, 0x4206, PARENT, 0, 0), (101, 0x4207, PARENT, 0, 0),
-    (101, 0x4208, PARENT, 0, 0),
+    # ptrace: attach, seize, interrupt, listen; to nobody, where Landlock has nothing to refuse
+    *((101, request, -1, 0, 0) for request in (16, 0x4206, 0x4207, 0x4208)),
     # fcntl: locks, a lease, F_NOTIFY, F_SETOWN and F_SETOWN_EX to another process
     *((72, 0, command, 0) for command in (5, 6, 7, 15, 36, 37, 38, 1024, 1026, 1031, 1036)),
     (72, 0, 8, PARENT), (72, 0, 8, -PARENT),
@@ -211,6 +210,15 @@ def test_and_go_through_with_what_a_guest_does(folder: Path) -> None:
     told = attempts(folder, *(called(*words) for words in ways))
     assert [words for words, said in told.items() if "(-1, " in said[1]] == []
     assert len(told) == len(ways)
+
+
+def test_a_guest_makes_processes(folder: Path) -> None:
+    """As glibc does, and as its kernel (CLONE_VFORK | CLONE_VM, start_up.c; here without VM)."""
+    ways = [f"(lambda made: made or os._exit(0))(ctypes.CDLL(None).syscall(56, {flags}, 0, 0, 0, 0))"
+            for flags in (0x1200011, 0x4011, 0x4000)]
+    told = attempts(folder, *ways, "os.waitpid(-1, 1 << 30)[1]")
+    assert all(said[0] == "done" and int(said[1]) >= 0 for said in told.values()), told
+    assert len(told) == 4
 
 
 def test_a_process_owns_the_signals_of_its_own_files_alone(folder: Path) -> None:
