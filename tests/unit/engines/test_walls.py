@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +88,32 @@ def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path)
         assert len(processes_with(str(work / "guest0"))) > 3
         engine.send_signal(signal.SIGKILL)
     assert gone(work / "guest0")
+
+
+@pytest.mark.skipif("pid" not in walls.namespaces(), reason="this user may have no PID namespace")
+def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path) -> None:
+    build, cache = PROJECT / "engines" / "guest" / "build.sh", tmp_path / "cache"
+
+    def ran(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(build), *words], env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+                              capture_output=True, text=True, timeout=90, check=False)
+
+    files = {"linux": LEAVING.replace("SLEEPS", "False"), "config": "", "version": "7.2\n",
+             "source": "elsewhere\n"}
+    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True,
+                              check=True).stdout.splitlines()[0]
+    hashes = {name: hashlib.sha256(files[name].encode()).hexdigest() for name in ("linux", "config")}
+    files["inputs"] = (f"configuration {Path(ran('--path').stdout.strip()).parent.name}\n"
+                       f"source {'0' * 64}\ncompiler {compiler}\n"
+                       f"linux {hashes['linux']}\nconfig {hashes['config']}\n")
+    with tarfile.open(tmp_path / "file", "w") as tar:
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+            tar.add(tmp_path / name, name)
+    done = ran("--import", str(tmp_path / "file"))
+    assert done.returncode == 4 and "does not run here" in done.stderr, done.stderr
+    assert gone(cache)
 
 
 @pytest.mark.parametrize(("refused", "stand"), [
