@@ -29,7 +29,8 @@ def command(readable: Iterable[str] = (), around: Sequence[str] | None = None) -
     """
     if confine.lacking():
         return []
-    return [*_unshare(namespaces() if around is None else around), sys.executable, "-I", "-S", confine.__file__,
+    return [*_unshare(namespaces() if around is None else around),
+            sys.executable, "-I", "-S", confine.__file__,
             *(word for path in readable for word in ("--read", path))]
 
 
