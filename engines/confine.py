@@ -67,8 +67,9 @@ _Step = tuple[int, int, int, int]  # a code, how many steps to skip if so, if no
 _Condition = tuple[int, int, tuple[int, ...]]
 
 # System calls by their numbers on x86-64, the only machine that User-Mode Linux knows: what its
-# kernel, its processes (arch/um/kernel/skas/stub_exe.c) and glibc under them need. These are
-# allowed with all arguments, the most frequent ones first.
+# kernel, its processes (arch/um/kernel/skas/stub_exe.c) and glibc under them need, and a few that
+# do no more, with which a shell or Python can be tried in its place. These are allowed with all
+# arguments, the most frequent ones first.
 ALLOWED = {
     "futex": 202, "rt_sigreturn": 15, "mmap": 9, "recvmsg": 47, "sendmsg": 46, "close": 3,
     "access": 21, "pread64": 17, "statx": 332, "pwrite64": 18, "munmap": 11, "readlink": 89,

@@ -25,7 +25,6 @@ import pytest
 
 from engines import confine
 from engines.guest.init import RESULTS
-from engines.uml import guest_command
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 NOBODY = 65534
