@@ -2,7 +2,7 @@
 
 A guest is an ordinary process: no root, no network of the host's. Its root is
 the host's file system, or another one (engines/system.py), read-only (hostfs);
-what it writes stays in its memory but for one folder, which engines/confine.py
+what it writes stays in its memory but for one folder, which engines/walls.py
 sees to. With `time-travel=inf-cpu`
 computing costs no guest time and waiting costs no wall time
 (Documentation/virt/uml, time-travel).
@@ -21,7 +21,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from engines import confine, system
+from engines import confine, system, walls
 from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
                          StorageError, WorkerLost, WorkerProcess, shared_out)
 
@@ -29,7 +29,6 @@ BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
 # Programs of ours that run in guests, and what they import.
 PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/*.py", "engines/*.py")
-CONFINE = PROJECT / "engines" / "confine.py"
 # The most that a guest may take; it is allocated as it is touched.
 MEMORY_MB = 512
 # A guest boots in a fifth of a second and builds its network in another. Neither counts
@@ -104,7 +103,7 @@ class UmlEngine:
         self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
         self.jobs = jobs
         lacking = confine.lacking()
-        self.facts: dict[str, Any] = {"confined": not lacking, **made_from(kernel)}
+        self.facts: dict[str, Any] = {"confined": walls.report(), **made_from(kernel)}
         self.known_kernel: bool = self.facts["kernel_known"]
         self.was_up = False  # any guest
         self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
@@ -264,10 +263,7 @@ def guest_command(kernel: Path, root: Path | None = None,
     """
     if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
-    paths = [*([str(root)] if root else []), *readable]
-    confined = [] if confine.lacking() else [
-        sys.executable, "-I", "-S", str(CONFINE),
-        *(word for path in paths for word in ("--read", path))]
+    confined = walls.command([*([str(root)] if root else []), *readable])
     init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
     return [*confined, str(kernel),
             f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",

@@ -75,7 +75,8 @@ UNITS = {"ms": "ms", "kbps": "kbit/s", "bytes": "bytes", "packets": "packets", "
          "s": "s"}
 RUN_JSON = {
     "arguments": "the command line", "asked": "digests of what the results follow from",
-    "confined": "whether the guest was confined to its folder",
+    "confined": "the walls around the guest: version of Landlock, which system calls, namespaces;"
+                " false: none; true: runs of before, by Landlock and seccomp",
     "emulated_s": "seconds of network time", "engine": "uml or host",
     "finished_at": "ISO 8601, UTC", "first_record_after_s": "seconds to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engines import confine
+from engines import walls
 from lab import registry
 from lab.core import runs
 from lab.tell import kept, markdown
@@ -39,7 +39,7 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     assert 70 < total["3"] - total["10"] < 100
     facts = json.loads((results / "zhao2019" / "latest-partial" / "run.json").read_text())
     assert facts["state"] == "complete" and facts["virtual_time"] is True
-    assert facts["confined"] is (confine.lacking() == "")
+    assert facts["confined"] == walls.report()
     assert facts["emulated_s"] > 3 * 0.1
     assert {*facts} == {*documents.RUN_JSON}, "docs/COLUMNS.md tells every key"
 

@@ -73,7 +73,9 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
         kernel: Path, tmp_path: Path) -> None:
     """As the security profile of a container may: both are refused to the whole run."""
     forbidding = ("import ctypes, os, sys; from engines import confine;"
-                  " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0); confine.refuse([101, 317]);"
+                  " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
+                  " confine.load([(0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 317),"
+                  " (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]);"
                   " os.execvp(sys.argv[1], sys.argv[1:])")
     done = subprocess.run(
         [sys.executable, "-c", forbidding, sys.executable, "experiment.py", "--engine", "uml",

@@ -87,21 +87,145 @@ def test_all_else_is_refused(folder: Path) -> None:
     assert (folder.parent / "beside").read_text() == "a secret" and os.listdir(folder) == []
 
 
-# Of x86-64, in the order of their numbers: what changes a file's mode, owner, times or attributes,
-# sockets but pairs, and io_uring.
+# Of x86-64. What changes a file's mode, owner, times or attributes, or gives it another name; what
+# watches or locks files; sockets but pairs, and io_uring; what reaches another process, its memory,
+# limits or priority, or leaves one's own group; keyrings, System V's and POSIX's memory, semaphores
+# and messages; namespaces and mounts; the kernel's own programs, counters, clock and log.
 NUMBERS = (41, 42, 49, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268,
-           280, 425, 452, 463, 466, 469)
+           280, 425, 452, 463, 466, 469,
+           73, 85, 86, 88, 133, 253, 254, 259, 265, 266, 294, 300, 301, 303, 304, 437,
+           43, 44, 50, 288, 299, 307, 426, 427,
+           109, 112, 129, 141, 142, 144, 200, 203, 251, 256, 274, 279, 297, 310, 311, 312, 314, 424,
+           434, 438, 440, 448, 450,
+           29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220, 240, 241, 242, 243, 244, 245, 248, 249,
+           250,
+           155, 161, 165, 166, 272, 308, 428, 429, 430, 431, 432, 433, 442, 467,
+           103, 105, 106, 116, 117, 126, 159, 163, 164, 167, 169, 170, 171, 172, 173, 175, 179, 227,
+           246, 298, 313, 320, 321, 323, 443)
+# With some arguments only: openat, open, fcntl, clone, socketpair, kill, ptrace, ioctl, prlimit64,
+# prctl, personality, seccomp; truncate where Landlock knows it.
+WITH_ARGUMENTS = {257, 2, 72, 56, 53, 62, 101, 16, 302, 157, 135, 317}
+NEWEST = 469  # of Linux 6.18
+# uretprobe and uprobe: newer kernels ask no filter, and kill whoever calls them but a probe.
+PROBES = {335, 336}
 X32 = 1 << 30
+CALLED = "ctypes.CDLL(None, use_errno=True).syscall({}), ctypes.get_errno()".format
+
+
+def called(*words: object) -> str:
+    """Python that makes a system call: what it returns, and why it did not work."""
+    return CALLED(", ".join(f"ctypes.c_long({each})" if isinstance(each, int) else str(each)
+                            for each in words))
 
 
 def test_each_call_that_landlock_leaves_open_is_refused_by_its_number(folder: Path) -> None:
     """Also as x32 numbers it. Whatever it is called with: here with nothing."""
-    called = "ctypes.CDLL(None, use_errno=True).syscall({}, -1, 0, 0, 0), ctypes.get_errno()".format
-    words = {called(number + more): (number, more) for number in NUMBERS for more in (0, X32)}
+    words = {called(number + more, -1, 0, 0, 0): (number, more)
+             for number in NUMBERS for more in (0, X32)}
     told = attempts(folder, *words, called(39))  # getpid, which goes on
     assert not told.pop(called(39))[1].startswith("(-1, ")
     refused = f"(-1, {errno.EPERM})"
     assert {words[each]: said[1] for each, said in told.items() if said[1] != refused} == {}
+
+
+ALL = """
+import ctypes, errno, json, sys
+libc, told = ctypes.CDLL(None, use_errno=True), {}
+for number in json.loads(sys.argv[1]):
+    told[number] = [libc.syscall(ctypes.c_long(number), *[ctypes.c_long(-1)] * 6), ctypes.get_errno()]
+print(json.dumps(told))
+"""
+
+
+def test_no_call_goes_through_that_is_not_on_the_list(folder: Path) -> None:
+    """Every number that a kernel may have, and some that none has; and all as x32 numbers them."""
+    listed = {*confine.ALLOWED.values(), *WITH_ARGUMENTS, *([76] if confine.abi() >= 3 else [])}
+    assert not listed & {*NUMBERS}
+    wanted = {number: errno.EPERM for number in range(NEWEST + 1)} | {
+        number: errno.ENOSYS for number in (435, *range(NEWEST + 1, 600), 999, X32 - 1)} | {
+        number + X32: errno.EPERM for number in range(600)}
+    asked = [number for number in wanted if number not in listed | PROBES]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(PROJECT / "engines" / "confine.py"), sys.executable,
+         "-I", "-S", "-c", ALL, json.dumps(asked)],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert {number: told[str(number)] for number in asked
+            if told[str(number)] != [-1, wanted[number]]} == {}
+
+
+NEW_NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
+PARENT = os.getpid()
+PAIR = "(ctypes.c_int * 2)()"
+
+
+NO_GUEST_NEEDS: list[tuple[object, ...]] = [
+    # a file that runs with its owner's rights: open, openat with O_CREAT, O_CREAT | O_EXCL, O_TMPFILE
+    *((2, "b'owned'", flags, mode) for flags in (0o101, 0o301) for mode in (0o4755, 0o2755, 0o6777)),
+    *((257, -100, "b'owned'", flags, mode) for flags in (0o101, 0o301)
+      for mode in (0o4000, 0o2000, 0o6777)),
+    (257, -100, "b'.'", 0o20200002, 0o4777), (2, "b'.'", 0o20200001, 0o2777),
+    # clone with a namespace, with its parent's parent, untraced; with the flags' upper half, too
+    *((56, flag | 17, 0, 0, 0, 0) for flag in (*NEW_NAMESPACES, 0x8000, 0x2000, 0x800000)),
+    (56, 1 << 33 | 0x10000000 | 17, 0, 0, 0, 0),
+    # the limits of another process: read, set; also by a number that has a sign
+    (302, PARENT, 7, 0, "ctypes.create_string_buffer(16)"), (302, -1, 7, 0, 0),
+    # signals: to all, to a group, those that no guest sends
+    (62, -1, 0), (62, -PARENT, 0), (62, "os.getpid()", 6), (62, "os.getpid()", 10),
+    # ptrace: attach, seize, interrupt, listen; to nobody, where Landlock has nothing to refuse
+    *((101, request, -1, 0, 0) for request in (16, 0x4206, 0x4207, 0x4208)),
+    # fcntl: locks, a lease, F_NOTIFY, F_SETOWN and F_SETOWN_EX to another process
+    *((72, 0, command, 0) for command in (5, 6, 7, 15, 36, 37, 38, 1024, 1026, 1031, 1036)),
+    (72, 0, 8, PARENT), (72, 0, 8, -PARENT),
+    # socketpair: datagrams, packets, of another family
+    (53, 1, 2, 0, PAIR), (53, 1, 5, 0, PAIR), (53, 1, 0o2000002, 0, PAIR), (53, 2, 1, 0, PAIR),
+    (53, 30, 1, 0, PAIR), (53, 16, 1, 0, PAIR),
+    # prctl: it outlives its parent, gets orphans, may be traced, changes its memory's map
+    (157, 1, 0, 0, 0, 0), (157, 1, 15, 0, 0, 0), (157, 36, 1, 0, 0, 0), (157, 4, 1, 0, 0, 0),
+    (157, 0x59616D61, -1, 0, 0, 0), (157, 35, 0, 0, 0, 0), (157, 22, 2, 0, 0, 0),
+    (157, 24, 1, 0, 0, 0), (157, 62, 0, PARENT, 0, 0),
+    # ioctl: TIOCSTI, TIOCSCTTY, TIOCCONS, TIOCLINUX, FS_IOC_SETFLAGS, FICLONE, FIFREEZE
+    *((16, 1, control, "b'x'") for control in (
+        0x5412, 0x540E, 0x541D, 0x541C, 0x40086602, 0x40049409, 0xC0045877)),
+    (135, 0x400000), (135, 8),  # personality: READ_IMPLIES_EXEC, of another system
+    (317, 1, 8, 0), (317, 0, 0, 0), (317, 3, 0, 0)]  # seccomp: a listener, strict, sizes
+
+
+def test_calls_of_two_uses_are_refused_with_what_no_guest_needs(folder: Path) -> None:
+    told = attempts(folder, *(called(*words) for words in NO_GUEST_NEEDS))
+    assert len(told) == len(NO_GUEST_NEEDS) > 65
+    assert {words: said for words, said in told.items()
+            if said != ["done", f"(-1, {errno.EPERM})"]} == {}
+    assert os.listdir(folder) == []
+
+
+def test_and_go_through_with_what_a_guest_does(folder: Path) -> None:
+    ways = [(257, -100, "b'mine'", 0o101, 0o755), (257, -100, "b'mine'", 0, 0o6777),
+            (2, "b'mine'", 0o102, 0o1777), (302, 0, 7, 0, "ctypes.create_string_buffer(16)"),
+            (302, "os.getpid()", 7, 0, "ctypes.create_string_buffer(16)"),
+            (62, "os.getpid()", 0), (72, 1, 3, 0), (53, 1, 1, 0, PAIR),
+            (53, 1, 0o2004001, 0, PAIR), (157, 1, 9, 0, 0, 0), (157, 15, "b'name'", 0, 0, 0),
+            (135, -1), (135, 0xFFFFFFFF)]
+    told = attempts(folder, *(called(*words) for words in ways))
+    assert [words for words, said in told.items() if "(-1, " in said[1]] == []
+    assert len(told) == len(ways)
+
+
+def test_a_guest_makes_processes(folder: Path) -> None:
+    """As glibc does, and as its kernel (CLONE_VFORK | CLONE_VM, start_up.c; here without VM)."""
+    ways = [f"(lambda made: made or os._exit(0))(ctypes.CDLL(None).syscall(56, {flags}, 0, 0, 0, 0))"
+            for flags in (0x1200011, 0x4011, 0x4000)]
+    told = attempts(folder, *ways, "os.waitpid(-1, 1 << 30)[1]")
+    assert all(said[0] == "done" and int(said[1]) >= 0 for said in told.values()), told
+    assert len(told) == 4
+
+
+def test_a_process_owns_the_signals_of_its_own_files_alone(folder: Path) -> None:
+    """F_SETOWN with its own number, which the filter was made for."""
+    own = "[os.getpid(), ctypes.CDLL(None).fcntl(a.fileno(), 8, os.getpid())]"
+    (said,) = attempts(folder, f"[{own} for a, b in [socket.socketpair()]][0]").values()
+    assert said[0] == "done" and said[1].endswith(", 0]")
 
 
 # getpid as a program of 32 bits asks for it: mov eax, 20; int 0x80; ret.

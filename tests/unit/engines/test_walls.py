@@ -1,0 +1,146 @@
+"""Which walls are built around a guest, and that nothing of it outlives a run; each call: live."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engines import confine, walls
+from engines.job import EngineError
+from engines.uml import UmlEngine
+from tests.live.conftest import processes_with
+
+PROJECT = Path(__file__).resolve().parents[3]
+TRIAL = {"id": "t", "kind": "fetch", "shape": {}}
+# In place of a kernel: leaves what wants to stay, out of its session and of its group where it can.
+LEAVING = f"""#!{sys.executable} -IS
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+for leave in (os.setsid, lambda: os.setpgid(0, 0), lambda: None):
+    if os.fork() == 0:
+        try:
+            leave()
+        except OSError:
+            pass
+        if os.fork() == 0:
+            time.sleep(100)
+        os._exit(0)
+open("left", "w").close()
+if SLEEPS:
+    time.sleep(100)
+"""
+
+
+@pytest.fixture(autouse=True)
+def tried_anew() -> Iterator[None]:
+    walls.namespaces.cache_clear()
+    yield
+    walls.namespaces.cache_clear()
+
+
+def kernel(folder: Path, sleeps: bool) -> Path:
+    made = folder / "linux"
+    made.write_text(LEAVING.replace("SLEEPS", str(sleeps)))
+    made.chmod(0o755)
+    return made
+
+
+def gone(folder: Path) -> bool:
+    """Whether all processes in a folder end, as those of a group that was killed do."""
+    deadline = time.monotonic() + 30
+    while processes_with(str(folder)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not processes_with(str(folder))
+
+
+@pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
+@pytest.mark.parametrize("around", [None, ()])
+def test_what_a_guest_has_started_ends_with_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: tuple[str, ...] | None) -> None:
+    """In namespaces, and where there are none: it cannot leave its process group."""
+    if around is not None:
+        monkeypatch.setattr(walls, "namespaces", lambda: around)
+    with pytest.raises(EngineError, match="status 0"):
+        list(UmlEngine(kernel(tmp_path, False), 1).run([TRIAL], {}, tmp_path / "work"))
+    assert gone(tmp_path / "work")
+
+
+@pytest.mark.skipif("pid" not in walls.namespaces(), reason="this user may have no PID namespace")
+def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
+    run = ("import sys; from pathlib import Path; from engines.uml import UmlEngine;"
+           f" list(UmlEngine(Path(sys.argv[1]), 1).run([{TRIAL}], {{}}, Path(sys.argv[2])))")
+    work = tmp_path / "work"
+    with subprocess.Popen([sys.executable, "-c", run, str(kernel(tmp_path, True)), str(work)],
+                          cwd=PROJECT) as engine:
+        deadline = time.monotonic() + 30
+        while not (work / "guest0" / "left").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(processes_with(str(work / "guest0"))) > 3
+        engine.send_signal(signal.SIGKILL)
+    assert gone(work / "guest0")
+
+
+@pytest.mark.skipif("pid" not in walls.namespaces(), reason="this user may have no PID namespace")
+def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path) -> None:
+    build, cache = PROJECT / "engines" / "guest" / "build.sh", tmp_path / "cache"
+
+    def ran(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(build), *words], env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+                              capture_output=True, text=True, timeout=90, check=False)
+
+    files = {"linux": LEAVING.replace("SLEEPS", "False"), "config": "", "version": "7.2\n",
+             "source": "elsewhere\n"}
+    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True,
+                              check=True).stdout.splitlines()[0]
+    hashes = {name: hashlib.sha256(files[name].encode()).hexdigest() for name in ("linux", "config")}
+    files["inputs"] = (f"configuration {Path(ran('--path').stdout.strip()).parent.name}\n"
+                       f"source {'0' * 64}\ncompiler {compiler}\n"
+                       f"linux {hashes['linux']}\nconfig {hashes['config']}\n")
+    with tarfile.open(tmp_path / "file", "w") as tar:
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+            tar.add(tmp_path / name, name)
+    done = ran("--import", str(tmp_path / "file"))
+    assert done.returncode == 4 and "does not run here" in done.stderr, done.stderr
+    assert gone(cache)
+
+
+@pytest.mark.parametrize(("refused", "stand"), [
+    ("--none", ("pid", "ipc", "net")), ("--net", ("pid", "ipc")), ("--fork", ())])
+def test_a_machine_without_some_namespaces_gets_the_others(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str,
+        stand: tuple[str, ...]) -> None:
+    """As a container or a setting of the kernel's refuses them; run.json has those that stand."""
+    script = tmp_path / "unshare"
+    script.write_text(f'#!/bin/sh\nfor word; do [ "$word" = {refused} ] && exit 1; done; exit 0\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(confine, "lacking", lambda: "")
+    assert walls.namespaces() == stand
+    words = walls.command()
+    assert (words[0] == "unshare") is bool(stand)
+    assert [word[2:] for word in words if word[2:] in walls.NAMESPACES] == list(stand)
+    assert ("--user" in words) is (os.geteuid() != 0 and bool(stand))
+    report = walls.report()
+    assert isinstance(report, dict) and report["namespaces"] == list(stand)
+
+
+def test_a_machine_without_unshare_has_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert walls.namespaces() == ()
+
+
+def test_a_machine_that_cannot_confine_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confine, "lacking", lambda: "Landlock")
+    assert walls.command() == [] and walls.report() is False
