@@ -100,7 +100,8 @@ def _groups(figure: Figure, sweep: Sweep, cells: ByCell, context: str) -> Findin
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     said = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
         f"{metric.with_unit(short(bar.time.value))} with {window}"
-        for window, bar in zip(windows, bars) if bar) or "nothing counts") for label, bars in groups)
+        for window, bar in zip(windows, bars) if bar) or "nothing counts")
+        for label, bars in groups)
     return Finding(figure.name, figure.title, tables=(table,), sentence=f"{said}.", text=said,
                    chart=GroupChart(figure.title, (context,),
                                     windows=tuple(map(str, windows)), groups=tuple(groups),

@@ -27,7 +27,7 @@ The tolerance is {claims.WITHIN_PERCENT:g} % of the published milliseconds and \
 of a published value that was rounded or read from a figure, where that is more:
 
 - **{REPRODUCED}**: our whole 95 % interval lies within the tolerance, of both numbers.
-- **{TOO_FEW}**: it does not, but no interval lies wholly outside: whether we are near
+- **{in_full(TOO_FEW)}**: it does not, but no interval lies wholly outside: whether we are near
   enough is not known, and more data would decide. It counts as neither.
 - **{DIRECTION_ONLY}**: an interval lies wholly outside the tolerance, and both lie wholly on the
   published side of zero.
@@ -47,7 +47,7 @@ n counts fetches.
 Scenarios under load and traces have statements in place of bars: what the source says, what was
 found, and the same results. Under load a statement on two windows is {REPRODUCED} where
 the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
-speaks of (of values said to be alike: within 5 % of zero), and {TOO_FEW} where in some
+speaks of (of values said to be alike: within 5 % of zero), and {in_full(TOO_FEW)} where in some
 cells it reaches farther and in none it excludes what is said (one seed has no interval).
 Else it is {DIRECTION_ONLY} where the mean over the cells has it; ± is half of the interval.
 Figures of steps have them too: {REPRODUCED} where every trial has what is said.
