@@ -16,8 +16,10 @@ The folder, as the engine sees it:
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
-import math
+import os
 import platform
 import signal
 import sys
@@ -29,6 +31,15 @@ from typing import Any
 from engines import storage
 from engines.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
 from engines.kernel import KernelLacks, NetworkError
+
+
+NEAR_NS = 1_000_000  # the last sleep before a trial
+_TIMER_ABSTIME = 1
+_libc = ctypes.CDLL(None)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
 
 
 def bench_of(kind: str) -> BenchMaker:
@@ -119,12 +130,14 @@ class Worker:
 
         TCP's timers round to the kernel's timer wheel, whose slots are up to
         0.5 s wide for timers of some seconds. On a grid of the wheel's, a
-        trial meets the same rounding whenever it runs.
+        trial meets the same rounding whenever it runs. A long sleep ends a nanosecond or two
+        late, by its length; a short one always by the same.
         """
-        grid_s = self.job["align_s"]
-        if grid_s > 0:
-            now = time.monotonic()
-            time.sleep(math.ceil(now / grid_s) * grid_s - now)
+        grid_ns = round(self.job["align_s"] * 1e9)
+        if grid_ns > 0:
+            at_ns = -(-(time.monotonic_ns() + NEAR_NS) // grid_ns) * grid_ns
+            sleep_until(at_ns - NEAR_NS)
+            sleep_until(at_ns)
 
     def write(self, line: dict[str, Any]) -> None:
         """Append a line. Raises OSError, also where only a part of it could be written."""
@@ -135,6 +148,15 @@ class Worker:
         except OSError:
             self.out.truncate(before)
             raise
+
+
+def sleep_until(monotonic_ns: int) -> None:
+    """Until that very nanosecond: time.sleep() takes seconds, whose last digits are lost."""
+    until = _Timespec(*divmod(monotonic_ns, 10**9))
+    while error := _libc.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME,
+                                         ctypes.byref(until), None):
+        if error != errno.EINTR:
+            raise OSError(error, os.strerror(error))
 
 
 def main(folder: Path, project: Path) -> int:

@@ -145,8 +145,7 @@ def _of_trial(group: Sequence[Record], raw: RawRow | None) -> tuple[Cell, ...]:
     counting = [record for record in group if record.counts]
     return ("" if alone else len(group), *_seen(group), *_times(group if alone else counting),
             "" if raw is None else raw.published_ms, "" if raw is None else raw.mark,
-            ", ".join(dict.fromkeys(record.limited_by for record in group
-                                   if remarks.is_limited(record))),
+            ", ".join(dict.fromkeys(word for record in group for word in remarks.limits(record))),
             group[0].outcome if alone else f"{len(counting)}/{len(group)} pass")
 
 

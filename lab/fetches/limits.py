@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lab.fetches.evidence import Evidence
 from lab.tcp.exchange import SAME_WRITE_NS, Exchange
+from lab.tcp.offered import Offered, offered
 from lab.tcp.packets import SYN, Segment
 
 RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
@@ -39,6 +40,17 @@ def limit_of(evidence: Evidence) -> str:
     if not _is_spread(wire.first_flight):
         return SEND_BUFFER
     return DEFERRED if _writes(evidence) and evidence.is_modelled else PACING
+
+
+def offered_to(evidence: Evidence) -> Offered | None:
+    """The windows that the client offered over the whole transfer."""
+    scale = next((segment.scale for segment in evidence.wire.syns), 0)
+    return offered(evidence.wire.at_server, scale, evidence.trial.mss)
+
+
+def segments_of(window_bytes: int, evidence: Evidence) -> float:
+    """A window in full segments."""
+    return round(window_bytes / evidence.trial.mss, 1)
 
 
 def offered_end(wire: Exchange) -> int:

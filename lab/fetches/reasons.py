@@ -12,7 +12,7 @@ from lab.fetches.asked import told
 from lab.fetches.cells import Change, mean
 from lab.fetches.limits import BY_RESPONSE, RECEIVE_WINDOW
 from lab.fetches.record import Record
-from lab.fetches.remarks import CHOOSING, remedy_of
+from lab.fetches.remarks import CHOOSING, LARGER_WINDOW, remedy_of
 from lab.tcp.packets import HEADER_BYTES
 
 SAME_MS = 0.5  # the least change that people would notice in a table
@@ -48,6 +48,8 @@ def reasons(change: Change) -> list[Reason]:
     elif limited:
         found.append(Reason(", ".join(sorted(limited)), f"the {' and the '.join(sorted(limited))}"
                             f" let {short(flight)} of {window} segments leave at first"))
+    if not any(reason.word == RECEIVE_WINDOW for reason in found):
+        found += _later_window(change)
     found += _queue(change)
     if not found:
         found += _bandwidth(change)
@@ -101,6 +103,19 @@ def _receive_window(change: Change, flight: float, first: float) -> Reason:
                 f" {short(flight).removesuffix('.0')} of {trial.initcwnd} leave at first: still"
                 " larger windows cannot help")
     return Reason(RECEIVE_WINDOW, f"{text}{f' ({hint})' if hint else ''}")
+
+
+def _later_window(change: Change) -> list[Reason]:
+    """Where the client's receive window held later flights back."""
+    base, larger = (mean(each.records, "receive_window_waits") or 0.0
+                    for each in (change.base, change.experiment))
+    if not larger:
+        return []
+    trial = change.experiment.asked
+    return [Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments at"
+                   f" first, held later flights back {_few(larger)} times with {trial.initcwnd}"
+                   f" segments and {_few(base)} with {change.base.asked.initcwnd}"
+                   f" ({LARGER_WINDOW})")]
 
 
 def _queue(change: Change) -> list[Reason]:

@@ -13,7 +13,7 @@ from typing import Any
 from lab.core import records
 from lab.core.quantities import QUANTITIES
 from lab.core.records import measured, measured_columns
-from lab.fetches.limits import limit_of
+from lab.fetches.limits import limit_of, offered_to, segments_of
 from lab.fetches.trial import Trial
 
 
@@ -29,6 +29,12 @@ def _wire(source: Callable[[Any], Any], default: Any = None) -> Any:
     """A column read off the packets; its default where there are none to read."""
     return measured(lambda evidence: default if evidence.exchange is None else source(evidence),
                     default)
+
+
+def _offered(source: Callable[[Any, Any], Any]) -> Any:
+    """A column of the windows that the client offered."""
+    return _wire(lambda evidence: None if (found := offered_to(evidence)) is None
+                 else source(found, evidence))
 
 
 def _tls(source: Callable[[Any], Any]) -> Any:
@@ -80,6 +86,9 @@ class Record(records.Record):
         flight was there; allowed_bytes: three times the client's first (RFC 9000, 8.1).
         Of QUIC segments are datagrams, and their bytes those of UDP's payload;
         flight_datagrams: of each of them, as "1200+1200, 50", a comma for each round trip.
+    least_offered_segments, most_offered_segments: receive windows that the client offered
+        while data was to be sent, in full segments; receive_window_waits: how often
+        the server had filled the window and had more to send, in any flight.
     """
 
     trial: Trial
@@ -131,6 +140,11 @@ class Record(records.Record):
     request_segments: int | None = measured(
         lambda evidence: evidence.early.segments if evidence.early else None)
     flight_datagrams: str = measured(lambda evidence: "", "")
+    least_offered_segments: float | None = _offered(
+        lambda found, evidence: segments_of(found.least_bytes, evidence))
+    most_offered_segments: float | None = _offered(
+        lambda found, evidence: segments_of(found.most_bytes, evidence))
+    receive_window_waits: int | None = _offered(lambda found, evidence: found.waits)
 
 
 # What figures can be of: every measured column with a line among the quantities.

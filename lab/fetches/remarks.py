@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.core.packet_path import PATH
+from lab.core.words import plain
 from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.observed import HOST, TCP
 from lab.fetches.record import Record
 from lab.fetches.trial import BUILTIN, HTTP_3, OWN, Trial
 
 CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
+LARGER_WINDOW = "set a larger initrwnd"
 NAMES = {OWN: "the server of your own"}
 
 
@@ -20,8 +22,24 @@ def is_limited(record: Record) -> bool:
     return record.limited_by not in BY_RESPONSE
 
 
+def waited_later(record: Record) -> bool:
+    """Whether the client's receive window held later flights back, and not the first."""
+    return bool(record.receive_window_waits) and record.limited_by != RECEIVE_WINDOW
+
+
+def limits(record: Record) -> list[str]:
+    """What limited its flights, in words for a table."""
+    return [*([record.limited_by] if is_limited(record) else []),
+            *([f"{RECEIVE_WINDOW}, later"] if waited_later(record) else [])]
+
+
 def limit(record: Record) -> str:
     """Such as "64 asked, first flight 27: limited by the receive window (set …)"; "" for none."""
+    if waited_later(record):
+        return (f"{record.trial.initcwnd} requested, later flights waited"
+                f" {record.receive_window_waits} times for the client's receive window of"
+                f" {plain(record.least_offered_segments or 0)} to"
+                f" {plain(record.most_offered_segments or 0)} segments ({LARGER_WINDOW})")
     if not is_limited(record):
         return ""
     remedy = remedy_of(record.trial, record.limited_by)
@@ -41,7 +59,7 @@ def remedy_of(trial: Trial, limited_by: str) -> str:
 
 def of(records: Sequence[Record]) -> tuple[str, ...]:
     """A sentence for each thing that others than the window decided; () for nothing."""
-    return (*_limits(records), *_drops(records))
+    return (*_limits(records), *_waits(records), *_drops(records))
 
 
 def of_all(records: Sequence[Record]) -> tuple[str, ...]:
@@ -101,6 +119,16 @@ def _limits(records: Sequence[Record]) -> list[str]:
                      f" {least.trial.initcwnd} segments")
     return [f"In {len(limited)} of {len(records)} transfers something else than the initial window"
             f" limited the first flight: {'; '.join(parts)}."]
+
+
+def _waits(records: Sequence[Record]) -> list[str]:
+    """Of transfers whose later flights waited for the client's receive window."""
+    waited = [record for record in records if waited_later(record)]
+    if not waited:
+        return []
+    most = max(waited, key=lambda record: record.receive_window_waits or 0)
+    return [f"In {len(waited)} of {len(records)} transfers later flights waited for the client's"
+            f" receive window, up to {most.receive_window_waits} times ({LARGER_WINDOW})."]
 
 
 def _part(record: Record) -> float:

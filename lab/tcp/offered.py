@@ -1,6 +1,11 @@
-"""The receive window that a client offers first, and what its packets count it in."""
+"""The receive window that a client offers: at first, what its packets count it in, and later."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.tcp.packets import SYN, Segment
 
 SYN_MSS = 1460  # what initrwnd is counted in (tcp_select_initial_window)
 RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
@@ -34,3 +39,37 @@ def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS
 def scaled(window: int, unit: int) -> int:
     """A window as the header can say it, rounded up (__tcp_select_window)."""
     return -(-window // unit) * unit
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What a client offered on one connection, as its server saw it.
+
+    least_bytes, most_bytes: of the windows while data was to be sent. waits: how often the server
+    had no room for a full segment left in the window, with more to send, until the client
+    offered more.
+    """
+
+    least_bytes: int
+    most_bytes: int
+    waits: int
+
+
+def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | None:
+    """The windows of a connection, by the packets at its server; None where none was offered.
+
+    scale: of the client's SYN, bits; mss: bytes of a full segment.
+    """
+    end = max((segment.end for segment in at_server if segment.to_client
+               and segment.payload_bytes), default=0)
+    windows, edge, sent, waits = [], 0, 1, 0
+    for segment in at_server:
+        if segment.to_client:
+            sent = max(sent, segment.end)
+        elif segment.ack is not None and not segment.flags & SYN and segment.ack < end:
+            window = segment.window << scale
+            waits += bool(edge and sent < end and edge - sent < mss
+                          and segment.ack + window > edge)
+            edge = max(edge, segment.ack + window)
+            windows.append(window)
+    return Offered(min(windows), max(windows), waits) if windows else None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import random
+import signal
+import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +21,7 @@ from lab.fetches.record import Record
 from lab.fetches.study import study
 from lab.fetches.trial import Trial
 from lab.fetches.verify import judge
+from tests.live.conftest import command, watched
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
               queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=27,
@@ -67,12 +73,35 @@ def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) ->
         parts: dict[Trial, Record] = {}
         for part in reversed(lists[split]):
             parts |= of_list(kernel, tmp_path / f"{number}-{part}", {**lists, split: [part]})
-        assert {trial: rounded(record) for trial, record in whole.items()} == {
-            trial: rounded(record) for trial, record in parts.items()}
+        assert whole == parts
 
 
-def rounded(record: Record) -> Record:
-    return record
+def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path) -> None:
+    """With one guest, with two, and interrupted: each row, and their order."""
+    asked = ["--rtt", "30,300", "--bw", "100,20000", "--size", "9000,90000", "--iw", "3,10,30",
+             "--loss", "0,2", "--repeat", "2", "--quiet", "--no-figures"]
+    runs_of = []
+    for name, flags in (("one", ["--jobs", "1"]), ("two", ["--jobs", "2"]),
+                        ("resumed", ["--jobs", "2"])):
+        folder = results / name
+        if name == "resumed":
+            with subprocess.Popen(watched(folder, *asked, *flags), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as begun:
+                while begun.poll() is None and not any(
+                        path.read_bytes().count(b"\n") > 20 for path in folder.glob("own/*/t*.csv")):
+                    time.sleep(0.02)
+                begun.send_signal(signal.SIGINT)
+        done = subprocess.run(command(folder, *asked, *flags), capture_output=True, text=True,
+                              timeout=200, check=False)
+        assert done.returncode == 0, done.stderr
+        (run,) = (path.parent for path in folder.glob("own/2*/run.json"))
+        with (run / "trials.csv").open() as file:
+            rows = [{**row, "measured_at": ""} for row in csv.DictReader(file)]
+        facts = json.loads((run / "run.json").read_text())
+        assert bool(facts.get("resumed")) == (name == "resumed")
+        runs_of.append((rows, facts["trials"]["numbers_sha256"]))
+    assert len(runs_of[0][0]) == 2 * 2 * 2 * 3 * (2 + 2)
+    assert runs_of[0] == runs_of[1] == runs_of[2]
 
 
 def test_a_fetch_that_failed_leaves_nothing_to_the_next(kernel: Path, tmp_path: Path) -> None:

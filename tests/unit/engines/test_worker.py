@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,15 +119,30 @@ def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """So each meets the same rounding of its timers, whatever ran before it."""
-    slept: list[float] = []
+    """So each meets the same rounding of its timers, whatever ran before it.
+
+    To the nanosecond: the last sleep before it is always as long.
+    """
+    slept: list[int] = []
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
-    monkeypatch.setattr(worker.time, "monotonic", lambda: 10.0)
-    monkeypatch.setattr(worker.time, "sleep", slept.append)
+    monkeypatch.setattr(worker.time, "monotonic_ns", lambda: 10**16 + 1)
+    monkeypatch.setattr(worker, "sleep_until", slept.append)
     for align_s in (4.096, 0.0):
         folder = JobFolder(tmp_path / f"job{align_s}", TRIALS, {}, align_s)
         assert worker.main(folder.path, tmp_path) == 0
-    assert slept == pytest.approx([2.288] * len(TRIALS))
+    next_ns = 2_441_407 * 4_096_000_000
+    assert 0 < next_ns - 10**16 < 4_096_000_000
+    assert slept == [next_ns - worker.NEAR_NS, next_ns] * len(TRIALS)
+
+
+def test_a_sleep_ends_at_the_nanosecond_and_not_before() -> None:
+    """Also far from 0, where a number of seconds has no nanoseconds left."""
+    for later_ns in (-1, 0, 1_000_001):
+        until_ns = time.monotonic_ns() + later_ns
+        worker.sleep_until(until_ns)
+        assert time.monotonic_ns() >= until_ns
+    with pytest.raises(OSError, match="Invalid argument"):
+        worker.sleep_until(-10**9)
 
 
 def test_in_real_time_the_first_fetch_is_asked_not_to_count(

@@ -122,3 +122,14 @@ def test_the_cells_with_the_largest_change_come_first() -> None:
     ordered: list[Record] = reasons.by_effect([small, large])
     assert [record.total_ms for record in ordered] == [410.0, 500.0, 510.0, 500.0]
     assert reasons.said([]) == []
+
+
+def test_a_receive_window_that_held_later_flights_back_is_named() -> None:
+    """As the one that held the first one back, but not besides it."""
+    found = words(change({"receive_window_waits": 0}, {"receive_window_waits": 24}))
+    assert (RECEIVE_WINDOW, "the client's receive window, 27 segments at first, held later flights"
+            " back 24 times with 10 segments and none with 3 (set a larger initrwnd)") in found
+    both = words(change({}, {"receive_window_waits": 24, "limited_by": RECEIVE_WINDOW,
+                             "seen_first_flight": 7}))
+    assert [word for word, _ in both].count(RECEIVE_WINDOW) == 1
+    assert not any(word == RECEIVE_WINDOW for word, _ in words(change()))

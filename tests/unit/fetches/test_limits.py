@@ -75,3 +75,16 @@ def test_one_segment_after_a_handshake_that_was_repeated_is_by_right(sent: int,
     trial = good.captured(*([*stored.read(side), *again] for side in (good.client, good.server)))
     assert trial.asked(initcwnd=5).judge().limited_by == (
         "congestion window" if sent == 1 else "repeated handshake")
+
+
+def test_a_later_flight_that_waits_for_the_window_is_counted(good: Stored) -> None:
+    """A first flight of 3 passes; before the second the client has room for less than 3 more."""
+    usual = good.judge()
+    assert (usual.least_offered_segments, usual.most_offered_segments) == (27.2, 39.2)
+    assert usual.receive_window_waits == 0
+    first = stored.load("receive_window").judge()
+    assert (first.limited_by, first.receive_window_waits) == ("receive window", 2)
+    short = offering(good, (3 * 1448 + 100) // 128).judge()
+    assert short.receive_window_waits and not short.limited_by
+    assert short.least_offered_segments == short.most_offered_segments == 3.0
+    assert stored.load("quic").judge().receive_window_waits is None

@@ -113,3 +113,20 @@ def test_a_window_sweep_and_a_single_cell_tell_it_too() -> None:
     assert any("42 instead of 3 segments" in sentence and sentence.endswith(
         "(42 asked, first flight 27: limited by the receive window (set a larger"
         " net.ipv4.tcp_rmem)).") for sentence in sentences)
+
+
+def test_later_flights_that_waited_are_told_with_the_windows_and_what_to_set() -> None:
+    usual = stored_fetches.stored("zhao2019")
+    waited = met(usual, receive_window_waits=24, least_offered_segments=44.4,
+                 most_offered_segments=232.3)
+    assert remarks.of(usual) == ()
+    assert remarks.of(waited) == (
+        "In 1 of 128 transfers later flights waited for the client's receive window, up to 24"
+        " times (set a larger initrwnd).",)
+    (record,) = (each for each in waited if each.receive_window_waits)
+    assert remarks.limit(record) == (
+        "10 requested, later flights waited 24 times for the client's receive window of 44.4 to"
+        " 232.3 segments (set a larger initrwnd)")
+    assert remarks.limits(record) == ["receive window, later"]
+    first = replace(record, limited_by="receive window", seen_first_flight=7)
+    assert remarks.limits(first) == ["receive window"] and "first flight 7" in remarks.limit(first)
