@@ -181,6 +181,8 @@ def asked_of_users(arguments: argparse.Namespace) -> AskedUsers:
         if len(values) != 1:
             raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
                              " of what is the same for everybody")
+    scenario_file.check_count(len(windows) * (arguments.trials or TRIALS),
+                              many=arguments.yes or arguments.dry_run)
     single = {name: values[0] for name, values in given.items()}
     load = single.pop("load", LOAD)
     return AskedUsers(

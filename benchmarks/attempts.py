@@ -20,8 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import command_line
-from benchmarks import damaged_runs, mutations
+from benchmarks import damaged_runs, hostile, mutations
 from benchmarks.damaged_runs import Attempt
 from engines.commands import commands_of
 from lab import registry
@@ -31,6 +30,7 @@ from lab.core.kinds import Overrides
 from lab.core.quantities import FLAGS, QUANTITIES
 
 REFUSED, ACCEPTED, INTERNAL = "refused", "accepted", "internal error"
+MEMORY = "out of memory"
 MOST_SHOWN = 500  # trials of one input whose names and jobs are made
 MOST_CHARACTERS = 500  # of a message
 # As they stand these draw or expand for seconds: what makes them small, by key.
@@ -55,6 +55,8 @@ def tried(attempt: Attempt) -> Outcome:
             attempt()
     except FirstFlightError as error:
         return refused(str(error))
+    except MemoryError:
+        return Outcome(MEMORY, "it takes more than it may")
     except SystemExit as error:  # argparse: the message went to standard error
         said = errors.getvalue().strip()
         return (refused(said) if error.code == USAGE else
@@ -96,7 +98,8 @@ def of_scenario(random: Random, folder: Path) -> Attempt:
     if name not in SMALLER:
         content = scenario_file.find(name).text.encode()
     if how < 0.75:
-        content = mutations.toml(mutations.tree(raw, random)).encode(errors="surrogatepass")
+        damage = mutations.huge if how < 0.1 else mutations.tree
+        content = mutations.toml(damage(raw, random)).encode(errors="surrogatepass")
     elif how < 0.97:
         content = mutations.data(content, random)
     path.write_bytes(content)
@@ -132,30 +135,34 @@ def in_range(name: str, value: Any) -> bool:
 def known_flags() -> dict[str, tuple[str, ...]]:
     """Values that each flag takes, by the flag; those that take none have no value."""
     return {**{each.flag: ("1", "3", "10", "100", "1000") for each in FLAGS.values()},
+            **dict.fromkeys(("--list", "--as-published", "--allow-commands", "--cluster-insecure",
+                             "--yes", "--fresh", "--keep-captures", "--quiet", "--no-figures",
+                             "--version", "--help"), ()),
             "--repeat": ("1", "3"), "--client": ("curl", "wget"), "--jobs": ("1", "2"),
-            "--seed": ("1", "7"), "--engine": ("uml", "host", "auto"), "--results": ("x",),
-            "--figures": ("x",)}
+            "--seed": ("1", "7"), "--engine": ("uml", "host", "auto"), "--check": ("zhao2019",),
+            "--find-cliff": ("chain", "response", "early"), "--compare": (".", "results"),
+            "--probe": ("http://192.0.2.7/", "https://[::1]:8443/a"), "--name": ("mine",),
+            "--users": ("users.csv",), "--trials": ("10", "500"), "--share-link": ("9000",),
+            "--new": ("mine",), "--sample": ("1/16", "full"), "--sysctl": ("net.ipv4.tcp_sack=0",),
+            "--server-command": ("serve {p}",), "--server-folder": (".",), "--ca": ("users.csv",),
+            "--server-ready": ("/",), "--url-path": ("/{size}",), "--server-name": ("a.b",),
+            "--format": ("png", "svg,pdf"), "--cluster": ("local:2", "tls://192.0.2.7:1")}
 
 
 def of_flags(random: Random, folder: Path) -> Attempt:
-    """A command line of run.sh."""
+    """A command line of run.sh, in a folder with a file about users; nothing is measured."""
     small = tuple(name for name in scenario_file.names() if name not in SMALLER)
     line = mutations.flags(known_flags(), (*small, *mutations.WORDS[:3], "zhao2091"), random)
     (folder / "input.json").write_text(json.dumps(line))
-
-    def attempt() -> None:
-        arguments = command_line.parse(line)
-        asked = command_line.overrides_of(arguments)
-        for name in arguments.scenario:
-            expanded(name, asked, arguments.seed)
-        if arguments.own and not arguments.users:
-            registry.own_question(arguments.name or "own", asked, arguments.seed)
-    return attempt
+    (folder / "users.csv").write_text("rtt_ms,response_bytes\n" + "20,9000\n" * 20)
+    return lambda: hostile.run(line, folder)
 
 
 KINDS: dict[str, Callable[[Random, Path], Attempt]] = {
-    "toml": of_scenario, "flags": of_flags, "trials": damaged_runs.of_trials,
-    "runjson": damaged_runs.of_facts, "captures": damaged_runs.of_captures}
+    "toml": of_scenario, "flags": of_flags, "users": hostile.of_users,
+    "trials": damaged_runs.of_trials, "runjson": damaged_runs.of_facts,
+    "tables": damaged_runs.of_tables, "captures": damaged_runs.of_captures,
+    "outputs": hostile.of_outputs, "servers": hostile.of_servers}
 
 
 def outcome(kind: str, random: Random) -> Outcome:

@@ -15,6 +15,9 @@ import drawing
 from benchmarks import mutations
 from lab import registry
 from lab.core import scenario_file
+from lab.core.errors import FirstFlightError
+from lab.core.kinds import RunData
+from lab.core.records import read_records
 from lab.fetches.trial import Trial
 from lab.fetches.verify import judge
 from lab.tell import markdown, page, text
@@ -115,6 +118,32 @@ def of_facts(random: Random, folder: Path) -> Attempt:
     else:
         mutations.in_place_of(path, random)
     return telling(home, random)
+
+
+def of_tables(random: Random, folder: Path) -> Attempt:
+    """Figures, axes and claims of a scenario, damaged: what is read must also be told.
+
+    Else hours are measured, and then there is no page.
+    """
+    name = random.choice(list(stored_runs()))
+    trials, facts = stored_runs()[name]
+    raw = scenario_file.parsed(name, facts["scenario_file"]).raw
+    text = mutations.toml({**raw, **mutations.tree({
+        key: raw[key] for key in ("axis", "figure", "claim", "raw") if key in raw}, random)})
+    (folder / "own.toml").write_text(text)
+
+    def attempt() -> None:
+        study = registry.study_of(scenario_file.parsed(name, text))
+        records = read_records(trials, study.record)
+        if not {*study.trials} <= {record.trial for record in records}:
+            return  # it asks for something else
+        try:
+            report = study.report(RunData(trials.parent, facts, records))
+            page.page(report, {})
+            drawing.images(report) if random.random() < DRAWN else None
+        except FirstFlightError as error:
+            raise AssertionError(f"told only after measuring: {error}") from error
+    return attempt
 
 
 def _of_own(home: Path, facts: dict[str, Any], random: Random) -> None:

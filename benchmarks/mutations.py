@@ -61,6 +61,17 @@ def tree(content: Any, random: Random) -> Any:
     return made
 
 
+def huge(content: Any, random: Random) -> Any:
+    """The content with some of its numbers and lists of numbers replaced by thousands."""
+    made = copy.deepcopy(content)
+    numbers = [(owner, key) for owner, key in _places(made) if isinstance(owner[key], (int, list))
+               and all(type(each) is int for each in ([owner[key]], owner[key])[
+                   isinstance(owner[key], list)])]
+    for owner, key in random.sample(numbers, min(len(numbers), random.randint(1, 4))):
+        owner[key] = list(range(1, random.choice((30, 300, 3000))))
+    return made
+
+
 def _places(content: Any) -> list[tuple[Any, Any]]:
     """Each container with each of its keys, at any depth up to 50."""
     found, waiting = [], [(content, 0)]
@@ -192,13 +203,20 @@ def cells(content: bytes, random: Random) -> bytes:
 
 # In place of a file -------------------------------------------------------------------
 
+def sparse(path: Path) -> None:
+    """20 GB that take no room on the disk."""
+    with path.open("ab") as file:
+        file.truncate(20 << 30)
+
+
 def in_place_of(path: Path, random: Random) -> None:
     """Something that is no file, or none that can be read, where the file was."""
     path.unlink()
     made: list[Callable[[], object]] = [
         path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero"),
         lambda: path.symlink_to(path), lambda: path.symlink_to("/nonexistent"),
-        lambda: path.write_bytes(b""), lambda: None]
+        lambda: path.write_bytes(b""), lambda: None,
+        lambda: sparse(path)]
     random.choice(made)()
 
 
@@ -211,7 +229,8 @@ def flags(known: dict[str, tuple[str, ...]], names: tuple[str, ...], random: Ran
         values = [random.choice((*known[flag], *map(str, NUMBERS), *WORDS))
                   if random.random() < 0.5 else random.choice(known[flag] or ("",))
                   for _ in range(random.choice((1, 1, 2, 4)))]
-        line += [flag] if random.random() < 0.05 else [flag, ",".join(values)]
+        line += [flag] if random.random() < 0.05 or not known[flag] else [flag, ",".join(values)]
     if random.random() < 0.1:
         line.insert(random.randrange(len(line) + 1), random.choice(WORDS))
-    return [*line, "--scenario", *random.sample(names, random.choice((1, 1, 1, 2)))]
+    return [*line, *(["--scenario", *random.sample(names, random.choice((1, 1, 1, 2)))]
+                     if random.random() < 0.6 else [])]

@@ -26,6 +26,7 @@ MSS = 1448
 ESTIMATED = {"bandwidth_kbps": "from how fast acknowledgements came back within a flight",
              "rtt_ms": "from the handshake"}
 MOST_BLOCK_BYTES = 1 << 19  # of a capture: libpcap keeps at most 2¹⁸ of a packet (MAXIMUM_SNAPLEN)
+MOST_EMPTY = 1000  # packets without a byte: zeros behind the end of what was written look so
 _SPACE = 1 << 32
 _LINKS = {dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet, dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
           dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2}
@@ -116,7 +117,11 @@ def _packets(file: BinaryIO, where: str) -> Iterator[tuple[float, Any]]:
         if link not in (*_LINKS, *_RAW):
             raise UsageError(f"{where}: is a capture of link type {link}; known: Ethernet, Linux"
                              " cooked, raw IP")
+        empty = 0
         for at_s, frame in reader:
+            empty += not frame
+            if empty > MOST_EMPTY:
+                raise ValueError(f"more than {empty - 1} of its packets have no byte")
             yield float(at_s), _ip_of(frame, link)
     except _DAMAGED as error:
         raise UsageError(f"{where}: is a damaged capture: {error or 'it is cut short'}") from error

@@ -7,15 +7,18 @@ import re
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import mutations
-from benchmarks.attempts import ACCEPTED, INTERNAL, REFUSED, documents, expanded, outcome, tried
-from lab.core import scenario_file
+from benchmarks.attempts import (ACCEPTED, INTERNAL, MEMORY, REFUSED, documents, expanded, outcome,
+                                 tried)
+from lab.core import files, scenario_file
 from lab.core.errors import FirstFlightError, UsageError
+from lab.fetches import reading
 
 seeds = st.integers(0, 2**32 - 1)
 # A few examples each, the same on every run; benchmarks/fuzz.py tries thousands.
@@ -23,8 +26,9 @@ few = settings(derandomize=True, database=None, deadline=None,
                suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("kind, inputs", [("toml", 60), ("flags", 60), ("trials", 20),
-                                          ("runjson", 20), ("captures", 20)])
+@pytest.mark.parametrize("kind, inputs", [
+    ("toml", 60), ("flags", 25), ("users", 30), ("trials", 20), ("runjson", 20), ("tables", 20),
+    ("captures", 20), ("outputs", 40), ("servers", 5)])
 def test_damaged_inputs_are_refused_in_one_line_or_accepted(kind: str, inputs: int) -> None:
     """Different ones: of single seeds Hypothesis tries a few again and again."""
     seen: Counter[str] = Counter()
@@ -45,8 +49,32 @@ def raising(error: BaseException) -> None:
     raise error
 
 
+def test_a_thing_that_is_replaced_where_it_is_written_to_is_a_defect(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replaces(path: Path, content: bytes | str) -> Path:
+        (path.parent / "new").write_text("new")
+        return (path.parent / "new").replace(path)
+
+    monkeypatch.setattr(files, "write", replaces)
+    found = Counter(outcome("outputs", Random(seed)).said for seed in range(200))
+    assert any("is no longer what it was" in said for said in found)
+
+
+def test_what_is_told_only_after_measuring_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def relabelled(content: Any, random: Random) -> Any:
+        axes = [{**each, "labels": ["21", *each["labels"][1:]]} if "labels" in each else each
+                for each in content.get("axis", ())]
+        return {**content, "axis": axes}
+
+    monkeypatch.setattr(mutations, "tree", relabelled)
+    monkeypatch.setattr(reading, "JOINT_PANELS", {})
+    found = Counter(outcome("tables", Random(seed)).said for seed in range(8))
+    assert any("told only after measuring: own: the axis of" in said or
+               "told only after measuring: zhao2019: the axis of" in said for said in found), found
+
+
 @pytest.mark.parametrize("error, word", [
-    (UsageError("here: wrong"), REFUSED), (FirstFlightError(""), INTERNAL),
+    (MemoryError(), MEMORY), (UsageError("here: wrong"), REFUSED), (FirstFlightError(""), INTERNAL),
     (KeyError("x"), INTERNAL), (RecursionError(), INTERNAL), (SystemExit(1), INTERNAL),
     (SystemExit(0), ACCEPTED)])
 def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -28,7 +29,16 @@ def broken() -> None:
     raise KeyError("x")
 
 
-ENDS = {"refused": refused, "accepted": lambda: None, "broken": broken, "endless": endless,
+def greedy() -> None:
+    raise MemoryError
+
+
+def dies() -> None:
+    """As of the kernel where there is no memory left, or of a fault in a library."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+ENDS = {"greedy": greedy, "dies": dies, "refused": refused, "accepted": lambda: None, "broken": broken, "endless": endless,
         "waits": lambda: time.sleep(10)}
 
 
@@ -62,7 +72,8 @@ def test_what_does_not_end_is_a_hang_by_its_own_processor_time(
 
 
 @pytest.mark.parametrize(("kinds", "status"), [
-    (["refused", "accepted"], OK), (["accepted", "broken"], FAILED), (["endless"], FAILED)])
+    (["refused", "accepted"], OK), (["accepted", "broken"], FAILED), (["endless"], FAILED),
+    (["accepted", "greedy"], FAILED), (["dies", "accepted"], FAILED)])
 def test_the_run_fails_where_an_input_breaks_it_or_does_not_end(
         capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kinds: list[str],
         status: int) -> None:
@@ -70,6 +81,6 @@ def test_the_run_fails_where_an_input_breaks_it_or_does_not_end(
     told = capsys.readouterr().out.splitlines()
     total = told[-1].split()
     assert total[:2] == ["all", "3"]
-    heads = dict(zip((REFUSED, ACCEPTED, INTERNAL, fuzz.SLOW, fuzz.HANG), map(int, total[2:])))
-    assert bool(heads[INTERNAL] or heads[fuzz.HANG]) == (status == FAILED)
+    heads = dict(zip((REFUSED, ACCEPTED, *fuzz.DEFECTS, fuzz.SLOW), map(int, total[2:])))
+    assert any(heads[word] for word in fuzz.DEFECTS) == (status == FAILED)
     assert sum(heads.values()) == 3

@@ -174,10 +174,19 @@ def test_lengths_that_are_damaged_take_no_memory(tmp_path: Path) -> None:
         read(path)
 
 
+def test_a_capture_that_goes_on_in_zeros_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "server.pcap"
+    with path.open("wb") as file:
+        file.write(dpkt.pcap.FileHdr(linktype=1).pack())
+        file.truncate(20 << 30)
+    with pytest.raises(UsageError, match="is a damaged capture: more than 1000 of its packets"):
+        read(path)
+
+
 def test_a_damaged_packet_is_passed_over() -> None:
     """As IP within IP a thousand times, or a length that is none."""
     inner = b"\x45\0\0\x14" + bytes(5) + b"\x04" + bytes(10)
-    for frame in (inner * 3000, b"\x45" + b"\xff" * 30, b"\x60" + b"\0" * 60, b"", b"\x4f" * 21):
+    for frame in (inner * 3000, b"\x45" + b"\xff" * 30, b"\x60" + b"\0" * 60, b"\x4f" * 21):
         file = io.BytesIO()
         dpkt.pcap.Writer(file, linktype=101).writepkt(frame, 1.0)
         file.seek(0)
