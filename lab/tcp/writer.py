@@ -8,14 +8,24 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 from lab.tcp.path import Sent
 
 # sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 in a kernel
 # without wireless networks and tunnels, as the guest's is; 320 in a distribution's.
 MAX_BATCH_BYTES = 65536 - 192 - 1
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
-BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
+HEAD_BYTES, SKB_BYTES = 192 + 320, 256  # MAX_TCP_HEADER and skb_shared_info; sk_buff
 SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
+
+
+def buffer_per_segment(mss: int) -> int:
+    """Bytes of the send buffer for a segment of the window (tcp_sndbuf_expand)."""
+    most = mss + TIMESTAMP_BYTES + HEAD_BYTES  # what the client's SYN allows, with headers
+    return 2 * ((1 << (most - 1).bit_length()) + SKB_BYTES)
+
+
+BUFFER_PER_SEGMENT = buffer_per_segment(MSS)
 
 
 @dataclass
@@ -74,11 +84,13 @@ class Writer:
     last_write: bool = False
     buffer: int = 0
     full_mss: int = 0
+    per_segment: int = 0  # bytes of the buffer
 
     def __post_init__(self) -> None:
         self.buffer = self.buffers[0]
-        self._expand_buffer()
         self.full_mss = self.mss
+        self.per_segment = buffer_per_segment(self.mss)
+        self._expand_buffer()
         self.note_offer(self.window_end)
 
     def note_offer(self, window: int) -> None:
@@ -191,7 +203,7 @@ class Writer:
 
     def _expand_buffer(self) -> None:
         """tcp_sndbuf_expand"""
-        wanted = max(self.window, 10) * BUFFER_PER_SEGMENT
+        wanted = max(self.window, 10) * self.per_segment
         self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:
