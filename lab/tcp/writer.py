@@ -16,6 +16,7 @@ from lab.tcp.path import Sent
 MAX_BATCH_BYTES = 65536 - 192 - 1
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
 HEAD_BYTES, SKB_BYTES = 192 + 320, 256  # MAX_TCP_HEADER and skb_shared_info; sk_buff
+USUAL_MSS = 536  # TCP_MSS_DEFAULT
 SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
 
 
@@ -57,7 +58,7 @@ class Batch:
 class Writer:
     """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
 
-    mss: at most; half of the largest window that was offered where that is less.
+    mss: at most; less where the largest window that was offered is small.
     window: initcwnd at first, segments; window_end: what the receiver offers;
     buffers: bytes that the send buffer has at first and at most (tcp_wmem).
     Counts of bytes unless it says otherwise.
@@ -94,9 +95,14 @@ class Writer:
         self.note_offer(self.window_end)
 
     def note_offer(self, window: int) -> None:
-        """Bytes that the receiver offers (tcp_sync_mss, tcp_bound_to_half_wnd)."""
+        """Bytes that the receiver offers (tcp_sync_mss)."""
         self.largest_offer = max(self.largest_offer, window)
-        self.mss = min(self.full_mss, self.largest_offer // 2)
+        self.mss = min(self.full_mss, self._most_at_once)
+
+    @property
+    def _most_at_once(self) -> int:
+        """Half of the largest window, or all of a small one (tcp_bound_to_half_wnd)."""
+        return self.largest_offer // 2 if self.largest_offer > USUAL_MSS else self.largest_offer
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
         """Send what the windows allow (Sender)."""
@@ -120,7 +126,8 @@ class Writer:
     def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
         """One call of the server's; whether all of it was copied (tcp_sendmsg_locked)."""
         half = self.largest_offer // 2
-        goal = max(min(half, MAX_BATCH_BYTES) // self.mss, 1) * self.mss  # tcp_xmit_size_goal
+        most = min(self._most_at_once, MAX_BATCH_BYTES)
+        goal = max(most // self.mss, 1) * self.mss  # tcp_xmit_size_goal
         out: list[Sent] = []
         call_began = self.written
         while self.calls[0]:
