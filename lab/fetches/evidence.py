@@ -20,12 +20,13 @@ from lab.fetches.secured import secure_of
 from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns
 from lab.tcp.offered import receive_window
-from lab.tcp.packets import MSS
-from lab.tcp.predict import Prediction, predict, unacknowledged
+from lab.tcp.predict import Prediction, first_flight, predict, unacknowledged
 from lab.tcp.transfer import CONGESTION_CONTROLS, Transfer
 
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.
 _NEAR_MS = 0.1
+# What is longer would take seconds to follow: some 100 MB in full segments.
+MOST_SEGMENTS = 75_000
 # Those that the model follows, and those that a transfer without losses does not notice.
 MODELLED_SYSCTLS = frozenset((buffers.RECEIVE, buffers.SEND, *(f"net.ipv4.tcp_{name}" for name in (
     "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
@@ -47,7 +48,8 @@ class Evidence(Observed):
         if self.hears_late:
             return self._first_flight_of_two_writes
         if not trial.head or trial.gap_ms or trial.before:
-            return (self.prediction.first_flight,) * 2
+            return (self.prediction.first_flight if self._is_followed
+                    else first_flight(self.transfer),) * 2
         room = receive_window(trial.client_window, buffers.of(
             trial.with_buffers(self.sysctls), buffers.RECEIVE))
         whole = setups.segments_at_once(
@@ -88,7 +90,8 @@ class Evidence(Observed):
             path = (f"?burst={trial.burst_bytes}&gap_ms={exact(trial.gap_ms)}" if trial.gap_ms
                     else "")
             earlier = {"earlier_bytes": trial.before[0] + header_bytes + digits,
-                       "earlier_request_bytes": request_bytes + digits - len(path)}
+                       "earlier_request_bytes": request_bytes + digits - len(path),
+                       "earlier_count": len(trial.before)}
         secure = secure_of(self.said)
         writes = tuple(self.said["tls"]["response"]) if secure is not None else ()
         asked = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
@@ -200,9 +203,10 @@ class Evidence(Observed):
     def _is_followed(self) -> bool:
         """Whether the model knows such servers, senders, queues and settings."""
         trial = self.trial
+        segments = (sum(trial.before) + trial.response_bytes) // trial.mss
         return (self.tells and trial.congestion_control in CONGESTION_CONTROLS
-                and trial.qdisc == "fifo" and trial.mss == MSS
-                and len(trial.before) <= 1 and not trial.idle_ms
+                and segments <= MOST_SEGMENTS
+                and trial.qdisc == "fifo"
                 and not (trial.htb_burst_bytes or trial.arp_ms or trial.head)
                 and not (trial.chain_bytes and trial.gap_ms)
                 and (trial.nagle, trial.framing) == ("off", "length")

@@ -166,7 +166,7 @@ class Observed:
         late that it had left.
         """
         told: float | None = self.said.get("latency_ms")
-        wire = self.wire.latency_ms
+        wire = self.exchange.latency_ms if self.exchange is not None else None
         if self.messages is not None:
             return wire
         if told is None or wire is None:

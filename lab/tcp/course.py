@@ -33,7 +33,10 @@ class Course(Ends):
         super().__init__(transfer)
         # Bytes: when what the client waits for has arrived, and when all has.
         self.expected = transfer.first_bytes
-        self.readable = self.end = transfer.response_bytes + transfer.earlier_bytes
+        self.readable = self.end = (transfer.response_bytes
+                                    + transfer.earlier_count * transfer.earlier_bytes)
+        # Of kept connections: how many responses the client asks for yet, the server writes yet.
+        self.to_ask = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
         if transfer.secure is not None:
             before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
             self.readable = before + transfer.secure.first_bytes
@@ -42,6 +45,7 @@ class Course(Ends):
         self.started = self.first_arrival = self.last_arrival = self.shaken = 0
         self.first_sent = self.last_acknowledged = 0
         self.first_flight = self.window_shaken = 0
+        self.is_answered = True  # whether the client knows that its last request is there
         self.flights = Flights(sum(transfer.secure.flight) if transfer.secure else 0,
                                self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
@@ -59,8 +63,6 @@ class Course(Ends):
         self._take_first_message(now)
         if self.transfer.secure is not None:
             self._at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
-        elif self.transfer.earlier_bytes:
-            self._at(now + FAILED_CALL_NS, partial(self._write, (self.transfer.earlier_bytes,)))
         else:
             self._at(now + FAILED_CALL_NS, self._answer)
 
@@ -89,15 +91,28 @@ class Course(Ends):
             self._write(self.transfer.secure.tickets, now)
 
     def _next_request(self, now: int) -> None:
-        """Right after the earlier response; its acknowledgement rides on the answer."""
+        """After an earlier response; its acknowledgement rides on the answer, as a rule.
+
+        A server that was asked for the last one twice acknowledges at once (tcp_send_dupack).
+        """
         upto, window_end = self.receiver.ask(now)
         self.started, self.first_arrival = now, 0
-        self.expected += self.transfer.response_bytes
-        arrival = self.up.send(now, HEADER_BYTES + self.transfer.request_bytes)
-        self._at(arrival, partial(self._acknowledged, upto, window_end, now, self.receiver.stamp))
+        self.to_ask -= 1
+        self.expected += (self.transfer.earlier_bytes if self.to_ask
+                          else self.transfer.response_bytes)
+        self.is_answered = self.receiver.timer.repeated = False
+        arrival = self.up.send(now, HEADER_BYTES + self._request_bytes)
+        self._at(arrival, partial(self._take_message, self._request_bytes, partial(
+            self._acknowledged, upto, window_end, now, self.receiver.stamp)))
         self._at(arrival, self._take_request)
         self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
         self._at(self.receiver.timer.at or now, self._ask_again)
+
+    @property
+    def _request_bytes(self) -> int:
+        """Of the request that left last."""
+        return (self.transfer.earlier_request_bytes if self.to_ask
+                else self.transfer.request_bytes)
 
     def _take_request(self, now: int) -> None:
         """Answer, or first end what an acknowledgement just before began.
@@ -123,7 +138,7 @@ class Course(Ends):
 
     def _say_again(self, now: int, probe: bool) -> None:
         """A probe is the last message, a timeout repeats the first that is not acknowledged."""
-        timer, secure, size = self.receiver.timer, self.transfer.secure, self.transfer.request_bytes
+        timer, secure, size = self.receiver.timer, self.transfer.secure, self._request_bytes
         if secure and not probe and self.heard < secure.hello_bytes + secure.finished_bytes:
             size = secure.finished_bytes
         upto, window_end = self.receiver.ask(now)
@@ -154,13 +169,22 @@ class Course(Ends):
 
     def _take_answer(self, now: int) -> None:
         """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
+        self.is_answered = True
         us = self.clock.us(now) - self.clock.us(self.started)
         if self.receiver.timer.repeated:
             us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))
         self.receiver.hear(us)
         self.receiver.timer.at = None
 
+    def _see(self, echo: int, now: int) -> None:
+        super()._see(echo, now)
+        if not self.is_answered:
+            self._take_answer(now)
+
     def _answer(self, now: int) -> None:
+        if self.to_answer:
+            self.to_answer -= 1
+            return self._write((self.transfer.earlier_bytes,), now)
         size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
         if gap_ns and self.transfer.burst_bytes < size:
             self._write((self.transfer.burst_bytes,), now)
@@ -227,7 +251,7 @@ class Course(Ends):
 
     def _receive(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
         self.receiver.take(now, segment, echo, sent_at)
-        if self.started and not self.first_arrival:
+        if not self.is_answered:
             self._take_answer(now)
         if not self.first_arrival and (self.transfer.secure is None
                                        or self.receiver.received >= self.readable):
@@ -253,6 +277,8 @@ class Course(Ends):
         if complete and not is_last:
             if self.transfer.secure is not None:
                 self._finish_handshake(self.transfer.secure, now)
+            elif self.to_ask == 1 and self.transfer.idle_ms:
+                self._at(now + round(self.transfer.idle_ms * 1e6), self._next_request)
             else:
                 self._next_request(now)
 

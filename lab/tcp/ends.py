@@ -127,6 +127,6 @@ class Ends(Events):
         """The client's timer is due (Course)."""
         raise NotImplementedError
 
-    def _see(self, echo: int, _now: int) -> None:
+    def _see(self, echo: int, now: int) -> None:
         """Of the server, what holds no data."""
         self.receiver.note_echo(echo)

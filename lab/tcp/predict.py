@@ -85,6 +85,23 @@ def predict(transfer: Transfer) -> Prediction:
         response_round_trips=course.flights.of_response.count)
 
 
+def first_flight(transfer: Transfer) -> int:
+    """Segments sent before the connection's first acknowledgement of data, and no more of it."""
+    course = _Begun(transfer)
+    course.run()
+    return course.first_flight
+
+
+class _Begun(Course):
+    """The same, until the server has heard of the first flight."""
+
+    def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
+                      duplicate: bool = False) -> None:
+        super()._acknowledged(upto, window_end, sent_at, stamp, now, duplicate)
+        if self.first_flight:
+            self.events.clear()
+
+
 def unacknowledged(transfer: Transfer) -> tuple[int, int]:
     """Segments of a response in two writes that leave if no acknowledgement of it arrives.
 

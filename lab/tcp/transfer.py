@@ -41,8 +41,9 @@ class Transfer:
         rest after that time; gap_ms 0 for one write.
     restart_after_idle: tcp_slow_start_after_idle; loss_probes: whether
         tcp_early_retrans allows any.
-    earlier_bytes, earlier_request_bytes: of a response fetched before on the
-        same connection; 0 for none.
+    earlier_bytes, earlier_request_bytes: of each response fetched before on the
+        same connection; 0 for none. earlier_count: how many. idle_ms: how long the client
+        pauses after them.
     writes: of the response, bytes each, () for one; secure: the handshake of
         TLS before it, None for plain HTTP.
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
@@ -65,6 +66,8 @@ class Transfer:
     loss_probes: bool = True
     earlier_bytes: int = 0
     earlier_request_bytes: int = 0
+    earlier_count: int = 1
+    idle_ms: float = 0.0
     writes: tuple[int, ...] = ()
     secure: Secure | None = None
     mss: int = MSS

@@ -8,14 +8,25 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 from lab.tcp.path import Sent
 
 # sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 in a kernel
 # without wireless networks and tunnels, as the guest's is; 320 in a distribution's.
 MAX_BATCH_BYTES = 65536 - 192 - 1
 SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
-BUFFER_PER_SEGMENT = 2 * 2304  # of the send buffer (tcp_sndbuf_expand)
+HEAD_BYTES, SKB_BYTES = 192 + 320, 256  # MAX_TCP_HEADER and skb_shared_info; sk_buff
+USUAL_MSS = 536  # TCP_MSS_DEFAULT
 SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]
+
+
+def buffer_per_segment(mss: int) -> int:
+    """Bytes of the send buffer for a segment of the window (tcp_sndbuf_expand)."""
+    most = mss + TIMESTAMP_BYTES + HEAD_BYTES  # what the client's SYN allows, with headers
+    return 2 * ((1 << (most - 1).bit_length()) + SKB_BYTES)
+
+
+BUFFER_PER_SEGMENT = buffer_per_segment(MSS)
 
 
 @dataclass
@@ -47,7 +58,7 @@ class Batch:
 class Writer:
     """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
 
-    mss: at most; half of the largest window that was offered where that is less.
+    mss: at most; less where the largest window that was offered is small.
     window: initcwnd at first, segments; window_end: what the receiver offers;
     buffers: bytes that the send buffer has at first and at most (tcp_wmem).
     Counts of bytes unless it says otherwise.
@@ -74,17 +85,24 @@ class Writer:
     last_write: bool = False
     buffer: int = 0
     full_mss: int = 0
+    per_segment: int = 0  # bytes of the buffer
 
     def __post_init__(self) -> None:
         self.buffer = self.buffers[0]
-        self._expand_buffer()
         self.full_mss = self.mss
+        self.per_segment = buffer_per_segment(self.mss)
+        self._expand_buffer()
         self.note_offer(self.window_end)
 
     def note_offer(self, window: int) -> None:
-        """Bytes that the receiver offers (tcp_sync_mss, tcp_bound_to_half_wnd)."""
+        """Bytes that the receiver offers (tcp_sync_mss)."""
         self.largest_offer = max(self.largest_offer, window)
-        self.mss = min(self.full_mss, self.largest_offer // 2)
+        self.mss = min(self.full_mss, self._most_at_once)
+
+    @property
+    def _most_at_once(self) -> int:
+        """Half of the largest window, or all of a small one (tcp_bound_to_half_wnd)."""
+        return self.largest_offer // 2 if self.largest_offer > USUAL_MSS else self.largest_offer
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
         """Send what the windows allow (Sender)."""
@@ -108,7 +126,8 @@ class Writer:
     def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
         """One call of the server's; whether all of it was copied (tcp_sendmsg_locked)."""
         half = self.largest_offer // 2
-        goal = max(min(half, MAX_BATCH_BYTES) // self.mss, 1) * self.mss  # tcp_xmit_size_goal
+        most = min(self._most_at_once, MAX_BATCH_BYTES)
+        goal = max(most // self.mss, 1) * self.mss  # tcp_xmit_size_goal
         out: list[Sent] = []
         call_began = self.written
         while self.calls[0]:
@@ -191,7 +210,7 @@ class Writer:
 
     def _expand_buffer(self) -> None:
         """tcp_sndbuf_expand"""
-        wanted = max(self.window, 10) * BUFFER_PER_SEGMENT
+        wanted = max(self.window, 10) * self.per_segment
         self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:

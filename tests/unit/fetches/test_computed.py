@@ -55,8 +55,8 @@ def evidence(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidence:
 
 
 @pytest.mark.parametrize("asked", [
-    {"jitter_ms": 1.0}, {"congestion_control": "bbr"}, {"qdisc": "fq"}, {"mss": 536},
-    {"kept": 2}, {"idle_ms": 5.0, "kept": 1}, {"htb_burst_bytes": 15360}, {"arp_ms": 940},
+    {"jitter_ms": 1.0}, {"congestion_control": "bbr"}, {"qdisc": "fq"},
+    {"htb_burst_bytes": 15360}, {"arp_ms": 940},
     {"head": "17+38"}, {"chain_bytes": 4000, "gap_ms": 5.0}, {"nagle": "on"},
     {"framing": "close"}, {"sysctls": {"net.ipv4.tcp_sack": "0"}}])
 def test_what_the_model_does_not_follow_it_does_not_judge(asked: dict[str, Any]) -> None:
@@ -66,8 +66,16 @@ def test_what_the_model_does_not_follow_it_does_not_judge(asked: dict[str, Any])
     assert seen.against(seen.prediction) == [] and not seen.model_retransmissions
 
 
+@pytest.mark.parametrize("asked, most", [
+    ({}, 108_601_447), ({"mss": 100}, 7_500_099), ({"kept": 99}, 1_086_014)])
+def test_it_follows_so_many_segments_of_all_responses(asked: dict[str, int], most: int) -> None:
+    assert evidence(**asked, response_bytes=most).is_modelled
+    assert not evidence(**asked, response_bytes=most + 1).is_modelled
+
+
 @pytest.mark.parametrize("asked", [
-    {}, {"congestion_control": "reno"}, {"kept": 1}, {"gap_ms": 5.0}, {"chain_bytes": 4000},
+    {}, {"congestion_control": "reno"}, {"kept": 1}, {"gap_ms": 5.0},
+    {"mss": 536}, {"kept": 5}, {"idle_ms": 5.0, "kept": 2}, {"chain_bytes": 4000},
     {"sysctls": {"net.ipv4.tcp_slow_start_after_idle": "0"}}])
 def test_what_it_follows_it_judges(asked: dict[str, Any]) -> None:
     assert evidence(**asked).is_modelled

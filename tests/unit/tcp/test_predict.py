@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lab.tcp.course import Course
+from lab.tcp.events import Happening
 from lab.tcp.offered import RECEIVE_BUFFERS, window_unit
 from lab.tcp.packets import MS, MSS
 from lab.tcp.predict import predict
@@ -155,6 +156,23 @@ def test_a_later_response_finds_the_window_grown() -> None:
     assert prediction.first_flight == 3  # the connection's
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_each_earlier_response_takes_a_round_trip_and_a_pause_follows_the_last(count: int) -> None:
+    """Requests of 100 bytes and one of 300 over 100 kbit/s; an empty packet has 66, a SYN 74."""
+    kept = replace(BASE, initcwnd=10, bandwidth_kbps=math.inf, uplink_kbps=100.0,
+                   response_bytes=1000, request_bytes=300, earlier_bytes=200,
+                   earlier_request_bytes=100, earlier_count=count)
+    alone, ask, last = (100 + size * 0.08 for size in (66 + 166, 166, 366))
+    # The first response is acknowledged alone, in front of the next request; then those do it.
+    behind_alone = 66 * 0.08 if count > 1 else 0.0
+    started = 100 + 74 * 0.08 + alone + (count - 1) * ask + behind_alone
+    found, paused = predict(kept), predict(replace(kept, idle_ms=2000.0))
+    assert found.started_ms == pytest.approx(started, abs=0.01)
+    assert found.total_ms == pytest.approx(last + 66 * 0.08 - behind_alone, abs=0.01)
+    assert paused.started_ms == pytest.approx(started + 2000, abs=0.01)
+    assert paused.total_ms == pytest.approx(last, abs=0.01)
+
+
 def test_the_peak_of_the_queue() -> None:
     # Seven segments behind the acknowledgement of the request, and the FIN.
     assert predict(replace(BASE, initcwnd=10, bandwidth_kbps=100)).peak_queue == 9
@@ -175,7 +193,13 @@ def test_a_probe_of_two_segments_looks_like_a_write() -> None:
 
 def test_a_request_that_nobody_answers_is_given_up() -> None:
     class Unheard(Course):
+        def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
+            pass
+
         def _take_request(self, now: int) -> None:
+            pass
+
+        def _refuse(self, sent_at: int, now: int) -> None:
             pass
     course = Unheard(replace(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
     course.run()
