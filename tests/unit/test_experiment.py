@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import command_line
 import experiment
+from lab.core import command_line as command_line_of_all
 from lab.core import errors
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.kinds import RunData
@@ -227,6 +229,19 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
     assert done.returncode == status, done.stderr
     assert done.stderr.startswith(line) and done.stderr.count("\n") == bool(line)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("before", "heeded"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_closed_terminal_interrupts_and_nohup_prevents_it(number: signal.Signals, before: signal.Handlers,
+                                                            heeded: bool) -> None:
+    found = signal.signal(number, before)
+    try:
+        experiment.main(["--list"])
+        assert (signal.getsignal(number) is command_line_of_all.interrupt) is heeded
+    finally:
+        signal.signal(number, found)
+        command_line_of_all._heeded.discard(number)
 
 
 def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
