@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -272,6 +274,19 @@ def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: P
     assert (done.returncode, done.stderr) == (errors.UNREAD, "")
     pages = list((tmp_path / "results" / "paper_arithmetic").glob("*-none/report.html"))
     assert len(pages) == 2 and list((tmp_path / "figures").glob("paper_arithmetic_*.png"))
+
+
+def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        shutil.copy(PROJECT / "tests" / "golden" / "zhao2019_trials.csv", tmp_path / name / "trials.csv")
+        (tmp_path / name / "run.json").write_text(
+            json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
+    drawn: list[object] = []
+    monkeypatch.setattr(experiment, "printed",
+                        lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
+    asked = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
+    assert experiment.main(asked) == errors.UNREAD and drawn
 
 
 def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
