@@ -256,7 +256,7 @@ def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:
 
 
 def compare(folders: Sequence[Path], figures: Path | None, formats: Sequence[str]) -> int:
-    """Print and draw what stored runs have otherwise than the first of them. Raises UsageError."""
+    """Draw, then print what stored runs have otherwise than the first. Raises UsageError."""
     if len(folders) < 2:
         raise UsageError("--compare: takes two or more runs, such as results/zhao2019/latest")
     for folder in folders:
@@ -265,12 +265,12 @@ def compare(folders: Sequence[Path], figures: Path | None, formats: Sequence[str
     names = comparison.names(folders)
     report = comparison.report([(names[folder], registry.stored_run(folder)[1])
                                 for folder in folders])
-    print(text.text(report))
+    written: Sequence[Path] = []
     if figures is not None:
         import drawing  # and with it matplotlib: only where it draws
-        for path in drawing.save(report.name, drawing.images(report, formats), figures, formats):
-            print(path)
-    return errors.OK
+        written = drawing.save(report.name, drawing.images(report, formats), figures, formats)
+    was_read = printed("\n".join([text.text(report), *map(str, written)]))
+    return errors.OK if was_read else errors.UNREAD
 
 
 def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> list[Path]:

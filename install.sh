@@ -238,7 +238,7 @@ install_all() {
         install_packages
         # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
         # shellcheck disable=SC2016  # of that shell
-        setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
+        env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
             "$here/engines/guest/build.sh" >/dev/null &
         build=$!
     fi

@@ -28,7 +28,7 @@ for flag in "$@"; do
 done
 
 # If this script is killed, install.sh gets a TERM, and ends once apt has ended.
-install() { setpriv --pdeathsig TERM "$here/install.sh" "$@"; }
+install() { env --default-signal=TERM setpriv --pdeathsig TERM "$here/install.sh" "$@"; }
 
 # What is wrong with the flags is told before anything is installed; experiment.py reads them anyway.
 status=0

@@ -144,7 +144,7 @@ take_over() {
 become_the_invoking_user() {
     (( EUID == 0 )) && [[ -n ${SUDO_USER-} && $SUDO_USER != root ]] || return 0
     exec setpriv --reuid "$SUDO_USER" --regid "$(id -g "$SUDO_USER")" --init-groups \
-        --pdeathsig TERM env HOME="$(getent passwd "$SUDO_USER" | cut -d : -f 6)" \
+        --pdeathsig TERM env --default-signal=TERM HOME="$(getent passwd "$SUDO_USER" | cut -d : -f 6)" \
         "$BASH" "$here/build.sh" "$@"
 }
 
@@ -153,9 +153,9 @@ become_the_invoking_user() {
 # Each long step is a session of its own, so that it can be ended whole, and does not inherit the
 # lock (9), which must end with this script. If this script is killed, the shell at the head of the
 # step gets a TERM and kills all of it: make alone would leave its compilers running. The shell sees
-# whether this script was killed even earlier.
+# whether this script was killed even earlier. A caller may have had TERM ignored, which is inherited.
 # shellcheck disable=SC2016  # of that shell
-readonly WITH_PARENT=(setpriv --pdeathsig TERM "$BASH" -c
+readonly WITH_PARENT=(env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c
     'trap "kill -KILL 0" TERM; [[ $PPID == "$0" ]] || exit; "$@" & wait "$!"')
 step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far it is
     local label=$1 detail=$2 began=$SECONDS

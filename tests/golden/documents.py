@@ -90,6 +90,7 @@ RUN_JSON = {
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
     "wall_s": "seconds that it took"}
+LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that were stored earlier lack
 SELDOM = {"systems": "versions of the programs of each system but the machine's that trials ran in"}
 
 

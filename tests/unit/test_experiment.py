@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +16,7 @@ import pytest
 
 import command_line
 import experiment
+from lab.core import command_line as command_line_of_all
 from lab.core import errors
 from lab.core.command_line import run_main
 from lab.core.errors import CannotError, FirstFlightError, UsageError
@@ -230,6 +234,19 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("before", "heeded"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_closed_terminal_interrupts_and_nohup_prevents_it(number: signal.Signals, before: signal.Handlers,
+                                                            heeded: bool) -> None:
+    found = signal.signal(number, before)
+    try:
+        experiment.main(["--list"])
+        assert (signal.getsignal(number) is command_line_of_all.interrupt) is heeded
+    finally:
+        signal.signal(number, found)
+        command_line_of_all._heeded.discard(number)
+
+
 def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -258,6 +275,19 @@ def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: P
     assert (done.returncode, done.stderr) == (errors.UNREAD, "")
     pages = list((tmp_path / "results" / "paper_arithmetic").glob("*-none/report.html"))
     assert len(pages) == 2 and list((tmp_path / "figures").glob("paper_arithmetic_*.png"))
+
+
+def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        shutil.copy(PROJECT / "tests" / "golden" / "zhao2019_trials.csv", tmp_path / name / "trials.csv")
+        (tmp_path / name / "run.json").write_text(
+            json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
+    drawn: list[object] = []
+    monkeypatch.setattr(experiment, "printed",
+                        lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
+    asked = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
+    assert experiment.main(asked) == errors.UNREAD and drawn
 
 
 def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -357,22 +358,23 @@ class Building:
         except FileNotFoundError:
             return 0
 
-    def compiling(self, script: str) -> tuple[subprocess.Popen[str], int]:
+    def compiling(self, script: str, caller: Callable[[], None]) -> tuple[subprocess.Popen[str], int]:
         """A build in the midst of compiling, and a FIFO that a compiler of it keeps open."""
         (self.home / "hang").touch()
         alive = os.open(self.home / "alive", os.O_RDONLY | os.O_NONBLOCK)
         process = subprocess.Popen([self.home / "tree" / script], env=self.environment, text=True,
                                    start_new_session=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, preexec_fn=heeding)
+                                   stderr=subprocess.PIPE, preexec_fn=caller)
         deadline = time.monotonic() + 100
         while not has_writer(alive):
             assert time.monotonic() < deadline and process.poll() is None, process.communicate()
             time.sleep(0.01)
         return process, alive
 
-    def struck(self, script: str, way: signal.Signals) -> tuple[int, str]:
+    def struck(self, script: str, way: signal.Signals,
+               caller: Callable[[], None] = lambda: heeding()) -> tuple[int, str]:
         """The status of such a build that a signal has struck, and what it said; all of it is gone."""
-        process, alive = self.compiling(script)
+        process, alive = self.compiling(script, caller)
         process.send_signal(way)
         _, said = process.communicate(timeout=60)
         os.set_blocking(alive, True)
@@ -382,8 +384,15 @@ class Building:
 
 
 def heeding() -> None:
-    """Whoever runs the tests in the background may have them ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Whoever runs the tests may have them ignore signals."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def deaf() -> None:
+    """As under a supervisor that has its programs ignore what would end them."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def has_writer(fifo: int) -> bool:
@@ -431,6 +440,10 @@ def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
     assert "continuing an interrupted build of Linux 7.2.1" in done.stderr
     assert (building.made("allnoconfig"), building.made("linux")) == (1, 2)
     assert not (building.root / ".build").exists()
+
+
+def test_a_killed_installation_leaves_nothing_where_signals_are_ignored_either(building: Building) -> None:
+    assert building.struck("install.sh", signal.SIGKILL, deaf)[0] == -signal.SIGKILL
 
 
 def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
@@ -521,7 +534,7 @@ def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> Non
     home = driver.parent
     (home / "slow").touch()
     os.mkfifo(home / "alive")
-    with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True) as process:
+    with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True, preexec_fn=deaf) as process:
         (home / "alive").read_text()  # until it installs
         process.kill()
     deadline = time.monotonic() + 60

@@ -65,7 +65,7 @@ def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
 def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     started = subprocess.Popen([sys.executable, "-X", "importtime", str(PROJECT / program),
                                 "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True)
+                               text=True, preexec_fn=heeding)
     assert started.stderr is not None
     next(line for line in started.stderr if line.rstrip().endswith("| argparse"))
     started.send_signal(signal.SIGINT)

@@ -11,7 +11,8 @@ import pytest
 
 from engines.guest.exchange import MEMBERS, Refused, export_kernel, import_kernel
 
-ASKED = {"configuration": "0123", "compiler": "gcc 12"}
+KEY, SOURCE = "0123456789abcdef", "ab" * 32
+ASKED = {"configuration": KEY, "compiler": "gcc 12"}
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def built(tmp_path: Path) -> Path:
         (folder / name).write_bytes(content)
     hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
               for name in ("linux", "config")}
-    (folder / "inputs").write_text("configuration 0123\nsource abcd\ncompiler gcc 12\n"
+    (folder / "inputs").write_text(f"configuration {KEY}\nsource {SOURCE}\ncompiler gcc 12\n"
                                    f"linux {hashes['linux']}\nconfig {hashes['config']}\n")
     return folder
 
@@ -57,16 +58,17 @@ def refused(file: Path, folder: Path, asked: dict[str, str] | None = None) -> st
 
 
 def test_what_is_exported_is_taken(built: Path, file: Path, empty: Path) -> None:
-    import_kernel(file, empty, {**ASKED, "source": "abcd"})
+    import_kernel(file, empty, {**ASKED, "source": SOURCE})
     assert {path.name: path.read_bytes() for path in empty.iterdir()} == {
-        name: (built / name).read_bytes() for name in MEMBERS}
+        **{name: (built / name).read_bytes() for name in MEMBERS},
+        "source": b"linux-source-7.2, imported\n"}
     assert (empty / "linux").stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize(("name", "here", "why"), [
-    ("configuration", "4567", "another recipe or configuration: 0123, and here it is 4567"),
+    ("configuration", "4567", "another recipe or configuration: 0123456789abcdef, and here it is 4567"),
     ("compiler", "gcc 14", "another compiler: gcc 12, and here it is gcc 14"),
-    ("source", "ef01", "another source: abcd")])
+    ("source", "ef01", "another source: abab")])
 def test_a_kernel_that_was_made_otherwise_is_refused(file: Path, empty: Path, name: str,
                                                      here: str, why: str) -> None:
     assert why in refused(file, empty, {**ASKED, name: here})
