@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from engines import untrusted
+from hosts import untrusted
 from engines.cluster.link import Link
 from engines.cluster.node import FAILED, OK, REFUSED, SPENT
 from engines.cluster.roll import DYING, LOST_S, Roll
 from engines.cluster.unpickling import NO_DATA, Unreadable
 from engines.job import EngineCannot, EngineError
-from engines.untrusted import quoted
+from hosts.untrusted import quoted
 
 AHEAD = 3  # batches for each worker, measured or waiting, before the first of them is taken
 ATTEMPTS = 3  # of one batch, whatever ends them, each on another worker where there is one

@@ -66,8 +66,18 @@ def text(most: int, cut: bool = False) -> Schema:
     def check(value: Any, where: str) -> str:
         if isinstance(value, str) and cut:
             return quoted(value, most)
-        if not isinstance(value, str) or len(value) > most or not value.isprintable():
+        if not isinstance(value, str) or len(value) > most \
+                or not value.replace("\t", " ").isprintable():  # values of sysctls have tabs
             raise ValueError(f"{where} is no printable text of at most {most} characters")
+        return value
+    return check
+
+
+def any_text(most: int) -> Schema:
+    """Whatever characters it has: for what is checked by who reads it."""
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str) or len(value) > most:
+            raise ValueError(f"{where} is no text of at most {most} characters")
         return value
     return check
 
