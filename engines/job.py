@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -13,13 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engines import storage
+from engines import observations, storage
+from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from engines.silence import Silence
-from engines.within import FILE_NAME, open_within, remove_within
+from hosts.untrusted import quoted
+from engines.within import (ends_within, open_within, read_within, remove_folder, remove_within)
 
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
 CONSOLE = "console.log"
+CONSOLE_BYTES = 1 << 17  # of the console that are looked at: its beginning and its end
+PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
+MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
 FORGOTTEN_BYTES = 1 << 20  # of a file that a worker appends to, at least
 _KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, fallocate(2)
 
@@ -83,14 +87,21 @@ class JobFolder:
         self.lines_path.touch()
         self.lines: BinaryIO = self.lines_path.open("r+b")
         self.torn = b""
+        self.is_behind = False  # more has been written than was read
         self.captures: dict[str, BinaryIO] = {}
         self.forgotten: dict[BinaryIO, int] = {}  # how much of a file is not on the disk any more
 
     def new_lines(self) -> list[bytes]:
-        """The whole lines that the worker has written since the last call."""
-        self.torn += self.lines.read()
-        *whole, self.torn = self.torn.split(b"\n")
+        """The whole lines that the worker has written since the last call, a piece at a time.
+
+        Raises ValueError where one is too long.
+        """
+        piece = self.lines.read(PIECE_BYTES)
+        self.is_behind = len(piece) == PIECE_BYTES
+        *whole, self.torn = (self.torn + piece).split(b"\n")
         self._forget(self.lines)
+        if len(self.torn) > LINE_BYTES:
+            raise ValueError(f"a line has more than {LINE_BYTES} bytes")
         return whole
 
     def _forget(self, file: BinaryIO) -> None:
@@ -103,23 +114,21 @@ class JobFolder:
             self.forgotten[file] = end
 
     def observation(self, line: dict[str, Any]) -> Observation:
-        """A trial's line together with its packets and files.
+        """A trial's line (observations.OBSERVATION) together with its packets and files.
 
-        Raises ValueError, OSError where it names what is no file of this folder.
+        Raises ValueError, OSError where it names what is no file of this folder, or too large.
         """
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
             if side not in self.captures:
                 self.captures[side] = open_within(self.path, f"{side}.pcap", os.O_RDWR)
             self.captures[side].seek(place["offset"])
-            packets[side] = self.captures[side].read(place["bytes"])
+            packets[side] = self.captures[side].read(min(place["bytes"], CAPTURE_BYTES))
             self._forget(self.captures[side])
-        files = {}
+        files, room = {}, FILE_BYTES
         for name, place in line.get("files", {}).items():
-            if not FILE_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a file")
-            with open_within(self.path, place) as file:
-                files[name] = file.read()
+            files[name] = read_within(self.path, place, room)
+            room -= len(files[name])
             remove_within(self.path, place)
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
 
@@ -136,7 +145,7 @@ class JobFolder:
     def remove(self) -> None:
         for file in (self.lines, *self.captures.values()):
             file.close()
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_folder(self.path)
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
@@ -170,6 +179,7 @@ class WorkerProcess:
         self.waiting = {trial["id"]: trial for trial in trials}  # in their order
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
+        self.lines = 0  # since the last observation
         self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
         with (job.path / CONSOLE).open("wb") as console:
@@ -191,38 +201,51 @@ class WorkerProcess:
         """
         ended = self.process.poll() is not None  # before reading, so that nothing is missed
         observed = False
-        for line in self.job.new_lines():
+        try:
+            lines = self.job.new_lines()
+        except ValueError as error:
+            raise self._wrong(error) from error
+        for line in lines:
             seen = self._hear(line)
             if seen is not None:
                 observed = True
                 yield seen
             if not self.waiting:
                 return
-        if not observed:
+        if not observed and not self.job.is_behind:
             self._judge_silence(ended)
 
     def _hear(self, text: bytes) -> Observation | None:
         """Take note of one line; the observation, where it is one."""
         self.silence.end()
+        self.lines += 1
         try:
-            line = json.loads(text)
+            line = observations.read_line(text)
             if "trial" in line:
+                if line["trial"] not in self.waiting:
+                    raise ValueError(f"no trial {quoted(line['trial'])!r} was waited for")
                 observation = self.job.observation(line)
                 del self.waiting[observation.trial_id]
+                self.lines = 0
                 return observation
-            stage, facts, reason = line["stage"], line.get("facts", {}), line.get("reason")
-            self.ready.update(facts)
-        except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
+            if self.lines > MOST_LINES:
+                raise ValueError(f"{MOST_LINES} lines, and no observation among them")
+        except (ValueError, OSError) as error:
             # What a guest writes is a stranger's, if its scenario is.
             self.job.check_storage()
-            raise EngineError(f"the worker wrote what is no observation: {error!r}") from error
-        if stage == "cannot":
+            raise self._wrong(error) from error
+        self.ready.update(line.get("facts", {}))
+        reason = f"the worker reports: {line.get('reason', 'nothing')}"
+        if line["stage"] == "cannot":
             self.ending = EngineCannot(reason)
-        elif stage == "broken":
+        elif line["stage"] == "broken":
             self.ending = WorkerLost(reason)
-        elif stage == "failed":
+        elif line["stage"] == "failed":
             self.ending = EngineError(reason)
         return None
+
+    def _wrong(self, error: Exception) -> EngineError:
+        return EngineError(f"the worker wrote what is no observation: {quoted(str(error))}")
 
     def _judge_silence(self, ended: bool) -> None:
         silent_s = self.silence.seconds()
@@ -243,16 +266,16 @@ class WorkerProcess:
                               f" awaited: {self.last_words()}")
 
     def printed(self) -> str:
-        """All that it printed; nothing where that is lost."""
+        """What it printed, of much the beginning and the end; nothing where that is lost."""
         try:
-            with open_within(self.job.path, CONSOLE) as console:
-                return console.read().decode(errors="replace")
+            return ends_within(self.job.path, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
         except (OSError, ValueError):
             return ""
 
     def last_words(self) -> str:
         """The end of what it printed, on one line."""
-        return " | ".join(self.printed().strip().splitlines()[-3:]) or "it printed nothing"
+        words = " | ".join(quoted(line) for line in self.printed().strip().splitlines()[-3:])
+        return f"it printed: {words}" if words else "it printed nothing"
 
     def stop(self) -> None:
         """Kill whatever still runs of it and remove its folder."""

@@ -10,6 +10,8 @@ import errno
 import os
 from pathlib import Path
 
+from engines.within import read_within
+
 RESERVE, RESERVE_BYTES = "cannot-write", 512
 PROBE, PROBE_BYTES = "probe", 1 << 20
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
@@ -26,17 +28,23 @@ def tell(folder: Path, error: OSError) -> None:
 
 
 def told(folder: Path) -> str:
-    """What the worker could not write, "" for nothing."""
+    """Why the worker could not write, in the system's words; "" for nothing."""
     try:
-        return (folder / RESERVE).read_text().strip()
-    except OSError:
+        words = read_within(folder, RESERVE, RESERVE_BYTES).decode(errors="replace").strip()
+    except (OSError, ValueError):
         return ""
+    return words if words in map(os.strerror, FULL) else ""
 
 
 def probe(folder: Path) -> None:
-    """Write a file of some size and remove it. Raises OSError where that does not work."""
+    """Write a file of some size and remove it. Raises OSError where that does not work.
+
+    The other side may have put a link there, to a file that is none of the folder's.
+    """
+    (folder / PROBE).unlink(missing_ok=True)
+    made = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
-        with (folder / PROBE).open("wb") as file:
+        with open(made, "wb") as file:
             file.write(bytes(PROBE_BYTES))
             file.flush()
             os.fsync(file.fileno())

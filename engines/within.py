@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,6 +29,29 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
         file.close()
         raise ValueError(f"{place!r} is no regular file")
     return file
+
+
+def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
+    """The content of such a file. Raises ValueError where it has more bytes, OSError."""
+    with open_within(folder, place) as file:
+        content = file.read(min(most_bytes, os.fstat(file.fileno()).st_size) + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"a file has more than {most_bytes} bytes")
+    return content
+
+
+def ends_within(folder: Path, place: str, most_bytes: int) -> bytes:
+    """Its first and its last bytes, so many together at most. Raises ValueError, OSError."""
+    with open_within(folder, place) as file:
+        content = file.read(most_bytes // 2)
+        rest = os.fstat(file.fileno()).st_size - len(content)
+        file.seek(max(0, rest - most_bytes // 2), os.SEEK_CUR)
+        return content + file.read(most_bytes // 2)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that a guest writes to, however deep it is; what cannot go, stays."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
 def remove_within(folder: Path, place: str) -> None:

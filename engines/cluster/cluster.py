@@ -8,7 +8,6 @@ batches: what it holds does not grow with the run.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,16 +15,23 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
+from hosts import untrusted
 from engines.cluster.link import Link
 from engines.cluster.node import FAILED, OK, REFUSED, SPENT
 from engines.cluster.roll import DYING, LOST_S, Roll
+from engines.cluster.unpickling import NO_DATA, Unreadable
 from engines.job import EngineCannot, EngineError
+from hosts.untrusted import quoted
 
 AHEAD = 3  # batches for each worker, measured or waiting, before the first of them is taken
 ATTEMPTS = 3  # of one batch, whatever ends them, each on another worker where there is one
+MOST_LOST = 3  # times, between two results, that a scheduler may be
 DIED = "the workers that measured it died (of too little memory?)"
 RETRY_S = 2.0
 LOOK_S = 5.0  # between two looks at the workers
+
+HEAD = untrusted.table({name: untrusted.text(200) for name in ("status", "worker", "machine")})
+HEAD_BYTES = 2048
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -55,6 +61,7 @@ class Cluster:
         self.link, self.build = link, link.build
         self.machines: set[str] = set()  # whose results were taken, by their names
         self.roll, self.looked = Roll(link), time.monotonic()
+        self.lost = 0  # how often the scheduler was, since the last result
         if not self.guests:
             link.close()
             raise EngineCannot(f"{link.address}: the scheduler has no worker; start one with"
@@ -103,7 +110,12 @@ class Cluster:
                     else:
                         found = "", failed(sent[0].task,
                                            f"{sent[0].attempts} workers failed: {why}")
-                except (Lost, OSError):  # OSError: of a question to the scheduler
+                except (Lost, OSError, Unreadable):  # the last two: of a question to the scheduler
+                    self.lost += 1
+                    if self.lost > MOST_LOST:
+                        raise EngineError(f"{self.link.address}: the scheduler was lost"
+                                          f" {self.lost} times, or sent what cannot be read, and no"
+                                          " result came between") from None
                     self._find(sent, payload)
                 if found is not None:
                     sent.popleft()
@@ -146,17 +158,17 @@ class Cluster:
         try:
             if not self.link.wait(sent.future, LOOK_S):
                 return None
-            head, content = opened(sent.future.result())
+            head, content = opened(self.link.received(sent.future))
         except Exception as error:  # noqa: BLE001  Dask hands on whatever a worker raised
             if sent.future.status != "error" and not isinstance(error, ValueError):
                 raise Lost from error
             raise self._raised(sent, error) from error
-        why = content.decode(errors="replace") if head["status"] in (FAILED, REFUSED) else ""
+        why = quoted(content) if head["status"] in (FAILED, REFUSED) else "its answer is none"
         if head["status"] == SPENT:
             sent.attempts = ATTEMPTS
             raise Again(DIED)
         if head["status"] == REFUSED:
-            self.link.refuse(head["worker"], head["machine"], why)
+            self.link.refuse(self._author(sent, head), head["machine"], why)
             raise Again(why)
         if head["status"] == OK:
             try:
@@ -166,16 +178,26 @@ class Cluster:
             else:
                 self.machines.add(head["machine"])
                 self.roll.measured()
+                self.lost = 0
                 return head["machine"], found
         sent.attempts += max(1, self.link.begun(sent.future))  # others that died before it, too
-        sent.avoid.append(head["worker"])
+        sent.avoid.append(self._author(sent, head))
         raise Again(f"{head['machine']}: {why}")
+
+    def _author(self, sent: Sent[T], head: dict[str, str]) -> str:
+        """The worker that an answer is of: it may give another one's address as its own."""
+        holders = self.link.holders(sent.future)
+        return holders[0] if holders and head["worker"] not in holders else head["worker"]
 
     def _raised(self, sent: Sent[T], error: Exception) -> Again:
         """What an error of Dask's means for a task. Raises EngineError where no worker lives."""
-        if type(error).__name__ != "KilledWorker":
+        if not is_death(error):
             sent.attempts += 1
-            return Again(f"{type(error).__name__}: {error}")
+            sent.avoid += self.link.holders(sent.future)
+            pickled = any(isinstance(each, bytes) for each in error.args)
+            return Again(NO_DATA if pickled else
+                         str(error) if isinstance(error, Unreadable) else
+                         quoted(f"{type(error).__name__}: {error}"))
         # Dask blames all that was waiting on a worker for its death.
         begun = self.link.begun(sent.future)
         sent.attempts += begun
@@ -201,10 +223,19 @@ class Cluster:
                     return
             except EngineCannot as error:
                 why = str(error)
-            except OSError:  # it was lost once more while it was asked
+            except (OSError, Unreadable):  # it was lost once more while it was asked
                 pass
             time.sleep(RETRY_S)
         raise EngineError(f"{self.link.address}: {why}")
+
+
+def is_death(error: Exception) -> bool:
+    """Whether Dask gave a task up for the deaths of workers; of such an error the name suffices.
+
+    From another process it comes as a pickle, which is not read (engines/cluster/unpickling.py).
+    """
+    pickled = next((each for each in error.args if isinstance(each, bytes)), b"")
+    return "KilledWorker" in type(error).__name__ or b"KilledWorker" in pickled
 
 
 class Again(Exception):
@@ -218,7 +249,4 @@ class Lost(Exception):
 def opened(answer: bytes) -> tuple[dict[str, str], bytes]:
     """A node's answer: its head, and what follows. Raises ValueError."""
     line, _, content = answer.partition(b"\n")
-    head = json.loads(line)
-    if not isinstance(head, dict) or not {"status", "worker", "machine"} <= head.keys():
-        raise ValueError("a worker's answer has no head")
-    return head, content
+    return untrusted.read(line, HEAD, HEAD_BYTES), content

@@ -5,6 +5,7 @@ Dask is optional: whatever is of it is imported here, and only where it is asked
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
@@ -14,7 +15,7 @@ import uuid
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
@@ -22,15 +23,19 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
-from engines.cluster import node
+from engines.cluster import node, unpickling
 from engines.cluster.node import CODE, KERNEL, Node
 from engines.job import PROJECT, EngineCannot
 
 # What a machine needs of the project to measure a batch.
 SENT = ("*.py", "install.sh", "hosts/*.py", "engines/**/*.py", "lab/**/*.py")
 CONNECT_S = 30.0
+ANSWER_S = 300.0  # for an answer to come, once it is said to be there
+MOST_THREADS = 1024  # that one worker is believed to have
+SILENT = logging.CRITICAL + 1
 CLOSE_S = 2.0
 PAGE_S, PAGE_BYTES, PAGE = 2.0, 1 << 16, b"<title>Dask"
+READ = ["msgpack"]  # how workers are to send what they answer: as data, not by pickle
 LOCAL, FILE = "local:", ".json"  # how an address begins, or ends
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
@@ -67,7 +72,14 @@ class Link:
         self.guests = 0
         self.client: Any = None
         self.local: Any = None
-        self.connect()
+        self.guard = ExitStack()
+        if not self.address.startswith(LOCAL):  # whose workers are this very process
+            self.guard.enter_context(unpickling.forbidden())
+        try:
+            self.connect()
+        except BaseException:
+            self.close()
+            raise
         if page := self.page():
             tell(f"Dask's own page about the cluster: {page}")
 
@@ -103,7 +115,8 @@ class Link:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other versions: such workers are refused
             try:
-                self.client = dask.Client(**at, timeout=CONNECT_S, set_as_default=False)
+                self.client = dask.Client(**at, timeout=CONNECT_S, set_as_default=False,
+                                          deserializers=READ)
             except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
                 raise EngineCannot(f"no scheduler answers at {self.address} ({error}): start one"
                                    " with dask-scheduler (docs/CLUSTER.md)") from error
@@ -125,8 +138,14 @@ class Link:
             self.tell(f"a worker could not take the project: {type(error).__name__}: {error}")
 
     def workers(self) -> dict[str, Any]:
-        """What the scheduler says of each worker, by its address."""
-        found: dict[str, Any] = self.client.scheduler_info()["workers"]
+        """What the scheduler says of each worker, by its address: "nthreads" and "status"."""
+        found: dict[str, Any] = {}
+        try:
+            for address, facts in self.client.scheduler_info()["workers"].items():
+                threads = min(max(int(facts["nthreads"]), 1), MOST_THREADS)
+                found[str(address)] = {"nthreads": threads, "status": facts.get("status")}
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise OSError(f"the scheduler's list of workers is none: {error!r}") from error
         return found
 
     def count(self, workers: dict[str, Any]) -> frozenset[str]:
@@ -160,7 +179,14 @@ class Link:
                                   ), frozenset(workers)
 
     def wait(self, future: Any, seconds: float) -> bool:
-        """Whether a future is done, waited for. Raises CancelledError where it was lost."""
+        """Whether a future is done, waited for.
+
+        Raises CancelledError where it was lost, OSError where Dask does not listen any more.
+        """
+        listening = getattr(self.client, "_handle_report_task", None)
+        if listening is not None and listening.done():  # of a message that it could not read
+            self.client._handle_report_task = None  # or closing it would raise that, or hang
+            raise OSError("the scheduler sent what cannot be read")
         try:
             with self.client.as_current():
                 import_module("distributed").wait(future, timeout=seconds)
@@ -168,9 +194,27 @@ class Link:
             return False
         return True
 
+    def received(self, future: Any) -> bytes:
+        """What a worker answered. Raises Unreadable where it is no bytes, and what Dask raises."""
+        try:
+            found = future.result(timeout=ANSWER_S)
+        except asyncio.TimeoutError as error:
+            raise unpickling.Unreadable(f"its answer did not come in {ANSWER_S:.0f} s") from error
+        except TypeError as error:  # so Dask says of other formats than READ
+            raise unpickling.Unreadable(unpickling.NO_DATA) from error
+        if not isinstance(found, bytes):
+            raise unpickling.Unreadable(unpickling.NO_DATA)
+        return found
+
+    def holders(self, future: Any) -> list[str]:
+        """The workers that have the answer, by the scheduler's word; [] where it has none."""
+        found = self.client.who_has([future]).get(future.key, ())
+        return [each for each in found if isinstance(each, str)]
+
     def begun(self, future: Any) -> int:
         """How often a worker began to measure a batch."""
-        return len(self.client.get_metadata([self.name, future.key], {}))
+        found = self.client.get_metadata([self.name, future.key], {})
+        return len(found) if isinstance(found, dict) else 0
 
     def held(self) -> set[str]:
         """The keys of the futures that are with workers which get nothing more."""
@@ -185,14 +229,15 @@ class Link:
 
     def drop(self) -> None:
         """Leave a scheduler that is gone."""
-        self.client.close(timeout=CLOSE_S)
+        with suppress(Exception):  # the last of it may be what could not be read
+            self.client.close(timeout=CLOSE_S)
 
     def close(self) -> None:
         """End what is still measured for this run, and leave."""
         with suppress(Exception):  # the cluster may be gone: then nothing is left to end
             self.client.unregister_worker_plugin(self.name)
             self.client.set_metadata([self.name], None)
-        for each in (self.client, self.local):
+        for each in (self.client, self.local, self.guard):
             with suppress(Exception):  # also where it is None, or was stopped while it began
                 each.close()
 
@@ -205,7 +250,10 @@ def quiet_dask() -> Any:
     except ImportError as error:
         raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
     for name in ("distributed", "distributed.client", "asyncio", "tornado"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told by us
+        logging.getLogger(name).setLevel(SILENT)  # what matters of it is told by us
+    warnings.filterwarnings("ignore", module=r"distributed\b")
+    # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
+    getattr(dask.Client, "_default_event_handlers", {}).clear()
     config.set(QUIET)
     cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
     return dask

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from hosts.untrusted import (any_text, by_name, items, matching, maybe, number, quoted, read,
+                             table, text, whole, yes_or_no)
 from lab.core.kinds import Kind, Study
 from lab.core.measuring import Engine, Judged, judge
 from lab.core.records import RowReader, RowWriter, columns_of, trial_class
@@ -25,7 +27,19 @@ from lab.core.records import RowReader, RowWriter, columns_of, trial_class
 BATCH_S = 25.0
 SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest, at least, so that all end at about the same time
-MOST_BYTES = 1 << 30  # of a result, unpacked: a machine that sends more is at fault
+MOST_BYTES = 1 << 28  # of a result, unpacked: a machine that sends more is at fault
+
+# What a machine may send, as `measured` makes it; each value of a row is checked by its column.
+_word = text(300)
+_facts = table({}, {
+    "confined": yes_or_no, "kernel": _word, "systems": by_name(by_name(_word, 100), 10),
+    "sysctls": by_name(by_name(text(1000), 1000), 1000),
+    "machine": table({}, {"kernel": _word, "processor": _word, "cpus": maybe(whole()),
+                          "system": _word})})
+_contents = by_name(matching(r"[A-Za-z0-9+/=]*"), 10_000, matching(r"\w[\w.-]{0,200}"))
+RESULT = table({"facts": _facts, "trials": items(table({
+    "row": items(any_text(1 << 16), 1000), "captures": _contents, "files": _contents,
+    "emulated_s": number}), 1 << 20)})
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -76,26 +90,25 @@ class Batch:
 
         Raises ValueError where that is not a result of these trials.
         """
+        result = read(inflated(content), RESULT, MOST_BYTES)
+        if len(result["trials"]) != len(self.trials):
+            raise ValueError(f"it has {len(result['trials'])} trials of {len(self.trials)}")
         try:
-            result = unpacked(content)
             reader = RowReader(self.study.record, columns_of(self.study.record))
             judged = [self._judged(trial, reader, told)
                       for trial, told in zip(self.trials, result["trials"])]
-            facts = dict(result["facts"])
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-            raise ValueError(f"it is no result: {error!r}") from error
-        if len(result["trials"]) != len(self.trials):
-            raise ValueError(f"it has {len(result['trials'])} trials of {len(self.trials)}")
-        return judged, facts
+            raise ValueError(f"it is no result: {quoted(repr(error))}") from error
+        return judged, result["facts"]
 
     def _judged(self, trial: Any, reader: RowReader, told: Mapping[str, Any]) -> Judged:
         record = reader.record(told["row"])
         if record.trial != trial:
             raise ValueError(f"it has another trial than {trial.id}")
         captures, files = (
-            {str(name): base64.b64decode(content, validate=True)
+            {name: base64.b64decode(content, validate=True)
              for name, content in told[what].items()} for what in ("captures", "files"))
-        return Judged(record, captures, files, float(told["emulated_s"]))
+        return Judged(record, captures, files, told["emulated_s"])
 
     def failed(self, why: str) -> tuple[list[Judged], dict[str, Any]]:
         """In place of a result that no machine could give."""
@@ -149,6 +162,8 @@ class ManyMachines:
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
+            if self.seen.get("confined") is False:  # of any machine
+                facts.pop("confined", None)
             self.seen.update(facts)
             yield from judged
 
@@ -230,12 +245,17 @@ def packed(value: Any) -> bytes:
 
 
 def unpacked(content: bytes) -> Any:
-    """The reverse of `packed`. Raises ValueError."""
+    """The reverse of `packed`, of what is ours. Raises ValueError."""
+    return json.loads(inflated(content))
+
+
+def inflated(content: bytes) -> bytes:
+    """Raises ValueError where it is damaged, or larger than MOST_BYTES."""
     reading = zlib.decompressobj()
     try:
-        text = reading.decompress(content, MOST_BYTES)
+        found = reading.decompress(content, MOST_BYTES)
     except zlib.error as error:
         raise ValueError(f"its bytes are damaged: {error}") from error
     if not reading.eof:
         raise ValueError("its bytes end too early, or there are too many")
-    return json.loads(text)
+    return found

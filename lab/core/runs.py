@@ -13,6 +13,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,6 +30,7 @@ from lab.core.records import Record, RecordsError, read_records, trial_class, wh
 RUN_JSON = "run.json"
 TRIALS_CSV = "trials.csv"
 RUNNING, COMPLETE = "running", "complete"
+WORK = "work"
 LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 
 
@@ -50,7 +52,7 @@ class Run:
     @property
     def work_folder(self) -> Path:
         """Where engines put what is theirs; gone when the run is closed."""
-        return self.folder / "work"
+        return self.folder / WORK
 
     def missing(self, trials: Iterable[Any]) -> list[Any]:
         """The trials that have no record yet, in the order given."""
@@ -115,6 +117,7 @@ def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool)
     where the scenario's name is none of a folder, or where nothing can be written.
     """
     home = files.make_folder(files.inside(results, study.head.name))
+    clean(home)
     refused = ""
     for folder in [] if fresh else newest_first(home):
         run = _resume(folder, asked, study.record)
@@ -124,6 +127,15 @@ def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool)
     if refused:
         say(refused)
     return _create(home, asked, study.record)
+
+
+def clean(home: Path) -> None:
+    """Remove what engines of runs that were killed have left in the folders of a scenario."""
+    for folder in newest_first(home):
+        with suppress(OSError):  # it may be another user's
+            if (folder / WORK).is_dir() and (lock := _try_lock(folder)) is not None:
+                files.remove(folder / WORK)
+                os.close(lock)
 
 
 def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]:
@@ -254,7 +266,7 @@ def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run |
         records = read_records(path, kind) if begun else []
         why = why or _doubled(records)
         if not why:
-            files.empty_folder(folder / "work")  # a guest that was killed may have left one
+            files.empty_folder(folder / WORK)  # a guest that was killed may have left one
     except (RecordsError, WriteError) as error:
         why = str(error)
     if why:

@@ -26,7 +26,9 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
     ("engines", ("engines", "topo", "hosts")),
     ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel",
               "engines.nodes")),
-    ("lab.core.errors", ()), ("lab.core", ("lab.core", "lab.tcp")),
+    # The reader of what guests and machines of a cluster write, engines and batches share.
+    ("lab.core.errors", ()), ("lab.core.batches", ("lab.core", "lab.tcp", "hosts.untrusted")),
+    ("lab.core", ("lab.core", "lab.tcp")),
     ("lab.tcp", ("lab.tcp", "lab.core.errors")),
     ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
     ("lab.registry", ("lab.core", "lab.fetches.own", "lab.fetches.cliff", "lab.fetches.cliff_told", *(f"lab.{kind}.study" for kind in KINDS))),

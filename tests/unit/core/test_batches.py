@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,6 +152,19 @@ TAMPERED: dict[str, Callable[[bytes], bytes]] = {
         content, lambda value: value["trials"][0].update(emulated_s="long")),
     "no row": lambda content: changed(content, lambda value: value["trials"][0].pop("row")),
     "no facts": lambda content: changed(content, lambda value: value.update(facts=3)),
+    **{f"a fact: {name}": lambda content, name=name: changed(
+        content, lambda value: value["facts"].update({name: value["facts"]["kernel"]}))
+       for name in ("asked", "engine", "seed", "scenario", "state", "trials", "cluster",
+                    "confined")},
+    "a machine's fact": lambda content: changed(
+        content, lambda value: value["facts"]["machine"].update(trials=9)),
+    "no finite time": lambda content: changed(
+        content, lambda value: value["trials"][0].update(emulated_s=math.inf)),
+    "a number of 31 digits": lambda content: changed(
+        content, lambda value: value["trials"][0].update(emulated_s=10**30)),
+    "a file elsewhere": lambda content: changed(
+        content, lambda value: value["trials"][0]["files"].update({"../a.csv": ""})),
+    "lists in lists": lambda content: zlib.compress(b"[" * 100_000),
     "a file's bytes": lambda content: changed(
         content, lambda value: value["trials"][0]["files"].update({"a.csv": "%%%"})),
     "another RTT": lambda content: changed(

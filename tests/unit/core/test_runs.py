@@ -62,6 +62,43 @@ def test_what_is_missing_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""  # and so is nothing that a reader has to know
 
 
+def deep(folder: Path) -> None:
+    """More folders in folders than Python calls functions in functions."""
+    before = os.getcwd()
+    try:
+        for _ in range(3000):
+            os.mkdir(folder)
+            os.chdir(folder)
+            folder = Path("d")
+    finally:
+        os.chdir(before)
+
+
+def test_whatever_a_killed_guest_leaves_the_same_command_resumes(tmp_path: Path) -> None:
+    folder = interrupted(tmp_path, 10, 20)
+    (folder / "work").mkdir()
+    deep(folder / "work" / "guest0")
+    run = open_run(tmp_path, study(10, 20))
+    assert run.resumed and run.folder == folder and not list(run.work_folder.iterdir())
+    deep(run.work_folder / "guest0")
+    run.close()
+    assert not run.work_folder.exists()
+
+
+def test_what_a_run_left_that_was_killed_at_its_very_end_goes_with_the_next(tmp_path: Path) -> None:
+    """Complete, or of another request; not that of a run that is being measured."""
+    folders = [interrupted(tmp_path, 10, 20), interrupted(tmp_path, 30, 40)]
+    facts = json.loads((folders[0] / "run.json").read_text())
+    (folders[0] / "run.json").write_text(json.dumps({**facts, "state": "complete"}))
+    for folder in folders:
+        (folder / "work" / "guest0").mkdir(parents=True)
+    busy = open_run(tmp_path, study(50))
+    open_run(tmp_path, study(60)).close()
+    assert not any((folder / "work").exists() for folder in folders)
+    assert busy.work_folder.is_dir()
+    busy.close()
+
+
 OTHER_PART = replace(study(10, 20), trials=[Trial("small", 10, 1), Trial("small", 20, 1, "b")])
 
 

@@ -84,6 +84,12 @@ class Link:
         self.late -= 1
         return self.late < 0
 
+    def received(self, future: Future) -> bytes:
+        return future.result()
+
+    def holders(self, future: Future) -> list[str]:
+        return [future.worker]
+
     def begun(self, future: Future) -> int:
         return self.began
 

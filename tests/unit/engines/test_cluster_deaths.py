@@ -9,10 +9,10 @@ import pytest
 from engines.cluster import link as link_module
 from engines.cluster.cluster import ATTEMPTS, DIED, Cluster
 from engines.cluster.link import Link
+from tests.unit.engines.dask_processes import cluster_of
 from tests.unit.engines.test_cluster_node import TOOLS, archive
 
-dask = pytest.importorskip("distributed", reason="./install.sh --with-cluster")
-dask_config = pytest.importorskip("dask.config")
+pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 
 # Each batch leaves a letter for each of its attempts; "kills" ends its worker, "fails" itself.
 BATCH = """import json, os, signal, sys
@@ -34,18 +34,13 @@ ASKED = ("one", "kills", "mixed", "fails", "two")
 
 def test_whatever_ends_an_attempt_there_are_three(tmp_path: Path,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     seen, kernel = tmp_path / "seen", tmp_path / "7.2" / "linux"
     seen.mkdir()
     monkeypatch.setattr(link_module, "packed",
                         lambda kernel: archive(**{"batch.py": BATCH % str(seen)}))
-    # Four die, and Dask's nannies do not always start others. From a server of forks they start
-    # without importing all of Dask each.
-    with dask_config.set({"distributed.worker.multiprocessing-method": "forkserver"}), \
-            dask.LocalCluster(n_workers=5, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-                           worker_dashboard_address="127.0.0.1:0",
-                           local_directory=str(tmp_path)) as local:
-        made = Cluster(Link(local.scheduler_address, kernel, TOOLS, False, print))
+    # Four die, and Dask's nannies do not always start others.
+    with cluster_of(5, tmp_path) as address:
+        made = Cluster(Link(address, kernel, TOOLS, False, print))
         try:
             found = dict(zip(ASKED, made.results(
                 ASKED, str.encode, lambda task, content: content.decode(),

@@ -59,7 +59,7 @@ def test_what_was_read_takes_no_room(tmp_path: Path) -> None:
             place = {"offset": capture.tell(), "bytes": len(packets)}
             capture.write(packets)
         rows.write_bytes(b"time\n")
-        said = {"trial": str(number), "captures": {"client": place}, "more": "x" * 60_000,
+        said = {"trial": str(number), "captures": {"client": place}, "error": "x" * 60_000,
                 "files": {"window": rows.name}}
         with folder.lines_path.open("a") as lines:
             lines.write(f"{json.dumps(said)}\n")
@@ -141,7 +141,7 @@ def test_what_ends_a_worker_is_its_own_word(tmp_path: Path, stage: str,
     worker = saying(tmp_path / "job", {"trial": "t1"}, {"stage": stage, "reason": "no such qdisc"})
     seen = worker.poll()
     assert next(seen).trial_id == "t1"
-    with pytest.raises(EngineError, match="^no such qdisc$") as caught:
+    with pytest.raises(EngineError, match="^the worker reports: no such qdisc$") as caught:
         assert not list(seen)
         list(worker.poll())
     assert type(caught.value) is error

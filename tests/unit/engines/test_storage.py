@@ -29,7 +29,7 @@ class Bench:
     def __init__(self, folder, project, sysctls, alive): self.folder = folder
     def prepare(self, trial): pass
     def measure(self, trial, observation):
-        observation["said"] = "x" * trial["says"]
+        observation["skipped"] = "x" * trial["says"]
         if trial["id"] == "tool": raise WorkerError("hosts.load_client ended")
     def kept(self, trial): return {}
     def close(self): pass
@@ -106,7 +106,7 @@ def test_what_was_observed_before_the_end_is_given_first(tmp_path: Path) -> None
         {"stage": "ready", "facts": {}}, {"trial": "a"}, {"stage": "failed", "reason": "why"})))
     process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], ["true"], PROJECT, 60.0, 60.0)
     assert [each.trial_id for each in process.poll()] == ["a"]
-    with pytest.raises(Exception, match="^why$"):
+    with pytest.raises(Exception, match="^the worker reports: why$"):
         list(process.poll())
     process.stop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def test_memory_that_is_taken_while_the_second_guest_boots_is_no_lack_of_the_mac
 
 def test_a_guest_that_dies_costs_the_trial_it_was_at(tmp_path: Path) -> None:
     (seen,) = run(tmp_path, f"{READY}\necho 'Kernel panic'\nexit 1")
-    assert "stopped (status 1) while trial t was awaited: Kernel panic" in seen.content["error"]
+    assert "stopped (status 1) while trial t was awaited: it printed: Kernel panic" in seen.content["error"]
 
 
 @pytest.mark.parametrize("up", [READY, ""])
@@ -78,8 +79,8 @@ def test_a_guest_that_is_killed_costs_no_trial(tmp_path: Path, up: str) -> None:
     """Neither while it boots nor at a trial: another one goes on."""
     (seen,) = run(tmp_path, f"""{up}
         case $PWD in */guest0) kill -KILL $$;; esac
-        echo '{{"trial": "t", "said": "by another"}}' >> observations.jsonl""")
-    assert seen.content["said"] == "by another"
+        echo '{{"trial": "t", "skipped": "by another"}}' >> observations.jsonl""")
+    assert seen.content["skipped"] == "by another"
 
 
 def test_a_guest_whose_programs_ended_costs_no_more_than_their_trial(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_a_guest_whose_programs_ended_costs_no_more_than_their_trial(tmp_path: P
         case $PWD in
         */guest0) echo '{{"trial": "t", "error": "the client ended"}}'
                   echo '{{"stage": "broken", "reason": "the client ended"}}' ;;
-        *) echo '{{"trial": "u", "said": "by another"}}' ;;
+        *) echo '{{"trial": "u"}}' ;;
         esac >> observations.jsonl\n""")
     kernel.chmod(0o755)
     seen = list(UmlEngine(kernel, 1).run([TRIAL, {**TRIAL, "id": "u"}], {}, tmp_path / "work"))
@@ -106,9 +107,8 @@ def test_guests_that_are_killed_again_and_again_stop_the_run(
 def test_a_guest_begins_its_trials_on_a_grid_and_runs_none_before_them(tmp_path: Path) -> None:
     """So a trial takes the same time whatever ran before it."""
     (seen,) = run(tmp_path, f"""{READY}
-        read -r asked < job.json
-        echo "{{\\"trial\\": \\"t\\", \\"asked\\": $asked}}" >> observations.jsonl""")
-    asked = seen.content["asked"]
+        echo '{{"trial": "t", "files": {{"job": "job.json"}}}}' >> observations.jsonl""")
+    asked = json.loads(seen.files["job"])
     assert (asked["align_s"], asked["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
 
 

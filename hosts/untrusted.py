@@ -1,0 +1,150 @@
+"""Reads what a guest or a worker of a cluster has written: data with limits, else ValueError.
+
+One reader for both. `read` takes text to values that are what a schema allows: types, sizes,
+depth, keys. A schema is a function of a value and the words that name it (Schema), made of the
+functions below. Whoever uses the values afterwards meets no other type than the schema's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Schema = Callable[[Any, str], Any]  # (value, where) → the value; raises ValueError
+
+MOST_WHOLE = 1 << 63  # what the kernel counts in
+QUOTED_CHARACTERS = 300
+_DIGITS = 20
+
+
+def read(line: bytes, schema: Schema, most_bytes: int) -> Any:
+    """The value of a JSON text. Raises ValueError that says what is wrong with it."""
+    if len(line) > most_bytes:
+        raise ValueError(f"it has {len(line)} bytes, and may have {most_bytes}")
+    try:
+        return schema(_DECODER.decode(line.decode()), "")
+    except RecursionError:
+        raise ValueError("its lists and tables are nested too deep") from None
+
+
+def quoted(said: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
+    """A stranger's words as a message may have them: printable, on one line, of limited length."""
+    said = said[:4 * most]
+    words = " ".join((said.decode(errors="replace") if isinstance(said, bytes) else said).split())
+    shown = "".join(each if each.isprintable() else "\ufffd" for each in words)
+    return shown if len(shown) <= most else f"{shown[:most]}…"
+
+
+# Schemas -----------------------------------------------------------------------------
+
+def number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) \
+            or abs(value) > MOST_WHOLE:
+        raise ValueError(f"{where} is no number in range")
+    return value
+
+
+def whole(least: int = 0, most: int = MOST_WHOLE) -> Schema:
+    def check(value: Any, where: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"{where} is no whole number from {least} to {most}")
+        return value
+    return check
+
+
+def yes_or_no(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{where} is neither true nor false")
+    return value
+
+
+def text(most: int, cut: bool = False) -> Schema:
+    """cut: what is longer, or not printable, is shown as `quoted` does, and no fault."""
+    def check(value: Any, where: str) -> str:
+        if isinstance(value, str) and cut:
+            return quoted(value, most)
+        if not isinstance(value, str) or len(value) > most \
+                or not value.replace("\t", " ").isprintable():  # values of sysctls have tabs
+            raise ValueError(f"{where} is no printable text of at most {most} characters")
+        return value
+    return check
+
+
+def any_text(most: int) -> Schema:
+    """Whatever characters it has: for what is checked by who reads it."""
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str) or len(value) > most:
+            raise ValueError(f"{where} is no text of at most {most} characters")
+        return value
+    return check
+
+
+def matching(pattern: str) -> Schema:
+    wanted = re.compile(pattern, re.ASCII)
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str) or not wanted.fullmatch(value):
+            raise ValueError(f"{where} is not as it has to be")
+        return value
+    return check
+
+
+def maybe(schema: Schema) -> Schema:
+    """The same, or null."""
+    return lambda value, where: None if value is None else schema(value, where)
+
+
+def items(schema: Schema, most: int) -> Schema:
+    """A list."""
+    def check(value: Any, where: str) -> list[Any]:
+        if not isinstance(value, list) or len(value) > most:
+            raise ValueError(f"{where} is no list of at most {most}")
+        return [schema(each, where) for each in value]
+    return check
+
+
+def by_name(schema: Schema, most: int, name: Schema = text(100)) -> Schema:
+    """A table of values of one kind, whatever their names."""
+    def check(value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, dict) or len(value) > most:
+            raise ValueError(f"{where} is no table of at most {most}")
+        return {name(key, f"a name in {where}"): schema(each, f"{where}.{quoted(key, 40)}")
+                for key, each in value.items()}
+    return check
+
+
+def table(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None) -> Schema:
+    """A table of these keys and no others; `more` are those that it may lack."""
+    known = {**needed, **(more or {})}
+
+    def check(value: Any, where: str) -> dict[str, Any]:
+        where = where or "it"
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} is no table")
+        if missing := needed.keys() - value.keys():
+            raise ValueError(f"{where} lacks {', '.join(sorted(missing))}")
+        other = next((key for key in value if key not in known), None)
+        if other is not None:
+            raise ValueError(f"{where} has {quoted(other, 40)!r}, which is no key of it")
+        return {key: known[key](each, f"{where}.{key}" if where != "it" else key)
+                for key, each in value.items()}
+    return check
+
+
+# JSON --------------------------------------------------------------------------------
+
+def _integer(digits: str) -> int:
+    """A number of a million digits would take Python minutes to read."""
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_no_number)
