@@ -188,7 +188,8 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\nServer: x\r\n\r\n"
 PIECES = (HEAD, bytes(1448), bytes(65536), b"\x16\x03\x03\x40\x00", b"\x15\x03\x03\x00\x02\x02\x28",
           b"HTTP/1.1 301 Moved\r\nLocation: " + b"x" * 3000 + b"\x1b[2J\r\n\r\n", b"\r\n" * 5000,
           b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n", b"SSH-2.0-x\r\n")
-TIMES: dict[str, Any] = {"ALL_S": 1.0, "CONNECT_S": 0.5, "ANSWER_S": 0.3, "RESEND_S": 0.3, "REST_S": 0.3}
+TIMES: dict[str, Any] = {"ALL_S": 1.0, "CONNECT_S": 0.5, "ANSWER_S": 0.3, "RESEND_S": 0.3,
+                         "REST_S": 0.3}
 
 
 def of_servers(random: Random, folder: Path) -> Attempt:

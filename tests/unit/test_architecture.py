@@ -49,7 +49,7 @@ MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel", "engines.nodes"),
         "distributed": ("engines.cluster",), "jinja2": ("lab.tell",), "pycurl": ("client", "hosts"),
-        "dpkt": ("lab.users",)}  # slow: for captures of other people, and for tests
+        "dpkt": ("lab.users", "benchmarks")}  # slow: for captures of other people, and for tests
 
 
 def begins(module: str, room: str) -> bool:
