@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from engines import job as module
 from engines import observations, storage
 from engines.job import CONSOLE, EngineError, JobFolder, StorageError, WorkerProcess
-from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
+from engines.observations import FILE_BYTES, LINE_BYTES
 from engines.uml import UmlEngine
 from hosts.untrusted import QUOTED_CHARACTERS, quoted
 from tests.conftest import PROJECT
@@ -195,9 +195,9 @@ from tests.unit.engines import test_untrusted as tests
 for name, (leave, _) in tests.LEFT.items():
     assert tests.heard(tests.left(Path({str(tmp_path)!r}) / name, leave)), name
 worker = tests.left(Path({str(tmp_path)!r}) / "capture",
-                    tests.capture(tests.CAPTURE_BYTES, tests.CAPTURE_BYTES))
+                    tests.capture(tests.observations.CAPTURE_BYTES, tests.observations.CAPTURE_BYTES))
 (seen,) = worker.poll()
-assert len(seen.client_pcap) == tests.CAPTURE_BYTES
+assert len(seen.client_pcap) == tests.observations.CAPTURE_BYTES
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
@@ -223,7 +223,7 @@ WORDS = st.sampled_from(sorted({
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS
     | st.integers(10**20, 10**40), lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(WORDS, inner, max_size=6), max_leaves=20)
+    | st.dictionaries(WORDS, inner, max_size=6), max_leaves=10)
 OBSERVATIONS = st.fixed_dictionaries({"trial": st.sampled_from(["t", "u"])}, optional={
     name: VALUES for name in ("started_at", "duration_s", "error", "skipped", "captures", "files",
                               "fetch", "server", "drops", "fetches", "responses",
