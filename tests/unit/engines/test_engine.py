@@ -59,10 +59,10 @@ def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
     monkeypatch.setattr(host.os, "geteuid", lambda: 0)
     for reason, advised in (("no netem here", True), ("no congestion control x", False)):
         monkeypatch.setattr(host, "WorkerProcess", saying({"stage": "cannot", "reason": reason}))
-        with pytest.raises(EngineCannot, match=f"^{reason}") as caught:
+        with pytest.raises(EngineCannot, match=f"^the worker reports: {reason}") as caught:
             list(host.HostEngine().run([trial], {}, tmp_path / reason))
         assert str(caught.value).endswith(f"; {host.netem_advice()}") is advised
-        assert advised or str(caught.value) == reason
+        assert advised or str(caught.value) == f"the worker reports: {reason}"
 
 
 def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
