@@ -12,10 +12,11 @@ from engines.uml import MEMORY_MB
 MEMINFO = Path("/proc/meminfo")
 
 
-def guests(asked: int | None, meminfo: Path = MEMINFO) -> int:
+def guests(asked: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
     """The number asked for; by default one a core as far as memory goes, one at least.
 
-    Raises EngineCannot where each of several could not have all that it may take.
+    flag: how it was asked for. Raises EngineCannot where each of several could not have all that
+    it may take.
     """
     available_mb = available(meminfo)
     room = max(1, available_mb // MEMORY_MB) if available_mb is not None else None
@@ -23,8 +24,8 @@ def guests(asked: int | None, meminfo: Path = MEMINFO) -> int:
         cores = os.cpu_count() or 1
         return cores if room is None else min(cores, room)
     if room is not None and asked > room:
-        raise EngineCannot(f"--jobs {asked}: that many guests may take {asked * MEMORY_MB} MB, and"
-                           f" {available_mb} MB are available; at most --jobs {room}")
+        raise EngineCannot(f"{flag}{asked}: that many guests may take {asked * MEMORY_MB} MB, and"
+                           f" {available_mb} MB are available; at most {flag}{room}")
     return asked
 
 

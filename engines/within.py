@@ -34,10 +34,9 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
 def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
     """The content of such a file. Raises ValueError where it has more bytes, OSError."""
     with open_within(folder, place) as file:
-        content = file.read(min(most_bytes, os.fstat(file.fileno()).st_size) + 1)
-    if len(content) > most_bytes:
-        raise ValueError(f"a file has more than {most_bytes} bytes")
-    return content
+        if os.fstat(file.fileno()).st_size <= most_bytes:
+            return file.read(most_bytes)  # it may grow meanwhile
+    raise ValueError(f"a file has more than {most_bytes} bytes")
 
 
 def ends_within(folder: Path, place: str, most_bytes: int) -> bytes:

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import logging
+import re
 import sys
 import uuid
 import warnings
@@ -23,20 +24,24 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
-from engines.cluster import node, unpickling
+from engines.cluster import local, node, unpickling
+from engines.cluster.local import LOCAL
 from engines.cluster.node import CODE, KERNEL, Node
 from engines.job import PROJECT, EngineCannot
+from hosts.untrusted import quoted
 
 # What a machine needs of the project to measure a batch.
 SENT = ("*.py", "install.sh", "hosts/*.py", "engines/**/*.py", "lab/**/*.py")
 CONNECT_S = 30.0
 ANSWER_S = 300.0  # for an answer to come, once it is said to be there
+WHY_CHARACTERS = 600  # of a worker's reason
+ADDRESS = re.compile(r"[a-z]+://[\w.:/%-]{1,200}|[a-z]+://\[[0-9a-f:]{2,40}\]:[0-9]{1,5}", re.ASCII)
 MOST_THREADS = 1024  # that one worker is believed to have
 SILENT = logging.CRITICAL + 1
 CLOSE_S = 2.0
 PAGE_S, PAGE_BYTES, PAGE = 2.0, 1 << 16, b"<title>Dask"
 READ = ["msgpack"]  # how workers are to send what they answer: as data, not by pickle
-LOCAL, FILE = "local:", ".json"  # how an address begins, or ends
+FILE = ".json"  # how an address ends
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
 # Dask starts a web server for each part of it, which cannot be switched off; these have no
@@ -107,8 +112,9 @@ class Link:
         at: dict[str, Any] = {"address": self.address, "security": dask.Security()}
         if self.address.startswith(LOCAL):
             self.local = self.local or dask.LocalCluster(
-                n_workers=int(self.address.removeprefix(LOCAL)), threads_per_worker=1,
-                processes=False, dashboard_address=NO_PAGES, worker_dashboard_address=NO_PAGES)
+                n_workers=local.workers(self.address), threads_per_worker=1, processes=False,
+                dashboard_address=NO_PAGES, worker_dashboard_address=NO_PAGES,
+                local_directory=self.guard.enter_context(local.folder()))
             at = {"address": self.local}
         elif self.address.endswith(FILE):
             at = {"scheduler_file": self.address, "security": dask.Security()}
@@ -125,8 +131,11 @@ class Link:
 
     def _prepare(self) -> None:
         """Bring the project and the kernel to every worker, also to those that come later."""
-        for worker, versions in self.client.get_versions()["workers"].items():
-            version = ".".join(versions["host"]["python"].split(".")[:2])
+        for worker, versions in self._versions().items():
+            try:
+                version = ".".join(versions["host"]["python"].split(".")[:2])
+            except (LookupError, TypeError, AttributeError):
+                version = "of no version"
             if version != PYTHON_VERSION:  # it would not understand what it is sent
                 self.refuse(worker, worker, f"its Dask runs on Python {version}, this one's on"
                                             f" {PYTHON_VERSION}")
@@ -135,15 +144,26 @@ class Link:
         except OSError:
             self.tell("a worker died while it was sent the project (of too little memory?)")
         except Exception as error:  # noqa: BLE001  of one worker: it says so when it is asked
-            self.tell(f"a worker could not take the project: {type(error).__name__}: {error}")
+            self.tell("a worker could not take the project:"
+                      f" {quoted(f'{type(error).__name__}: {error}')}")
+
+    def _versions(self) -> dict[str, Any]:
+        """What each worker tells of its software, by its address. Raises EngineCannot."""
+        try:
+            found: dict[str, Any] = dict(self.client.get_versions()["workers"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise EngineCannot(f"{self.address}: its scheduler does not tell its workers'"
+                               f" versions: {quoted(str(error))}") from error
+        return {str(worker): versions for worker, versions in found.items()}
 
     def workers(self) -> dict[str, Any]:
         """What the scheduler says of each worker, by its address: "nthreads" and "status"."""
         found: dict[str, Any] = {}
         try:
             for address, facts in self.client.scheduler_info()["workers"].items():
-                threads = min(max(int(facts["nthreads"]), 1), MOST_THREADS)
-                found[str(address)] = {"nthreads": threads, "status": facts.get("status")}
+                if ADDRESS.fullmatch(address):
+                    threads = min(max(int(facts["nthreads"]), 1), MOST_THREADS)
+                    found[address] = {"nthreads": threads, "status": facts.get("status")}
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise OSError(f"the scheduler's list of workers is none: {error!r}") from error
         return found
@@ -157,6 +177,7 @@ class Link:
     def refuse(self, worker: str, machine: str, why: str) -> None:
         """Give a worker nothing more. Raises EngineCannot where it was the last."""
         new = worker not in self.refused
+        machine, why = quoted(machine), quoted(why, WHY_CHARACTERS)
         self.refused.setdefault(worker, why)
         if all(each in self.refused for each in self.workers()):
             raise EngineCannot(f"no machine of the cluster can measure; {machine}: {why}")
@@ -262,8 +283,7 @@ def quiet_dask() -> Any:
 def checked(address: str, insecure: bool) -> str:
     """An address as it is used. Raises EngineCannot where it is none, or open to everybody."""
     if address.startswith(LOCAL):
-        if not address.removeprefix(LOCAL).isdecimal() or int(address.removeprefix(LOCAL)) < 1:
-            raise EngineCannot(f"{address}: local:N takes a number of workers, like local:2")
+        local.workers(address)
         return address
     url = address
     if address.endswith(FILE):

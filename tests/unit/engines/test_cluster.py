@@ -275,7 +275,9 @@ def test_addresses(address: str, insecure: bool) -> None:
 @pytest.mark.parametrize(("address", "why"), [
     ("tcp://10.0.0.1:8786", "--cluster-insecure"), ("tcp://127.0.0.1.example.org:1", "insecure"),
     ("http://10.0.0.1", "takes tls://"), ("10.0.0.1:8786", "takes tls://"),
-    ("local:0", "number of workers"), ("local:many", "number of workers"), ("", "takes tls://"),
+    ("local:0", "number of workers"), ("local:many", "number of workers"),
+    ("local:65", "at most local:64"), ("local:5000", "at most local:64"),
+    ("local:" + "9" * 5000, "at most local:64"), ("local:²", "number of workers"), ("", "takes tls://"),
     ("tls://", "takes tls://"), ("nothing.json", "no scheduler file")])
 def test_what_is_no_address_or_open_to_everybody_is_refused(address: str, why: str) -> None:
     with pytest.raises(EngineCannot, match=why):

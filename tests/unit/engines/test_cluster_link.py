@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from engines.cluster import link as link_module
 from engines.cluster.cluster import Cluster, opened
 from engines.cluster.link import PROJECT, Link, packed
+from engines.cluster.local import PREFIX, folder
 from engines.cluster.node import CODE, OK, SPENT
 from engines.job import EngineCannot
 from tests.unit.engines.test_cluster_node import BATCH, TOOLS, archive
@@ -89,6 +91,22 @@ def test_a_cluster_that_is_closed_has_no_connection(link: Link) -> None:
     assert client.status == "running"
     made.close()
     assert client.status == "closed"
+
+
+def test_what_a_killed_local_cluster_left_goes_with_the_next(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> None:
+    """Not what another one that runs has."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"{PREFIX}killed" / "dask-worker-space" / "worker-1").mkdir(parents=True)
+    with folder() as other:
+        monkeypatch.setattr(link_module, "packed", lambda kernel: archive())
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        made = Link("local:1", tmp_path / "7.2" / "linux", TOOLS, False, told.append)
+        (own,) = {each.name for each in tmp_path.glob(f"{PREFIX}*")} - {Path(other).name}
+        assert (tmp_path / own / "dask-worker-space").is_dir() and "killed" not in own
+        made.close()
+        assert [each.name for each in tmp_path.glob(f"{PREFIX}*")] == [Path(other).name]
+    assert not list(tmp_path.glob(f"{PREFIX}*")) and not (tmp_path / "dask-worker-space").exists()
 
 
 def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:

@@ -1,0 +1,265 @@
+"""What a hostile guest leaves in its folder: one clear line or a failed trial, in little memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engines import job as module
+from engines import observations, storage
+from engines.job import CONSOLE, EngineError, JobFolder, StorageError, WorkerProcess
+from engines.observations import FILE_BYTES, LINE_BYTES
+from engines.uml import UmlEngine
+from hosts.untrusted import QUOTED_CHARACTERS, quoted
+from tests.conftest import PROJECT
+
+TRIALS = [{"id": "t", "shape": {}}, {"id": "u", "shape": {}}]
+SPARSE_BYTES = 6 << 30
+MOST_KB = 400_000  # of memory, whatever a guest leaves; 6 GB without limits
+
+
+def left(folder: Path, leave: Callable[[Path], None]) -> WorkerProcess:
+    """A worker that has ended, and what is in its folder."""
+    job = JobFolder(folder, TRIALS, {})
+    leave(job.path)
+    worker = WorkerProcess(job, TRIALS, ["true"], job.path, 9, 9)
+    worker.process.wait()
+    return worker
+
+
+def heard(worker: WorkerProcess) -> str:
+    """What is told of a worker's end, all that it left being read; its folder is removed."""
+    try:
+        for _ in range(20_000):
+            list(worker.poll())
+            if not worker.waiting:
+                return ""
+    except EngineError as error:
+        return str(error)
+    finally:
+        worker.stop()
+        assert not worker.job.path.exists()
+    raise AssertionError("it is read without an end")
+
+
+def lines(*said: Any) -> Callable[[Path], None]:
+    text = "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in said)
+    return lambda folder: (folder / "observations.jsonl").write_text(text) and None
+
+
+def sparse(path: Path, size: int = SPARSE_BYTES) -> None:
+    with path.open("ab") as file:
+        file.truncate(size)
+
+
+def capture(size: int, named: int) -> Callable[[Path], None]:
+    def leave(folder: Path) -> None:
+        sparse(folder / "client.pcap", size)
+        lines({"trial": "t", "captures": {"client": {"offset": 0, "bytes": named}}})(folder)
+    return leave
+
+
+def kept(folder: Path) -> None:
+    sparse(folder / "rows.csv")
+    lines({"trial": "t", "files": {"rows.csv": "rows.csv"}})(folder)
+
+
+FETCH = {"ok": True, "error": "", "connect_ms": 1.0, "first_byte_ms": 2.0, "total_ms": 3.0,
+         "size": 1, "sha256": "0" * 64, "port": 4000, "exit_status": 0, "http_status": 200}
+LEFT: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a line without an end": (lambda folder: sparse(folder / "observations.jsonl"),
+                              f"a line has more than {LINE_BYTES} bytes"),
+    "a long line": (lines({"trial": "t", "error": "x" * LINE_BYTES}), "more than|it has"),
+    "a large capture": (capture(SPARSE_BYTES, SPARSE_BYTES), "captures.client.bytes is no whole"),
+    "a large file": (kept, f"more than {FILE_BYTES} bytes"),
+    "lists in lists": (lines("[" * 100_000), "nested too deep"),
+    "lists in an observation": (lines('{"trial": "t", "fetch": ' + "[" * 100_000),
+                                "nested too deep"),
+    "a large number": (lines({"trial": "t", "duration_s": 10**30}), "has 31 digits"),
+    "a very large number": (lines('{"trial": "t", "duration_s": ' + "9" * 10**6 + "}"),
+                            "has 1000000 digits"),
+    "no finite number": (lines('{"trial": "t", "duration_s": 1e999}'), "duration_s is no number"),
+    "not a number": (lines('{"trial": "t", "duration_s": NaN}'), "NaN is no number"),
+    "true for a number": (lines({"trial": "t", "duration_s": True}), "duration_s is no number"),
+    "a time out of range": (lines({"trial": "t", "started_at": -1e300}), "started_at is no"),
+    "a transfer in no time": (lines({"trial": "t", "fetch": {**FETCH, "total_ms": 0}}),
+                              "succeeded in no time"),
+    "a text for a size": (lines({"trial": "t", "fetch": {**FETCH, "size": "1"}}), "fetch.size is"),
+    "half a report": (lines({"trial": "t", "server": {"event": "response"}}), "server lacks"),
+    "a list for a table": (lines({"trial": "t", "drops": []}), "drops is no table"),
+    "an unknown key": (lines({"trial": "t", "verdict": "pass"}), "has 'verdict', which is no key"),
+    "another's trial": (lines({"trial": "of another"}), "no trial 'of another' was waited for"),
+    "a trial twice": (lines({"trial": "t"}, {"trial": "t"}), "no trial 't' was waited for"),
+    "words without an end": (lines(*[{"stage": "alive"}] * 10_001), "and no observation among"),
+    "bytes that are no text": (
+        lambda folder: (folder / "observations.jsonl").write_bytes(b"\xff\n") and None, "utf-8"),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_what_is_no_observation_is_one_clear_line(what: str, tmp_path: Path) -> None:
+    leave, why = LEFT[what]
+    told = heard(left(tmp_path / "job", leave))
+    assert told.startswith("the worker wrote what is no observation: ") and len(told) < 400
+    assert told.isprintable()
+    if what != "a long line":
+        assert why in told
+
+
+@pytest.mark.parametrize("name", ["asked", "confined", "engine", "seed", "scenario", "systems"])
+def test_a_worker_tells_of_its_kernel_and_of_nothing_else(name: str, tmp_path: Path) -> None:
+    kernel = tmp_path / "linux"
+    said = json.dumps({"stage": "ready", "facts": {"kernel": "7", name: "forged"}})
+    kernel.write_text(f"#!/bin/sh\necho '{said}' >> observations.jsonl\n")
+    kernel.chmod(0o755)
+    engine = UmlEngine(kernel, 1)
+    before = dict(engine.facts)
+    with pytest.raises(EngineError, match=f"facts has '{name}', which is no key of it"):
+        list(engine.run([{"id": "t", "kind": "fetch", "shape": {}}], {}, tmp_path / "work"))
+    assert engine.facts == before
+
+
+def test_a_guest_s_words_are_quoted(tmp_path: Path) -> None:
+    words = "\x1b[2Jfirst-flight: all is well\r\n" + "x" * 100_000
+    for stage in ("cannot", "broken", "failed"):
+        told = heard(left(tmp_path / "job", lines({"stage": stage, "reason": words})))
+        assert told.startswith("the worker reports: ") and told.isprintable() and len(told) < 1100
+    told = heard(left(tmp_path / "job", lambda folder: None))
+    assert told == ("the worker stopped (status 0) while its network was awaited: it printed"
+                    " nothing")
+    for error in ("error", "skipped"):
+        (seen,) = left(tmp_path / error, lines({"trial": "t", error: words})).poll()
+        assert seen.content[error].isprintable() and len(seen.content[error]) < 1100
+    assert quoted(b"\xff\x00a\n b") == "\ufffd\ufffda b" and len(quoted("x" * 999)) == (
+        QUOTED_CHARACTERS + 1)
+
+
+def test_of_a_long_console_the_beginning_and_the_end_are_read(tmp_path: Path) -> None:
+    def leave(folder: Path) -> None:
+        sparse(folder / CONSOLE)
+
+    worker = left(tmp_path / "job", leave)
+    path = worker.job.path / CONSOLE
+    sparse(path)
+    with path.open("r+b") as file:
+        file.write(b"the first\n")
+        file.seek(SPARSE_BYTES - 10)
+        file.write(b"\nthe last\n")
+    printed = worker.printed()
+    assert printed.startswith("the first") and printed.endswith("the last\n")
+    assert len(printed) <= module.CONSOLE_BYTES
+    worker.stop()
+
+
+def test_nothing_is_written_through_a_link_that_a_guest_put_there(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("the host's")
+    job = JobFolder(tmp_path / "job", [], {})
+    (job.path / storage.PROBE).symlink_to(precious)
+    job.check_storage()
+    assert precious.read_text() == "the host's"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_why_a_folder_is_full_is_said_in_the_systems_words(tmp_path: Path) -> None:
+    job = JobFolder(tmp_path / "job", [], {})
+    reserve = job.path / storage.RESERVE
+    reserve.write_text("pay 10 to this account")
+    job.check_storage()
+    reserve.unlink()
+    os.mkfifo(reserve)
+    job.check_storage()
+    reserve.unlink()
+    reserve.write_text("No space left on device")
+    with pytest.raises(StorageError, match="No space left on device"):
+        job.check_storage()
+
+
+def test_whatever_is_left_takes_little_memory(tmp_path: Path) -> None:
+    """In a process that may have no more than that."""
+    program = f"""
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {str(PROJECT)!r})
+from tests.unit.engines import test_untrusted as tests
+for name, (leave, _) in tests.LEFT.items():
+    assert tests.heard(tests.left(Path({str(tmp_path)!r}) / name, leave)), name
+worker = tests.left(Path({str(tmp_path)!r}) / "capture",
+                    tests.capture(tests.observations.CAPTURE_BYTES, tests.observations.CAPTURE_BYTES))
+(seen,) = worker.poll()
+assert len(seen.client_pcap) == tests.observations.CAPTURE_BYTES
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          timeout=120, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < MOST_KB
+
+
+@pytest.fixture(name="ended")
+def _ended(tmp_path: Path) -> Iterator[WorkerProcess]:
+    worker = left(tmp_path / "ended", lambda folder: None)
+    yield worker
+    worker.stop()
+
+
+# Whatever is written -----------------------------------------------------------------
+
+WORDS = st.sampled_from(sorted({
+    "trial", "stage", "facts", "reason", "kernel", "sysctls", "captures", "client", "server",
+    "offset", "bytes", "files", "fetch", "fetches", "responses", "drops", "to_client", "error",
+    "skipped", "started_at", "duration_s", "ended_servers", "t", "u", "ready", "failed", "tls",
+    "samples", "rows.csv", "../x", "client.pcap", "job.json", *FETCH})) | st.text(max_size=20)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS
+    | st.integers(10**20, 10**40), lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(WORDS, inner, max_size=6), max_leaves=10)
+OBSERVATIONS = st.fixed_dictionaries({"trial": st.sampled_from(["t", "u"])}, optional={
+    name: VALUES for name in ("started_at", "duration_s", "error", "skipped", "captures", "files",
+                              "fetch", "server", "drops", "fetches", "responses",
+                              "ended_servers")})
+STAGES = st.fixed_dictionaries({"stage": st.sampled_from(["ready", "alive", "failed"]) | VALUES},
+                               optional={"facts": VALUES, "reason": VALUES})
+LINES = (st.binary(max_size=200) | OBSERVATIONS.map(lambda value: json.dumps(value).encode())
+         | STAGES.map(lambda value: json.dumps(value).encode())
+         | VALUES.map(lambda value: json.dumps(value).encode()))
+
+
+@settings(max_examples=40, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(said=st.lists(LINES, max_size=5))
+def test_whatever_is_written_is_an_observation_or_one_line(
+        said: list[bytes], ended: WorkerProcess, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is observed can be written down again, its texts printable."""
+    monkeypatch.setattr(JobFolder, "check_storage", lambda job: None)  # it waits for the disk
+    job = JobFolder(tmp_path / "job", TRIALS, {})
+    (job.path / "rows.csv").write_bytes(b"rows")
+    (job.path / "client.pcap").write_bytes(b"packets")
+    job.lines_path.write_bytes(b"".join(line + b"\n" for line in said))
+    worker = copy(ended)  # one process for all
+    worker.job, worker.ready = job, {}
+    worker.waiting = {trial["id"]: trial for trial in TRIALS}
+    seen = []
+    try:
+        for _ in range(3):
+            seen += worker.poll()
+    except EngineError as error:
+        assert str(error) and len(str(error)) < 1200 and str(error).isprintable()
+    finally:
+        job.remove()
+    for each in seen:
+        json.dumps(each.content, allow_nan=False)
+        observations.read_line(json.dumps(each.content).encode())
+        assert not {"verdict", "ok"} & each.content.keys()
+    assert worker.ready.keys() <= {"kernel", "sysctls"}
