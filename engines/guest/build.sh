@@ -13,7 +13,7 @@ unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-readonly RECIPE=6             # part of the cache's key: raise it when a kernel is built otherwise
+readonly RECIPE=7             # part of the cache's key: raise it when a kernel is built otherwise
 # Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
 readonly MIN_VERSION=6.13
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects

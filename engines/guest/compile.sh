@@ -29,6 +29,16 @@ prepare_tree() {
     grep -q 'likely just ran out of space' "$tree/fs/hostfs/hostfs_kern.c" ||
         say "Linux $version has another hostfs than is known:" \
             "where /dev/shm is full, trials fail and it does not say why"
+    # The machine's own Linux may be older than 6.3, which added this flag: without it such a kernel
+    # gives memory that can be executed, and with it none. Else the guest writes a file in its place
+    # and makes it executable, which a confined one may not.
+    sed -i '/^[[:space:]]*MFD_EXEC | MFD_CLOEXEC | MFD_ALLOW_SEALING);$/a \
+\tif (stub_exe_fd < 0 \&\& errno == EINVAL)\
+\t\tstub_exe_fd = memfd_create("uml-userspace", MFD_CLOEXEC | MFD_ALLOW_SEALING);' \
+        "$tree/arch/um/os-Linux/skas/process.c"
+    grep -q '"uml-userspace", MFD_CLOEXEC' "$tree/arch/um/os-Linux/skas/process.c" ||
+        say "Linux $version starts its processes in another way than is known:" \
+            "on machines with a Linux older than 6.3 it will not run confined"
     for module in "$here"/tcp_*.c; do
         [[ -e $module ]] || continue
         name=${module##*/}

@@ -87,6 +87,20 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
     assert "ptrace and seccomp are both forbidden" in cannot and "--engine host" in cannot
 
 
+def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_path: Path) -> None:
+    """It refuses memfd_create with MFD_EXEC (16) as an unknown flag, with EINVAL (22)."""
+    (tmp_path / "command.json").write_text(json.dumps(["echo", "from the guest"]))
+    older = ("import ctypes, os, sys; from engines import confine;"
+             " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
+             " confine.load([(0x20, 0, 0, 0), (0x15, 0, 3, 319), (0x20, 0, 0, 24), (0x45, 0, 1, 16),"
+             " (6, 0, 0, 0x50000 | 22), (6, 0, 0, 0x7fff0000)]);"
+             " os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])")
+    done = subprocess.run([sys.executable, "-c", older, str(tmp_path), *guest_command(kernel)],
+                          cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert "from the guest" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a /dev/shm of its own")
 def test_a_guest_ends_where_the_host_has_no_memory_for_a_files_page(kernel: Path,
                                                                     tmp_path: Path) -> None:
