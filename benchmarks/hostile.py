@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
-
-import dpkt
 
 import drawing
 import experiment
@@ -46,7 +45,7 @@ TOKENS = (*mutations.WORDS, *map(str, mutations.NUMBERS), "1.2.3", "1.2.3Mbps", 
 def of_users(random: Random, folder: Path) -> Attempt:
     """A CSV, a log, a list of sockets or a capture, and what --users makes of it."""
     form, path, how = random.choice((*LINES, "pcap", "pcapng")), folder / "users", random.random()
-    content = _capture(form) if form.startswith("pcap") else _text(form, random)
+    content = _capture(form, random) if form.startswith("pcap") else _text(form, random)
     if how < 0.9:
         content = mutations.data(content, random)
     path.write_bytes(content)
@@ -93,20 +92,34 @@ def _text(form: str, random: Random) -> bytes:
     return end.join(lines).encode(errors="surrogatepass")
 
 
-@cache
-def _capture(form: str) -> bytes:
-    """A capture of a server in one of the two formats."""
-    path = GOLDEN / "trials" / "iw10" / "server.pcap"
+def _capture(form: str, random: Random) -> bytes:
+    """A capture of a server in one of the two formats; of pcapng odd options and lengths."""
+    content = (GOLDEN / "trials" / "iw10" / "server.pcap").read_bytes()
     if form == "pcap":
-        return path.read_bytes()
-    made = Path(f"/proc/self/fd/{os.memfd_create('capture')}")
-    with path.open("rb") as packets, made.open("wb") as file:
-        reader = dpkt.pcap.Reader(packets)
-        writer = dpkt.pcapng.Writer(file, linktype=reader.datalink())
-        for at_s, frame in reader:
-            writer.writepkt(frame, float(at_s))
-        file.flush()
-        return made.read_bytes()
+        return content
+    order = "<" if content[0] in (0xD4, 0x4D) else ">"
+    options = random.choice((b"", b"", struct.pack(f"{order}HHI", 9, 1, 9),
+                             struct.pack(f"{order}HH", 9, 0), struct.pack(f"{order}HHI", 14, 4, 7),
+                             struct.pack(f"{order}HH", 9, 60_000), b"\x09"))
+    blocks = [(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)),
+              (1, struct.pack(f"{order}HHI", *struct.unpack_from(f"{order}I", content, 20), 0, 0)
+               + options)]
+    place = 24
+    while place < len(content):
+        seconds, parts, held, size = struct.unpack_from(f"{order}IIII", content, place)
+        stamp = seconds * 10**6 + parts
+        blocks.append((6, struct.pack(f"{order}IIIII", 0, stamp >> 32, stamp & 0xFFFFFFFF, held,
+                                      size) + content[place + 16:place + 16 + held]))
+        place += 16 + held
+    lengths = (None,) * 1000 + (0, 4, 7, 15, 0xFFFFFFF0, 1 << 19)
+    return b"".join(_block(order, *block, random.choice(lengths)) for block in blocks)
+
+
+def _block(order: str, kind: int, body: bytes, length: int | None) -> bytes:
+    body += bytes(-len(body) % 4)
+    whole = 12 + len(body)
+    return (struct.pack(f"{order}II", kind, whole if length is None else length) + body
+            + struct.pack(f"{order}I", whole))
 
 
 # Places to write to ------------------------------------------------------------------
@@ -188,8 +201,8 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\nServer: x\r\n\r\n"
 PIECES = (HEAD, bytes(1448), bytes(65536), b"\x16\x03\x03\x40\x00", b"\x15\x03\x03\x00\x02\x02\x28",
           b"HTTP/1.1 301 Moved\r\nLocation: " + b"x" * 3000 + b"\x1b[2J\r\n\r\n", b"\r\n" * 5000,
           b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n", b"SSH-2.0-x\r\n")
-TIMES: dict[str, Any] = {"ALL_S": 1.0, "CONNECT_S": 0.5, "ANSWER_S": 0.3, "RESEND_S": 0.3,
-                         "REST_S": 0.3}
+TIMES: dict[str, Any] = {"ALL_S": 1.0, "CONNECT_S": 0.5, "ANSWER_S": 0.3,
+                         "RESEND_S": 0.3, "REST_S": 0.3}
 
 
 def of_servers(random: Random, folder: Path) -> Attempt:
@@ -214,7 +227,8 @@ def of_servers(random: Random, folder: Path) -> Attempt:
         thread.start()
         try:
             with patch.multiple(probe, None, **TIMES):
-                experiment.main(["--probe", f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/"])
+                port = listener.getsockname()[1]
+                experiment.main(["--probe", f"{scheme}://127.0.0.1:{port}/"])
         finally:
             thread.join()
     return attempt

@@ -124,7 +124,8 @@ def _packets(file: BinaryIO, where: str) -> Iterator[tuple[float, Any]]:
                 raise ValueError(f"more than {empty - 1} of its packets have no byte")
             yield float(at_s), _ip_of(frame, link)
     except _DAMAGED as error:
-        raise UsageError(f"{where}: is a damaged capture: {error or 'it is cut short'}") from error
+        why = str(error) or "it is cut short"
+        raise UsageError(f"{where}: is a damaged capture: {why}") from error
 
 
 def _add(connections: dict[Any, _Connection], at_s: float, ip: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -26,9 +27,11 @@ def store(results: Path, stamp: str, **facts: object) -> Path:
     folder = results / "zhao2019" / f"{stamp}-uml"
     folder.mkdir(parents=True)
     shutil.copy(GOLDEN, folder / "trials.csv")
+    content = GOLDEN.read_bytes()
+    seal = {"rows": content.count(b"\n") - 1, "sha256": hashlib.sha256(content).hexdigest()}
     (folder / "run.json").write_text(json.dumps({
         "scenario": "zhao2019", "state": "complete", "engine": "uml", "kernel": "6.1.99",
-        "virtual_time": True, **facts}))
+        "virtual_time": True, "trials": seal, **facts}))
     return folder
 
 

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from benchmarks import fuzz
-from benchmarks.attempts import ACCEPTED, INTERNAL, REFUSED
+from benchmarks.attempts import ACCEPTED, REFUSED
 from lab.core.errors import FAILED, OK, UsageError
 
 
