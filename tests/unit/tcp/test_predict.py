@@ -156,6 +156,17 @@ def test_a_later_response_finds_the_window_grown() -> None:
     assert prediction.first_flight == 3  # the connection's
 
 
+def test_a_small_window_is_not_halved() -> None:
+    """As measured: 512 bytes are five segments of 95, with 37 left; of 640 skbs hold half."""
+    small = replace(BASE, mss=95, initcwnd=25, initrwnd=4, response_bytes=2000)
+    assert predict(small).first_flight == 5
+    assert predict(replace(small, initrwnd=5)).first_flight == 7
+    # A window of 536 bytes is small, one of 537 is not: half of it is less than a segment.
+    bytes_counted = replace(BASE, mss=524, initrwnd=1, window_scale=0, response_bytes=2000)
+    assert predict(bytes_counted).first_flight == 1
+    assert predict(replace(bytes_counted, mss=525)).first_flight == 2
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_each_earlier_response_takes_a_round_trip_and_a_pause_follows_the_last(count: int) -> None:
     """Requests of 100 bytes and one of 300 over 100 kbit/s; an empty packet has 66, a SYN 74."""
