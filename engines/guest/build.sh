@@ -385,6 +385,7 @@ is_cached() {
     local folder
     [[ -z $force ]] || return
     if [[ -n $named_digest ]]; then
+        folder=$(chosen) && grep -qx "source $named_digest" "$folder/inputs" 2>/dev/null && return
         folder=$(folder_of "$named_digest")
         [[ -x $folder/linux ]] || return
     elif [[ -n $wants_default ]]; then
