@@ -176,7 +176,10 @@ step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far 
 }
 
 nothing() { :; }
-compiled() { echo " $(( compiled_before + $(grep -cE '^  (CC|AS) ' "$log") )) of about $OBJECTS objects"; }
+compiled() {
+    local count=$(( compiled_before + $(grep -cE '^  (CC|AS) ' "$log") ))
+    echo " $(( count < OBJECTS ? count : OBJECTS )) of about $OBJECTS objects"
+}
 downloaded() {
     local bytes
     bytes=$(find "$work/source" -type f -printf '%s\n' 2>/dev/null | sort -n | tail -n 1)
@@ -385,6 +388,7 @@ is_cached() {
     local folder
     [[ -z $force ]] || return
     if [[ -n $named_digest ]]; then
+        folder=$(chosen) && grep -qx "source $named_digest" "$folder/inputs" 2>/dev/null && return
         folder=$(folder_of "$named_digest")
         [[ -x $folder/linux ]] || return
     elif [[ -n $wants_default ]]; then

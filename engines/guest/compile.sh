@@ -199,6 +199,8 @@ boot_failure() {
 publish() {
     local folder
     folder=$(folder_of "$source_hash")
+    # What it was made from is here its maker's word: another kernel of the same word is another one.
+    [[ -z $imported ]] || folder+=-$(sha256sum <"$work/kernel/linux" | cut -c 1-8)
     cp "$log" "$work/kernel/build.log" || return
     if [[ -e $folder ]]; then
         rm -rf "$work/replaced"

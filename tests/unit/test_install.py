@@ -139,7 +139,7 @@ def test_install_exports_only_a_kernel_that_says_what_it_was_made_from(tmp_path:
 
 def packed(file: Path, **changes: str) -> Path:
     """A file as --export-kernel writes it, of a kernel that ends at once."""
-    kernel, config = b"#!/bin/sh\n", b"CONFIG_UML=y\n"
+    kernel, config = changes.get("kernel", "#!/bin/sh\n").encode(), b"CONFIG_UML=y\n"
     inputs = {"configuration": "0123456789abcdef", "source": "ab" * 32, "compiler": "gcc 12",
               "linux": hashlib.sha256(kernel).hexdigest(), "config": hashlib.sha256(config).hexdigest()}
     inputs |= {name: changes[name] for name in inputs.keys() & changes.keys()}
@@ -444,6 +444,23 @@ def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
 
 def test_a_killed_installation_leaves_nothing_where_signals_are_ignored_either(building: Building) -> None:
     assert building.struck("install.sh", signal.SIGKILL, deaf)[0] == -signal.SIGKILL
+
+
+def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(building: Building) -> None:
+    """Who made it is not known: only its bytes are."""
+    built = Path(building.built().stdout.strip())
+    inputs = dict(line.split(" ", 1) for line in (built.parent / "inputs").read_text().splitlines())
+    said = {name: inputs[name] for name in ("configuration", "source", "compiler")}
+    forged = packed(building.home / "file", **said, kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
+    done = subprocess.run([building.guest / "build.sh", "--import", forged], env=building.environment,
+                          capture_output=True, text=True, check=False, timeout=100)
+    if "no Landlock" in done.stderr:
+        pytest.skip("kernels from elsewhere run confined only")
+    assert done.returncode == 0, done.stderr
+    taken = Path(done.stdout.strip())
+    assert taken.parent.name.startswith(f"{built.parent.name}-") and built.exists() and taken.exists()
+    again = building.built()
+    assert (again.returncode, again.stdout.strip()) == (0, str(taken)), "it is of the source that is named"
 
 
 def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
