@@ -96,6 +96,20 @@ def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_a
         assert round(run.facts[name], 3) == run.facts[name]
 
 
+def test_a_run_holds_its_trials_in_their_order_however_they_came(tmp_path: Path) -> None:
+    class Backwards(Engine):
+        def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
+                folder: Path) -> Iterator[Any]:
+            yield from super().run(trials[::-1], sysctls, folder)
+    usual = measure(study(), OneMachine(Engine()), asked(tmp_path / "usual"))
+    other = measure(study(), OneMachine(Backwards()), asked(tmp_path / "other"))
+    assert [record.trial for record in other.records] == list(study().trials)
+    assert (other.folder / runs.TRIALS_CSV).read_bytes() == (
+        usual.folder / runs.TRIALS_CSV).read_bytes()
+    assert other.facts["trials"] == usual.facts["trials"]
+    assert other.facts["trials"]["rows"] == 4
+
+
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     """Neither the lock nor the file of records: one process measures many scenarios."""
     before = os.listdir("/proc/self/fd")
