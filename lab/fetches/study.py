@@ -49,7 +49,7 @@ class Fetches:
     def judge(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
         return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
-                     sysctls=sysctls), seen.files
+                     sysctls=sysctls, known_kernel=known_kernel), seen.files
 
     def report(self, run: RunData) -> Report:
         from lab.fetches import findings

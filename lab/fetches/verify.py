@@ -38,12 +38,13 @@ COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 
 
 def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
-          *, exact: bool, sysctls: Mapping[str, str]) -> Record:
+          *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
     """The record of a trial: its measurements, what the wire says, and the verdict.
 
     observation: one line of the worker (engines/worker.py); client_pcap and
     server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
-    what the scenario set otherwise than engines.kernel.TCP_SYSCTLS.
+    what the scenario set otherwise than engines.kernel.TCP_SYSCTLS. known_kernel: whether its TCP
+    is the one that the model was checked against; else the model is shown and does not judge.
     """
     if observation.get("skipped"):
         return Record(trial=trial, ok=True, measured_at=started_at(observation),
@@ -52,7 +53,9 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     if failure and trial.cannot_connect:
         return _not_connected(trial, observation, failure, client_pcap)
     fetch, said = ({}, {}) if failure else (observation["fetch"], observation["server"])
-    evidence = Evidence(trial, fetch, said, None, EXACT if exact else REAL_TIME, sysctls,
+    tolerances = EXACT if exact else REAL_TIME
+    evidence = Evidence(trial, fetch, said, None,
+                        tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
     if trial.http == HTTP_3 and not (failure or broken):

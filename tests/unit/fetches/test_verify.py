@@ -335,6 +335,15 @@ def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> Non
     assert other.verdict == PASS and other.model_ms is None
 
 
+def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(good: Stored) -> None:
+    def judged(trial: Stored) -> Record:
+        return judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
+                     sysctls={}, known_kernel=False)
+    slow = judged(later(good, "fetch", "total_ms", 50))
+    assert (slow.verdict, slow.judged_by) == (PASS, "path host") and slow.model_ms is not None
+    assert judged(good.asked(rtt_ms=100.004)).verdict == FAIL
+
+
 def test_the_model_is_asked_about_what_timers_send_again() -> None:
     repeated = stored.load("queue_timer")
     record = repeated.judge()
