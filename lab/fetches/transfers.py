@@ -33,7 +33,8 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         congestion_control=trial.congestion_control,
         response_bytes=sum(writes) or header_bytes + trial.response_bytes,
         request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
-        mss=trial.mss, idle_ms=trial.idle_ms, gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
+        mss=trial.mss, idle_ms=trial.idle_ms,
+        gap_ms=trial.gap_ms, burst_bytes=header_bytes + trial.burst_bytes,
         receive_buffers=buffers.of(sysctls, buffers.RECEIVE),
         send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
                       else buffers.of(sysctls, buffers.SEND)),

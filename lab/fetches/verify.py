@@ -28,7 +28,6 @@ from lab.tcp.early import early
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.messages import messages, timed
 from lab.tcp.packets import CaptureError
-from lab.tcp.transfer import CONGESTION_CONTROLS
 
 FQ = "fq"
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
@@ -194,9 +193,7 @@ def _server_latency(evidence: Evidence) -> Iterable[Compared]:
     server = float(evidence.said["latency_ms"])
     wire = evidence.wire.latency_ms or math.nan
     allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
-    may_wait = ("tls" in evidence.said
-                or evidence.trial.congestion_control not in CONGESTION_CONTROLS)
-    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, may_wait)
+    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
     end_ns = evidence.wire.response_acknowledged_ns or 0
     yield Compared(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
                        for start_ns in starts_ns),
