@@ -159,6 +159,11 @@ class Observed:
         return next(known, None)
 
     @property
+    def may_wait(self) -> bool:
+        """Whether a response may leave later than it is written: behind tickets, or paced."""
+        return "tls" in self.said or self.trial.congestion_control not in CONGESTION_CONTROLS
+
+    @property
     def latency_ms(self) -> float | None:
         """The server's own T_ACK − T_Res1; of one that tells nothing the packets'.
 
@@ -169,7 +174,7 @@ class Observed:
         wire = self.exchange.latency_ms if self.exchange is not None else None
         if self.messages is not None:
             return wire
-        if told is None or wire is None:
+        if told is None or wire is None or not self.may_wait:
             return told
         return wire if wire - told > max(self.tolerances.latency_ms,
                                          self.tolerances.latency_share * wire) else told

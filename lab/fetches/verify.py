@@ -30,7 +30,6 @@ from lab.tcp.early import early
 from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.messages import messages, timed
 from lab.tcp.packets import CaptureError, frames, is_ip
-from lab.tcp.transfer import CONGESTION_CONTROLS
 
 NAMED = 3  # segments in one reason
 FQ = "fq"
@@ -214,9 +213,7 @@ def _server_latency(evidence: Evidence) -> Iterable[Compared]:
     server = float(evidence.said["latency_ms"])
     wire = evidence.wire.latency_ms or math.nan
     allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
-    may_wait = ("tls" in evidence.said
-                or evidence.trial.congestion_control not in CONGESTION_CONTROLS)
-    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, may_wait)
+    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
     end_ns = evidence.wire.response_acknowledged_ns or 0
     yield Compared(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
                        for start_ns in starts_ns),

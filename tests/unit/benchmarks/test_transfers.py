@@ -161,7 +161,7 @@ def test_crossed_transfers_are_counted_by_result_and_check(
         passed: Record, capsys: pytest.CaptureFixture[str]) -> None:
     trial = sample_crossed(9, 1)
     wrong = replace(passed, trial=replace(passed.trial, sample=12), verdict=FAIL,
-                    verdict_reason="RTT: seen 1 ms, asked 2 ms; bandwidth: seen 1, asked 2")
+                    verdict_reason="path: seen 1 of 2 packets differ, asked none; TLS: seen 1, asked 2")
     late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, error="curl 28: timed out")
     tally = CrossedTally(9)
     for record in (passed, wrong, late):
@@ -171,7 +171,7 @@ def test_crossed_transfers_are_counted_by_result_and_check(
     counts = {line[:34].strip(): line[34:].split()[0] for line in told if line[34:].strip()}
     assert counts["transfers"] == "3" and counts["passed"] == "1"
     assert counts["failed verdicts"] == "1" and counts["not finished, so not judged"] == "1"
-    rtt = next(line for line in told if line.startswith("  RTT "))
-    assert rtt.split()[1:] == ["2", "66.7", "%", "1", "failed"]
-    assert "failed: --seed 9 --crossed --only 12: RTT: seen 1 ms" in "\n".join(told)
+    path = next(line for line in told if line.startswith("  path "))
+    assert path.split()[1:] == ["2", "66.7", "%", "1", "failed"]
+    assert "failed: --seed 9 --crossed --only 12: path: seen 1 of 2" in "\n".join(told)
     assert "not finished: --seed 9 --crossed --only 1: curl 28: timed out" in "\n".join(told)

@@ -80,3 +80,11 @@ def test_it_follows_so_many_segments_of_all_responses(asked: dict[str, int], mos
 def test_what_it_follows_it_judges(asked: dict[str, Any]) -> None:
     assert evidence(**asked).is_modelled
     assert evidence().model_ms == pytest.approx(evidence().fetch["total_ms"], abs=0.025)
+
+
+def test_what_was_fetched_before_is_the_models_too() -> None:
+    asked = evidence(kept=3, idle_ms=250.0).transfer
+    size = 9000 + stored.load("iw10").observation["server"]["header_bytes"]
+    assert (asked.earlier_count, asked.earlier_bytes, asked.idle_ms) == (3, size, 250.0)
+    once = evidence(earlier_bytes=500).transfer
+    assert (once.earlier_count, once.earlier_bytes) == (1, 500 + size - 9000 - 1)

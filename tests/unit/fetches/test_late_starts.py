@@ -54,5 +54,7 @@ def test_a_beginning_is_that_of_the_packets_or_when_the_server_could_hear_of_it(
 
 def test_the_latency_is_the_packets_where_the_server_heard_late() -> None:
     assert evidence(160.0).latency_ms == 200.0
+    assert evidence(160.0, tls=False, control="bbr").latency_ms == 200.0
+    assert evidence(160.0, tls=False).latency_ms == 160.0  # nothing delays it: a fault to be shown
     assert evidence(200.02).latency_ms == 200.02
     assert evidence(310.0, qdisc="fq").latency_ms == 310.0

@@ -12,7 +12,7 @@ from lab.tcp.course import Course
 from lab.tcp.events import Happening
 from lab.tcp.offered import RECEIVE_BUFFERS, window_unit
 from lab.tcp.packets import MS, MSS
-from lab.tcp.predict import predict
+from lab.tcp.predict import first_flight, predict
 from lab.tcp.timers import GIVEN_UP_MS
 from lab.tcp.transfer import Transfer
 from lab.tcp.writer import SEND_BUFFERS
@@ -154,6 +154,14 @@ def test_a_later_response_finds_the_window_grown() -> None:
     assert prediction.connect_ms == 0 and prediction.started_ms > 300
     assert prediction.latency_ms < predict(BASE).latency_ms - 70
     assert prediction.first_flight == 3  # the connection's
+
+
+@pytest.mark.parametrize("otherwise", [
+    {}, {"initcwnd": 10}, {"mss": 300}, {"gap_ms": 20.0, "burst_bytes": 60},
+    {"gap_ms": 500.0, "burst_bytes": 60}, {"earlier_bytes": 5000, "earlier_request_bytes": 90}])
+def test_the_first_flight_alone_is_that_of_the_whole_course(otherwise: dict[str, Any]) -> None:
+    transfer = replace(BASE, **otherwise)
+    assert first_flight(transfer) == predict(transfer).first_flight > 0
 
 
 def test_a_small_window_is_not_halved() -> None:
