@@ -162,7 +162,8 @@ def test_crossed_transfers_are_counted_by_result_and_check(
     trial = sample_crossed(9, 1)
     wrong = replace(passed, trial=replace(passed.trial, sample=12), verdict=FAIL,
                     verdict_reason="path: seen 1 of 2 packets differ, asked none; TLS: seen 1, asked 2")
-    late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, error="curl 28: timed out")
+    late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, judged_by="",
+                   error="curl 28: timed out")
     tally = CrossedTally(9)
     for record in (passed, wrong, late):
         tally.add(record)
