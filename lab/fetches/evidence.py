@@ -40,10 +40,19 @@ class Evidence(Observed):
     def expected_first_flight(self) -> tuple[int, int]:
         """The fewest and the most segments that the windows let leave at first.
 
-        They differ only where more than the windows decides on the second of two writes. The
-        small segment of a write by itself counts. A part of a segment may fill the receive
-        window up (tcp_mss_split_point).
+        They differ where more than the windows decides on the second of two writes, and where the
+        sender paces: then the first acknowledgement may come before all has left, and TCP_INFO
+        alone shows the window. The small segment of a write by itself counts. A part of a segment
+        may fill the receive window up (tcp_mss_split_point).
         """
+        if not self.is_paced:
+            return self._first_flight
+        _, most = self._first_flight
+        return 1, most + 1
+
+    @property
+    def _first_flight(self) -> tuple[int, int]:
+        """The same of a sender that does not pace."""
         trial = self.trial
         if self.hears_late:
             return self._first_flight_of_two_writes
@@ -64,13 +73,12 @@ class Evidence(Observed):
 
         The packets show whether that was before the second write. Both writes are one flight if it
         was not, as far as the window goes. What timers retransmitted by then takes some of it.
-        A control that paces may have less or more under way by then.
         """
         trial, start_ns = self.trial, self.wire.response_start_ns or 0
         due_ns = start_ns + round(trial.gap_ms * 1e6)
         first, both = unacknowledged(self.transfer)
-        if trial.congestion_control not in CONGESTION_CONTROLS:
-            return first, trial.server_window + 1  # paced: what a timer sends looks like the rest
+        if self.is_paced:
+            return first, trial.server_window  # what a timer sends looks like the rest
         if self.wire.first_flight_end_ns < due_ns:
             return first, first
         sent_again = any(start_ns < segment.time_ns < due_ns for segment
