@@ -58,3 +58,21 @@ def test_the_latency_is_the_packets_where_the_server_heard_late() -> None:
     assert evidence(160.0, tls=False).latency_ms == 160.0  # nothing delays it: a fault to be shown
     assert evidence(200.02).latency_ms == 200.02
     assert evidence(310.0, qdisc="fq").latency_ms == 310.0
+
+
+@pytest.mark.parametrize("latency_ms, right", [(190.0, True), (188.1, True), (179.9, False)])
+def test_of_two_writes_that_share_an_skb_the_second_one_is_heard_of(latency_ms: float,
+                                                                    right: bool) -> None:
+    """It was written a pause later, 12 ms here."""
+    seen = evidence(latency_ms)
+    assert not passes(seen)
+    assert passes(replace(seen, trial=replace(seen.trial, gap_ms=12.0))) is right
+
+
+def test_what_paces_may_have_a_segment_more_under_way_or_fewer() -> None:
+    paced = stored.load("paced")
+    assert stored.load("paced").judge().counts
+    assert paced.asked(initcwnd=9).said("server", initial_window=9).judge().counts
+    record = paced.asked(initcwnd=8).said("server", initial_window=8).judge()
+    assert record.verdict_reason == "first flight: seen 10 segments, asked 1 to 9"
+    assert "initial window" in paced.asked(initcwnd=9).judge().verdict_reason
