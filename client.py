@@ -178,8 +178,9 @@ def load(program: str) -> dict[str, Any]:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         for request in requests():
-            report(load(request["load"]) if "load" in request
-                   else answer_request(request, Path(folder)))
+            answer = (load(request["load"]) if "load" in request
+                      else answer_request(request, Path(folder)))
+            report({**answer, "number": request.get("number")})
     return 0
 
 

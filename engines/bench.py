@@ -68,6 +68,7 @@ class LineProcess:
         self.name = name
         self.process = process
         self.buffer = b""
+        self.orders = 0  # how many requests it has had
 
     @classmethod
     def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
@@ -94,6 +95,22 @@ class LineProcess:
         while select.select([self.process.stdout], [], [], 0)[0]:
             if not os.read(self.process.stdout.fileno(), 1 << 16):
                 raise ProgramEnded(f"{self.name} has ended")
+
+    def order(self, request: dict[str, Any]) -> None:
+        """Send a request that is answered once, see `answer`. Raises ProgramEnded."""
+        self.orders += 1
+        self.send({**request, "number": self.orders})
+
+    def answer(self, deadline_s: float, awaited: str,
+               look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
+        """The answer to the last request; `receive` has the rest.
+
+        One to an earlier request, for which nobody waited long enough, is not taken for it.
+        """
+        while True:
+            answer = self.receive(deadline_s, awaited, look)
+            if answer["number"] == self.orders:
+                return answer
 
     def receive(self, deadline_s: float, awaited: str,
                 look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:

@@ -83,8 +83,8 @@ class FetchBench:
     def _load(self, program: str) -> None:
         """Let the client load a program, once."""
         if program not in self.loaded:
-            self.client.send({"load": program})
-            self.client.receive(TOOL_DEADLINE_S, f"loading of {program}")
+            self.client.order({"load": program})
+            self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
             self.loaded.add(program)
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
@@ -123,10 +123,11 @@ class FetchBench:
             request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
                            http=trial.get("http", "1.1"), curves=curves_of(trial),
                            named=named_of(trial), early_bytes=trial["tls"]["early_data_bytes"])
-        self.client.send(request)
-        answer = self.client.receive(len(trial["paths"]) * deadline_s + TOOL_DEADLINE_S,
-                                     "end of the fetch",
-                                     *([] if self.watch is None else [self.watch.look]))
+        whole_s = (len(trial["paths"]) * deadline_s + sum(trial.get("think_s", ()))
+                   + trial.get("tls", {}).get("apart_s", 0))
+        self.client.order(request)
+        answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the fetch",
+                                    *([] if self.watch is None else [self.watch.look]))
         return measured_of(answer["fetches"])
 
     def _settle(self) -> None:

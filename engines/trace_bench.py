@@ -45,13 +45,13 @@ class TraceBench(FetchBench):
         for tap in self.taps.values():
             tap.discard()
         deadline_s = trial["deadline_s"]
-        self.client.send({"think_s": trial["think_s"], "deadline_s": deadline_s,
-                          "program": "libcurl", "window_bytes": trial["window_bytes"],
-                          "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
+        self.client.order({"think_s": trial["think_s"], "deadline_s": deadline_s,
+                           "program": "libcurl", "window_bytes": trial["window_bytes"],
+                           "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
         if trial["outage_ms"]:
             self._cut(*trial["outage_ms"])
         whole_s = deadline_s * len(trial["paths"]) + sum(trial["think_s"])
-        answer = self.client.receive(whole_s + TOOL_DEADLINE_S, "end of the transfers")
+        answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the transfers")
         observation["fetches"] = answer["fetches"]
         if answer["fetches"][0]["ok"] or answer["fetches"][0].get("port"):
             observation["responses"] = self._responses(whole_s)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import array
 import fcntl
 import subprocess
+import sys
 import termios
 from pathlib import Path
 
 import pytest
 
-from engines.bench import LineProcess, ProgramEnded
+from engines.bench import LineProcess, ProgramEnded, WorkerError
 from engines.fetch_bench import measured_of, open_connections
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
@@ -65,3 +66,22 @@ def await_bytes(process: subprocess.Popen[bytes], count: int) -> None:
     while waiting[0] < count:
         assert process.poll() is None
         fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, waiting)
+
+
+def test_a_late_answer_is_not_taken_for_the_next_requests() -> None:
+    """A client that was waited for in vain answers first what it was asked first."""
+    program = ("import json, sys, time\n"
+               "for line in sys.stdin:\n"
+               "    request = json.loads(line)\n"
+               "    time.sleep(request['wait_s'])\n"
+               "    print(json.dumps({'said': request['word'], 'number': request['number']}),"
+               " flush=True)\n")
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        client = LineProcess("client", process)
+        client.order({"word": "slow", "wait_s": 0.5})
+        with pytest.raises(WorkerError, match="no answer within 0.01 s"):
+            client.answer(0.01, "answer")
+        client.order({"word": "next", "wait_s": 0})
+        assert client.answer(30, "answer")["said"] == "next"
+        process.kill()
