@@ -160,19 +160,14 @@ class Observed:
 
     @property
     def is_paced(self) -> bool:
-        """Whether a timer spreads what the server's TCP sends: BBR's own, or fq's at its host.
-
-        fq lets the first ten segments of a connection through at once; handshakes and pauses
-        take of these.
-        """
-        trial = self.trial
-        return (trial.congestion_control not in CONGESTION_CONTROLS
-                or trial.qdisc == "fq" and bool(trial.gap_ms or trial.is_secure or trial.before))
+        """Whether a timer spreads what the server's TCP sends: BBR's own, or fq's at its host."""
+        return (self.trial.congestion_control not in CONGESTION_CONTROLS
+                or self.trial.qdisc == "fq")
 
     @property
     def may_wait(self) -> bool:
         """Whether a response may leave later than it is written: behind tickets, or paced."""
-        return "tls" in self.said or self.trial.congestion_control not in CONGESTION_CONTROLS
+        return "tls" in self.said or self.is_paced
 
     @property
     def latency_ms(self) -> float | None:

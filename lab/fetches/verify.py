@@ -138,11 +138,12 @@ def _seen(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidenc
 # What is compared --------------------------------------------------------------------
 
 def _has_window(evidence: Evidence) -> bool:
-    """Not where SYN-ACKs were lost and repeated.
+    """Not where SYN-ACKs were lost and repeated, or jitter let repeated ones overtake each other.
 
     Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
     """
-    return not evidence.wire.handshake_was_lost or len(evidence.wire.syn_acks) <= 2
+    return len(evidence.wire.syn_acks) <= 2 or not (
+        evidence.wire.handshake_was_lost or evidence.trial.jitter_ms)
 
 
 def _initial_window(evidence: Evidence) -> Iterable[Compared]:
@@ -216,9 +217,13 @@ def _server_latency(evidence: Evidence) -> Iterable[Compared]:
     starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
     end_ns = evidence.wire.response_acknowledged_ns or 0
     # Of two writes that share an skb TCP reports the second one's departure, a pause later.
-    pause_ms = evidence.trial.gap_ms if evidence.may_wait or evidence.is_paced else 0.0
+    pause_ms = evidence.trial.gap_ms if evidence.may_wait else 0.0
+    # fq holds it up between the request and its departure.
+    held_ms = (wire - (end_ns - min(starts_ns, default=0)) / 1e6) if (
+        evidence.trial.qdisc == FQ) else 0.0
     yield Compared(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
-                       for start_ns in starts_ns) or allowed < wire - server <= pause_ms + allowed,
+                       for start_ns in starts_ns)
+                   or held_ms - allowed <= wire - server <= pause_ms + allowed,
                    f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
 
 

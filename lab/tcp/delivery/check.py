@@ -16,10 +16,12 @@ from typing import NamedTuple
 from lab.tcp.delivery.netem import Way, reached
 from lab.tcp.delivery.queues import bottleneck
 from lab.tcp.packets import ETHERNET_BYTES, MS, CaptureError, frames
-from lab.tcp.path import NEVER
+from lab.tcp.path import LEAST_TIMER_NS, NEVER
 
-# Two timers of a guest may wait for each other: twice LEAST_TIMER_NS.
+# Timers of a guest wait for each other, LEAST_TIMER_NS each: two of a path, and as many of what
+# else happens just then.
 TOLERANCE_NS = 1000
+_LATE_NS = 4 * LEAST_TIMER_NS
 # A system call that fails takes a microsecond of a guest's clock (um_udelay). What is due while a
 # program makes some, since a packet came, waits for whole microseconds.
 _CALL_NS, _CALLS_NS = 1000, 10_000
@@ -64,11 +66,11 @@ class Delivery:
 
     queue_drops, random_drops: the numbers of those that the bottleneck's queue dropped and
     that random loss took, as they have to. worst_ns: the largest difference of an arrival
-    that is no deviation. arrivals: at both hosts, in order.
+    that is no deviation. events: when a packet left or came, at either host, in order.
     """
 
     sent: int
-    arrivals: Sequence[int]
+    events: Sequence[int]
     queue_drops: list[int] = field(default_factory=list)
     random_drops: list[int] = field(default_factory=list)
     deviations: list[Deviation] = field(default_factory=list)
@@ -85,9 +87,9 @@ class Delivery:
 
     def compare(self, frame: Frame, came_ns: int, due_ns: int) -> None:
         late_ns = came_ns - due_ns
-        if late_ns > TOLERANCE_NS and self._has_waited(came_ns, due_ns):
+        if late_ns > _LATE_NS and self._has_waited(came_ns, due_ns):
             return
-        if abs(late_ns) > TOLERANCE_NS:
+        if not -TOLERANCE_NS <= late_ns <= _LATE_NS:
             self.wrong(frame, f"arrived {abs(late_ns) / 1000:.3f} µs too"
                               f" {'late' if late_ns > 0 else 'early'}", late_ns)
         else:
@@ -95,9 +97,9 @@ class Delivery:
 
     def _has_waited(self, came_ns: int, due_ns: int) -> bool:
         """Whether a program that something had woken up made calls meanwhile."""
-        first = bisect_left(self.arrivals, came_ns - _CALLS_NS)
+        first = bisect_left(self.events, came_ns - _CALLS_NS)
         return any((came_ns - woken + 1) % _CALL_NS <= 2
-                   for woken in self.arrivals[first:bisect_right(self.arrivals, due_ns)])
+                   for woken in self.events[first:bisect_right(self.events, due_ns)])
 
 
 def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server: Way,
@@ -114,9 +116,9 @@ def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server
     numbers = table() if to_client.jitter_ms or to_server.jitter_ms else ()
     ways = (to_client, _of(at_server, at_client, client, True)), (
         to_server, _of(at_client, at_server, client, False))
-    arrivals = sorted(frame.time_ns for _, (_, came) in ways for frame in came)
+    events = sorted(frame.time_ns for frame in (*at_client, *at_server))
     down, up = (_delivery(sent, came, way, numbers, at_client[0].time_ns,
-                          Delivery(len(sent), arrivals)) for way, (sent, came) in ways)
+                          Delivery(len(sent), events)) for way, (sent, came) in ways)
     return down, up
 
 
@@ -135,8 +137,11 @@ def _of(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_cl
 def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[int],
               begun_ns: int, delivery: Delivery) -> Delivery:
     arrived = _paired(sent, came, delivery)
+    times = reached(way, [each.time_ns for each in sent], table)
+    if len({each.head for each in sent}) < len(sent):
+        _tell_apart(sent, times, arrived)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
-    for place, reaches in enumerate(reached(way, [each.time_ns for each in sent], table)):
+    for place, reaches in enumerate(times):
         may_be_cut, is_cut = _cut(way, sent[place].time_ns - begun_ns)
         if reaches is not None and not (is_cut or may_be_cut and arrived[place] is None):
             through.append((reaches, place))
@@ -188,6 +193,31 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
             delivery.wrong(frame, "arrived and nobody sent it so" if places is None
                            else "arrived twice")
     return arrived
+
+
+def _tell_apart(sent: Sequence[Frame], times: Sequence[int | None],
+                arrived: list[int | None]) -> None:
+    """Give arrivals of packets that are byte for byte the same, such as SYN-ACKs, to the right ones.
+
+    The latest goes to the last that had propagated by then. times: when they have propagated.
+    """
+    alike: dict[tuple[bytes, int], list[int]] = {}
+    for place, frame in enumerate(sent):
+        alike.setdefault((frame.head, frame.wire_bytes), []).append(place)
+    for places in alike.values():
+        came = sorted(at for place in places if (at := arrived[place]) is not None)
+        if len(places) == 1 or not came:
+            continue
+        able = sorted((reaches, place) for place in places if (reaches := times[place]) is not None)
+        for place in places:
+            arrived[place] = None
+        for at in reversed(came):
+            fits = [each for each in able if each[0] <= at] or able
+            if not fits:  # random loss takes all of them, and yet one came
+                arrived[places[0]] = at
+                continue
+            able.remove(fits[-1])
+            arrived[fits[-1][1]] = at
 
 
 def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
@@ -254,7 +284,7 @@ def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Seque
             continue
         connection, turn = _connection(frame), (reaches, place)
         latest = last.get(connection, turn)
-        if latest > turn and latest[0] - reaches < MS:
+        if latest > turn and latest[0] - reaches < MS and not way.jitter_ms:
             delivery.wrong(frame, "arrived after one that left later")
         last[connection] = max(latest, turn)
         delivery.compare(frame, at, link.due(reaches, frame.wire_bytes))

@@ -45,7 +45,8 @@ def passes(seen: Evidence) -> bool:
     (250.0, {}, False),  # before any of it left
     (160.0, {"tls": False}, False), (200.0, {"tls": False}, True),
     (160.0, {"tls": False, "control": "bbr"}, True),
-    (310.0, {}, False), (310.0, {"qdisc": "fq"}, True), (309.9, {"qdisc": "fq"}, False),
+    (310.0, {}, False), (310.0, {"qdisc": "fq"}, True), (309.9, {"qdisc": "fq"}, True),
+    (310.1, {"qdisc": "fq"}, False),
 ])
 def test_a_beginning_is_that_of_the_packets_or_when_the_server_could_hear_of_it(
         latency_ms: float, otherwise: dict[str, str], right: bool) -> None:
