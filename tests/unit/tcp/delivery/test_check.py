@@ -120,6 +120,33 @@ def test_random_loss_follows_from_the_seed() -> None:
     assert {each.what.partition(" though")[0] for each in other} >= {"arrived", "did not arrive"}
 
 
+def test_packets_that_are_the_same_are_told_apart_by_what_can_have_arrived() -> None:
+    """As SYN-ACKs are, and what a program sends twice: one is lost, or one overtakes the other."""
+    lossy = way(loss_percent=50.0, seed=3280387012)
+    first, second = (reaches is None for reaches in reached(lossy, [0, 0], ()))
+    assert (first, second) == (True, False)
+    client, server = trial(1)
+    again = replace(server[1], time_ns=server[1].time_ns + 30_000_000)
+    arrives = replace(client[1], time_ns=client[1].time_ns + 30_000_000)
+    delivery = judge([client[0], arrives], [*server, again], lossy)
+    assert (delivery.deviations, delivery.random_drops) == ([], [2])
+    jittered = way(jitter_ms=20.0, seed=3)
+    left = [server[1].time_ns, again.time_ns]
+    times = [at for at in reached(jittered, left, TABLE) if at is not None]
+    came = [replace(client[1], time_ns=at + SERIALISED_NS + 1) for at in sorted(times)]
+    assert judge([client[0], *came], [*server, again], jittered).deviations == []
+
+
+def test_four_timers_may_wait_for_each_other_and_calls_take_whole_microseconds() -> None:
+    client, server = trial(2)
+    assert not judge(moved(client, 2, 2_004), server, way()).deviations
+    assert judge(moved(client, 2, 2_006), server, way()).deviations
+    woken = packet(client[2].time_ns - 500, 77, False, 66)  # something that left just before
+    late = moved([*client[:2], woken, client[2]], 3, 2_500)
+    assert not judge(late, server, way()).deviations  # 3 µs after it
+    assert judge(moved(late, 3, 300), server, way()).deviations
+
+
 def test_bursts_begin_outside_and_end_by_chance() -> None:
     bursts = way(loss_percent=20.0, loss_burst=4.0, seed=77)
     taken = [reaches is None for reaches in reached(bursts, range(20_000), ())]
