@@ -31,9 +31,19 @@ MOST_BYTES = 1 << 28  # of a result, unpacked: a machine that sends more is at f
 
 # What a machine may send, as `measured` makes it; each value of a row is checked by its column.
 _word = text(300)
+_walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces": items(_word, 10)})
+
+
+def _confined(value: Any, where: str) -> Any:
+    """The walls of a guest (engines.walls.report), or false for none."""
+    return _walls(value, where) if isinstance(value, dict) else yes_or_no(value, where)
+
+
+# Which kernel it is, the one who sent it knows.
+_of_engine = {"confined": _confined, "kernel": _word, "systems": by_name(by_name(_word, 100), 10),
+              "sysctls": by_name(by_name(text(1000), 1000), 1000)}
 _facts = table({}, {
-    "confined": yes_or_no, "kernel": _word, "systems": by_name(by_name(_word, 100), 10),
-    "sysctls": by_name(by_name(text(1000), 1000), 1000),
+    **_of_engine,
     "machine": table({}, {"kernel": _word, "processor": _word, "cpus": maybe(whole()),
                           "system": _word})})
 _contents = by_name(matching(r"[A-Za-z0-9+/=]*"), 10_000, matching(r"\w[\w.-]{0,200}"))
@@ -226,7 +236,8 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
         told[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
                                           asked["sysctls"], seen.trial_id in captured,
                                           bool(asked["known_kernel"])), writer)
-    return packed({"facts": {**engine.facts, "machine": dict(machine)},
+    facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
+    return packed({"facts": {**facts, "machine": dict(machine)},
                    "trials": [told[each] for each in order]})
 
 

@@ -35,6 +35,8 @@ def lines(file: BinaryIO) -> Iterator[str]:
 
 def opened(path: Path) -> BinaryIO:
     """A file to be read. Raises OSError, also for what is no regular file."""
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "no name of a file has a NUL", str(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
