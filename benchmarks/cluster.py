@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -70,6 +71,7 @@ class MadeUp(Link):
         dask = quiet_dask()
         self.address, self.build, self.name = "made up", "none", "none"
         self.refused: dict[str, str] = {}
+        self.guard = ExitStack()
         self.local = dask.LocalCluster(n_workers=processes, threads_per_worker=threads,
                                        dashboard_address="127.0.0.1:0")
         self.client = dask.Client(self.local, set_as_default=False)

@@ -99,7 +99,8 @@ def test_kill_and_resume_loses_and_doubles_nothing(results: Path, kernel: Path) 
     assert second.returncode == 0, second.stderr
     assert "resuming" in second.stderr
     assert trials.parent.resolve() == folder
-    assert trials.read_text().splitlines()[:len(before)] == before
+    # In the order of the trials by then, which is not that in which guests end.
+    assert set(before) <= set(trials.read_text().splitlines())
     measured = rows(results)
     cells = {(row["rtt_ms"], row["bandwidth_kbps"], row["initcwnd"]) for row in measured}
     assert len(measured) == len(cells) == 5 * 4 * 2

@@ -40,9 +40,9 @@ def test_what_is_asked_passes(kernel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "named"), [
-    ({"bandwidth_kbps": 900.0}, "bandwidth"),
+    ({"bandwidth_kbps": 900.0}, "path"),
     ({"initcwnd": 4}, "window"),
-    ({"rtt_ms": 101.0}, "RTT"),
+    ({"rtt_ms": 101.0}, "path"),
     ({"response_bytes": 9001}, "size"),
 ])
 def test_the_verdict_catches_a_wrong_network(kernel: Path, tmp_path: Path,

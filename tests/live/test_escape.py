@@ -184,8 +184,9 @@ def asked_of(place: Path, owner: int, expression: str) -> Any:
     """What a user is told by a project that any user can read: walls depend on who asks."""
     project = place / "project"
     if not project.exists():
-        shutil.copytree(PROJECT / "engines", project / "engines",
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        for room in ("engines", "hosts"):
+            shutil.copytree(PROJECT / room, project / room,
+                            ignore=shutil.ignore_patterns("__pycache__"))
     asking = f"import json; from engines import uml, walls; print(json.dumps({expression}))"
     done = subprocess.run([*as_user(owner), sys.executable, "-B", "-c", asking], cwd=project,
                           capture_output=True, text=True, timeout=60, check=True)

@@ -74,6 +74,7 @@ def resumed(results: Path) -> None:
                           timeout=300, check=False)
     assert done.returncode == 0 and "resuming" in done.stderr, done.stdout + done.stderr
     measured = rows(results)
-    assert measured[:len(before)] == before
+    # In the order of the trials by then, which is not that in which guests end.
+    assert all(row in measured for row in before)
     assert len({tuple(row.items())[:12] for row in measured}) == len(measured) == COUNT
     assert all(row["verdict"] == "pass" for row in measured)
