@@ -74,7 +74,7 @@ class Link:
     """One direction of the path: half the RTT, then a rate stage, store and forward."""
 
     def __init__(self, rtt_ms: float, rate_kbps: float) -> None:
-        self.delay_ns = _delay_ns(rtt_ms / 2)
+        self.delay_ns = delay_ns(rtt_ms / 2)
         self.bytes_per_s = bytes_per_s(rate_kbps)
         self.free_at = 0  # when all that has come will have been sent
         self.left = 0  # when the last one really left: its timer may be late
@@ -109,7 +109,7 @@ def serialised_ms(size_bytes: int, rate_kbps: float) -> float:
     return size_bytes * 1000 / bytes_per_s(rate_kbps)
 
 
-def _delay_ns(delay_ms: float) -> int:
+def delay_ns(delay_ms: float) -> int:
     """What netem makes of a delay: whole microseconds, in ticks of 64 ns (PSCHED_TICKS2NS)."""
     return round(delay_ms * 1000) * 1000 // TICK_NS * TICK_NS
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lab.tcp.delivery.netem import Way, reached
-from lab.tcp.delivery.queues import bottleneck
+from lab.tcp.delivery.queues import shaper
 from lab.tcp.packets import ETHERNET_BYTES, MS, CaptureError, frames
 from lab.tcp.path import LEAST_TIMER_NS, NEVER
 
@@ -223,7 +223,7 @@ def _tell_apart(sent: Sequence[Frame], times: Sequence[int | None],
 def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
                         arrived: Sequence[int | None], through: Sequence[tuple[int, int]]) -> None:
     """A drop-tail queue: a packet is dropped if the queue is full when it comes, else never."""
-    link = bottleneck(way)
+    link = shaper(way)
     leaving: deque[int] = deque()  # when each of those that are in the queue leaves it
     for reaches, place in through:
         frame, came_ns = sent[place], arrived[place]
@@ -267,7 +267,7 @@ def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Seque
     connection is another flow to them after a timeout (sk_rethink_txhash): what it sends then
     may overtake what it sent before.
     """
-    link = bottleneck(way)
+    link = shaper(way)
     last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest of those that came
     events = sorted((reaches if arrived[place] is None else arrived[place] or 0, place, reaches)
                     for reaches, place in through)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lab.tcp.path import LATE_NS, TICK_NS
+from lab.tcp.path import LATE_NS, delay_ns
 
 MOST_U32 = 0xFFFFFFFF
 _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
@@ -40,25 +40,20 @@ class Way:
     outage_ms: tuple[float, float] = (0.0, 0.0)
 
 
-def nanoseconds(ms: float) -> int:
-    """What netem makes of a delay: whole microseconds, in ticks of 64 ns (PSCHED_TICKS2NS)."""
-    return round(ms * 1000) * 1000 // TICK_NS * TICK_NS
-
-
 def reached(way: Way, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
     """When each packet has propagated, ns; None for one that random loss takes.
 
     left_ns: when they left, in that order. table: netem's normal distribution, where
     there is jitter.
     """
-    delay_ns = nanoseconds(way.delay_ms) + LATE_NS
+    propagation_ns = delay_ns(way.delay_ms) + LATE_NS
     if not (way.loss_percent or way.jitter_ms):
-        return [left + delay_ns for left in left_ns]
-    jitter_ns = min(nanoseconds(way.jitter_ms), _MOST_JITTER_NS)
+        return [left + propagation_ns for left in left_ns]
+    jitter_ns = min(delay_ns(way.jitter_ms), _MOST_JITTER_NS)
     numbers = random_numbers(way.seed)
     losses = _losses(way, numbers)
     return [None if next(losses) else
-            max(left, left + delay_ns + _deviation_ns(jitter_ns, numbers, table))
+            max(left, left + propagation_ns + _deviation_ns(jitter_ns, numbers, table))
             for left in left_ns]
 
 

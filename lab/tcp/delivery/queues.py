@@ -19,7 +19,7 @@ _CEILING_BURST_BYTES = 1600  # of HTB's ceiling (engines.qdiscs)
 _LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
 
 
-class Bottleneck(Protocol):
+class Shaper(Protocol):
     """Times in ns, sizes in bytes with the Ethernet header."""
 
     def due(self, reached: int, size: int) -> int:
@@ -29,12 +29,12 @@ class Bottleneck(Protocol):
         """A packet left at that time."""
 
 
-def bottleneck(way: Way) -> Bottleneck:
+def shaper(way: Way) -> Shaper:
     """Of one direction, with nothing in it."""
     rate = int(bytes_per_s(way.rate_kbps))
     if way.htb_burst_bytes:
         return Htb(rate, way.htb_burst_bytes)
-    makers: dict[str, Callable[[int], Bottleneck]] = {"cake": Cake, "fq_codel": TokenBucket}
+    makers: dict[str, Callable[[int], Shaper]] = {"cake": Cake, "fq_codel": TokenBucket}
     return makers.get(way.qdisc, Rate)(rate)
 
 
