@@ -180,7 +180,7 @@ def main() -> int:
         for request in requests():
             answer = (load(request["load"]) if "load" in request
                       else answer_request(request, Path(folder)))
-            report({**answer, "number": request.get("number")})
+            report(answer | {name: request[name] for name in ("number",) if name in request})
     return 0
 
 

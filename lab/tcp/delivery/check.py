@@ -197,7 +197,7 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
 
 def _tell_apart(sent: Sequence[Frame], times: Sequence[int | None],
                 arrived: list[int | None]) -> None:
-    """Give arrivals of packets that are byte for byte the same, such as SYN-ACKs, to the right ones.
+    """Give arrivals to the right ones of packets that are the same, byte for byte, as SYN-ACKs are.
 
     The latest goes to the last that had propagated by then. times: when they have propagated.
     """
