@@ -15,7 +15,7 @@ from lab.core.checks import Compared
 from lab.core.packet_path import PATH
 from lab.core.words import exact
 from lab.fetches import buffers, setups
-from lab.fetches.observed import HOST, TCP, Observed
+from lab.fetches.observed import CHOOSING, HOST, TCP, Observed
 from lab.fetches.secured import secure_of
 from lab.fetches.transfers import transfer_of
 from lab.tcp.exchange import clock_phases_ns
@@ -50,7 +50,7 @@ class Evidence(Observed):
         if not self.is_paced:
             return self._first_flight
         _, most = self._first_flight
-        return 1, most + 1
+        return 1, most
 
     @property
     def _first_flight(self) -> tuple[int, int]:
@@ -61,10 +61,11 @@ class Evidence(Observed):
         if not trial.head or trial.gap_ms or trial.before:
             flight = (self.prediction.first_flight if self._is_followed
                       else first_flight(self.transfer))
-            # Losses and jitter move the moment at which a part of a segment fills a buffer.
-            part = flight < trial.server_window and bool(
-                trial.jitter_ms or self.wire.lost_to_client or self.wire.lost_to_server)
-            return flight - part, flight + part
+            # Losses, jitter and other queues move the moments at which an acknowledgement or a
+            # timer comes, and a part of a segment fills a buffer.
+            moved = bool(trial.jitter_ms or trial.qdisc in CHOOSING or self.is_paced
+                         or self.wire.lost_to_client or self.wire.lost_to_server)
+            return max(flight - moved, 1), flight + moved
         room = receive_window(trial.client_window, buffers.of(
             trial.with_buffers(self.sysctls), buffers.RECEIVE))
         whole = setups.segments_at_once(
@@ -86,7 +87,7 @@ class Evidence(Observed):
         first = max(first, 1)
         both = max(first, both)  # the second write may have nothing
         if self.is_paced:
-            return first, trial.server_window  # what a timer sends looks like the rest
+            return first, trial.server_window + 1  # what a timer sends looks like the rest
         if self.wire.first_flight_end_ns < due_ns:
             return first, first
         sent_again = any(start_ns < segment.time_ns < due_ns for segment

@@ -30,6 +30,7 @@ JITTER_SIGMAS = 4.0
 HTB_UNSHAPED_PACKETS = 3
 # Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
 HOST, TCP = "host", "TCP"
+CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
@@ -96,6 +97,7 @@ class Observed:
         trial = self.trial
         return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
             trial.jitter_ms or trial.congestion_control not in CONGESTION_CONTROLS
+            or trial.qdisc in CHOOSING
             or self.wire.lost_to_client or self.wire.lost_to_server))
 
     @cached_property

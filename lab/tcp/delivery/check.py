@@ -139,7 +139,7 @@ def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[in
     arrived = _paired(sent, came, delivery)
     times = reached(way, [each.time_ns for each in sent], table)
     if len({each.head for each in sent}) < len(sent):
-        _tell_apart(sent, times, arrived)
+        _tell_apart(way, sent, times, arrived)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
     for place, reaches in enumerate(times):
         may_be_cut, is_cut = _cut(way, sent[place].time_ns - begun_ns)
@@ -195,12 +195,13 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
     return arrived
 
 
-def _tell_apart(sent: Sequence[Frame], times: Sequence[int | None],
+def _tell_apart(way: Way, sent: Sequence[Frame], times: Sequence[int | None],
                 arrived: list[int | None]) -> None:
     """Give arrivals to the right ones of packets that are the same, byte for byte, as SYN-ACKs are.
 
-    The latest goes to the last that had propagated by then. times: when they have propagated.
+    The latest goes to the last that can have come by then. times: when they have propagated.
     """
+    link = shaper(way)
     alike: dict[tuple[bytes, int], list[int]] = {}
     for place, frame in enumerate(sent):
         alike.setdefault((frame.head, frame.wire_bytes), []).append(place)
@@ -212,7 +213,9 @@ def _tell_apart(sent: Sequence[Frame], times: Sequence[int | None],
         for place in places:
             arrived[place] = None
         for at in reversed(came):
-            fits = [each for each in able if each[0] <= at] or able
+            size = sent[places[0]].wire_bytes
+            fits = [each for each in able
+                    if link.due(each[0], size) <= at + TOLERANCE_NS] or able
             if not fits:  # random loss takes all of them, and yet one came
                 arrived[places[0]] = at
                 continue
