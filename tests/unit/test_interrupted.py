@@ -25,7 +25,9 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
         time.sleep(after_ms / 1000)
         started.send_signal(signal.SIGINT)
         _, said = started.communicate(timeout=60)
-    assert said in ("", "run.sh: interrupted\n")
+    # Later, on a machine where this comes late, the words of the whole command.
+    assert said in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is kept, the"
+                    " same command resumes\n")
     # Before bash has read its first line it ends by the signal itself; it may have come too late.
     assert started.returncode in (0, 130, -signal.SIGINT)
 
