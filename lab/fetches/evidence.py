@@ -15,9 +15,10 @@ from lab.core.checks import Compared
 from lab.core.packet_path import PATH
 from lab.core.words import exact
 from lab.fetches import buffers, setups
-from lab.fetches.observed import CHOOSING, HOST, TCP, Observed
+from lab.fetches.observed import HOST, TCP, Observed
 from lab.fetches.secured import secure_of
 from lab.fetches.transfers import transfer_of
+from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.exchange import clock_phases_ns
 from lab.tcp.offered import receive_window
 from lab.tcp.predict import Prediction, first_flight, predict, unacknowledged

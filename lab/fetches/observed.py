@@ -14,6 +14,7 @@ from lab.fetches.tolerances import Tolerances
 from lab.fetches.trial import OWN, Trial
 from lab.tcp.delivery.check import Delivery
 from lab.tcp.delivery.host import without_cause
+from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.early import Early
 from lab.tcp.exchange import Exchange, bandwidth_behind, clock_phases_ns, seen_rtt_ms
 from lab.tcp.flights import flights
@@ -30,7 +31,6 @@ JITTER_SIGMAS = 4.0
 HTB_UNSHAPED_PACKETS = 3
 # Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
 HOST, TCP = "host", "TCP"
-CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
@@ -106,7 +106,7 @@ class Observed:
         trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
         return seen_rtt_ms(
             self.wire, math.inf if shaped_by_htb else trial.up_kbps,
-            math.inf if shaped_by_htb or trial.qdisc in ("fq_codel", "cake") else trial.down_kbps)
+            math.inf if shaped_by_htb or trial.qdisc in CHOOSING else trial.down_kbps)
 
     @property
     def rtt_allowed_ms(self) -> float:

@@ -11,9 +11,9 @@ from lab.core.words import number, plain, short
 from lab.fetches.asked import told
 from lab.fetches.cells import Change, mean
 from lab.fetches.limits import BY_RESPONSE, RECEIVE_WINDOW
-from lab.fetches.observed import CHOOSING
 from lab.fetches.record import Record
 from lab.fetches.remarks import LARGER_WINDOW, remedy_of
+from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.packets import HEADER_BYTES
 
 SAME_MS = 0.5  # the least change that people would notice in a table

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from lab.core.packet_path import PATH
 from lab.core.words import plain
 from lab.fetches.limits import BY_RESPONSE, PACING, RECEIVE_WINDOW, SEND_BUFFER
-from lab.fetches.observed import CHOOSING, HOST, TCP
+from lab.fetches.observed import HOST, TCP
 from lab.fetches.record import Record
 from lab.fetches.trial import BUILTIN, HTTP_3, OWN, Trial
+from lab.tcp.delivery.netem import CHOOSING
 
 LARGER_WINDOW = "set a larger initrwnd"
 NAMES = {OWN: "the server of your own"}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
-from lab.tcp.delivery.netem import Way, reached
+from lab.tcp.delivery.netem import CHOOSING, Way, reached
 from lab.tcp.delivery.queues import shaper
 from lab.tcp.packets import ETHERNET_BYTES, MS, CaptureError, frames
 from lab.tcp.path import LEAST_TIMER_NS, NEVER
@@ -51,13 +52,11 @@ class Deviation:
     """A packet that the path did not treat as it has to.
 
     number: in the capture of the host that sent it; of one that nobody sent in the capture of
-    the other host. what: as a reader is told it. late_us: how much later than it has to
-    arrive, None of one that did not arrive, or need not have.
+    the other host. what: as a reader is told it.
     """
 
     number: int
     what: str
-    late_us: float | None = None
 
 
 @dataclass
@@ -81,9 +80,8 @@ class Delivery:
         """How many the path dropped, as it has to."""
         return len(self.queue_drops) + len(self.random_drops)
 
-    def wrong(self, frame: Frame, what: str, late_ns: int | None = None) -> None:
-        self.deviations.append(Deviation(frame.number, what,
-                                         None if late_ns is None else late_ns / 1000))
+    def wrong(self, frame: Frame, what: str) -> None:
+        self.deviations.append(Deviation(frame.number, what))
 
     def compare(self, frame: Frame, came_ns: int, due_ns: int) -> None:
         late_ns = came_ns - due_ns
@@ -91,7 +89,7 @@ class Delivery:
             return
         if not -TOLERANCE_NS <= late_ns <= _LATE_NS:
             self.wrong(frame, f"arrived {abs(late_ns) / 1000:.3f} µs too"
-                              f" {'late' if late_ns > 0 else 'early'}", late_ns)
+                              f" {'late' if late_ns > 0 else 'early'}")
         else:
             self.worst_ns = max(self.worst_ns, abs(late_ns))
 
@@ -151,7 +149,7 @@ def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[in
             delivery.wrong(sent[place], "arrived though random loss has to take it")
     if way.jitter_ms:
         through.sort()
-    (_managed if way.qdisc in ("fq_codel", "cake") else _first_in_first_out)(
+    (_managed if way.qdisc in CHOOSING else _first_in_first_out)(
         delivery, way, sent, arrived, through)
     return delivery
 
@@ -251,14 +249,7 @@ def _first_in_first_out(delivery: Delivery, way: Way, sent: Sequence[Frame],
 
 def _leave_now(leaving: Sequence[int], now: int) -> int:
     """How many leave so near to that time that they may be gone already."""
-    return sum(1 for _ in _until(leaving, now + TOLERANCE_NS))
-
-
-def _until(times: Sequence[int], end: int) -> Iterator[int]:
-    for time in times:
-        if time > end:
-            return
-        yield time
+    return sum(1 for _ in takewhile(lambda time: time <= now + TOLERANCE_NS, leaving))
 
 
 def _managed(delivery: Delivery, way: Way, sent: Sequence[Frame], arrived: Sequence[int | None],

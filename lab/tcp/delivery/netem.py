@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lab.tcp.path import LATE_NS, delay_ns
 
+CHOOSING = ("fq_codel", "cake")  # queues that drop before they are full
 MOST_U32 = 0xFFFFFFFF
 _MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
 _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
