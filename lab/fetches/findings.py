@@ -17,7 +17,7 @@ from lab.fetches.figures import analysis, maps, steps, sufficient_window, summar
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.figures.cells import RawRow, changes, raw_rows, settings
-from lab.fetches.figures.claims import Judged, judged
+from lab.fetches.figures.claims import JudgedPanel, judged
 from lab.fetches.figures.figure import chart, figure_table, heading
 from lab.fetches.figures.limiting_factor import by_effect, said
 from lab.fetches.figures.timelines import by_round_trips, timelines
@@ -103,7 +103,7 @@ def _drawn(scenario: Scenario, figure: Figure, run: RunData,
                                        timelines=lines))]
 
 
-def _of_figure(scenario: Scenario, found: Judged) -> Finding:
+def _of_figure(scenario: Scenario, found: JudgedPanel) -> Finding:
     panel, figure = found.panel, found.panel.figure
     return Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),

@@ -76,7 +76,7 @@ PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; No
 # What figures show -----------------------------------------------------------------
 
 @dataclass(frozen=True)
-class Point:
+class GainPoint:
     """One place of a line: what a window changes there."""
 
     x: Any
@@ -86,15 +86,15 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class GainLine:
     """The points of one window against the baseline, for one value of the series."""
 
     window: str
     series: Any
-    points: tuple[Point, ...]
+    points: tuple[GainPoint, ...]
 
 
-def lines(runs: Runs) -> list[Line]:
+def lines(runs: Runs) -> list[GainLine]:
     """For a figure of kind gain: a line for each window but the first, and series value.
 
     Along the axis "window" the line's points are the windows themselves.
@@ -106,19 +106,19 @@ def lines(runs: Runs) -> list[Line]:
     else:
         along = {window: [(x, window, {figure.by: x}) for x in runs.values(figure.by)]
                  for window in figure.windows[1:]}
-    return [Line(name, series, tuple(
+    return [GainLine(name, series, tuple(
         point for x, window, place in places if (point := _point(
             runs, x, window, {figure.series: series, **place})) is not None))
         for series in runs.values(figure.series) for name, places in along.items()]
 
 
-def _point(runs: Runs, x: Any, window: str, place: dict[str, Any]) -> Point | None:
+def _point(runs: Runs, x: Any, window: str, place: dict[str, Any]) -> GainPoint | None:
     base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
     mean = gain(base, experiment, "mean_ms")
     again = gain(base, experiment, "retransmission_percent")
     if mean is None or again is None:
         return None
-    return Point(x, mean, gain(base, experiment, "p99_ms"), again)
+    return GainPoint(x, mean, gain(base, experiment, "p99_ms"), again)
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def _queue(runs: Runs) -> Plot:
 
 # Gains along an axis -----------------------------------------------------------------
 
-def gain(runs: Runs, found: Sequence[analysis.Line]) -> LineChart:
+def gain(runs: Runs, found: Sequence[analysis.GainLine]) -> LineChart:
     """What is saved of the mean, and what retransmissions it costs."""
     figure, base = runs.figure, analysis.window_label(runs.figure.windows[0])
     places = {x: place for place, x in enumerate(dict.fromkeys(
@@ -173,7 +173,7 @@ def gain(runs: Runs, found: Sequence[analysis.Line]) -> LineChart:
         widths=(0.37, 0.37), legend=len(found) > 1 or any(line.window for line in found))
 
 
-def _line_name(runs: Runs, line: analysis.Line) -> str:
+def _line_name(runs: Runs, line: analysis.GainLine) -> str:
     window = [f"IW {line.window}"] if line.window and len(runs.figure.windows) > 2 else []
     axis = runs.figure.series
     series = [named(axis, line.series)] if axis else []

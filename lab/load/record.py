@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from lab.core.results.records import Record, measured
-from lab.core.run.kinds import Seen
+from lab.core.run.kinds import SeenTrial
 from lab.load.connections import (FAILED, OK, OPEN, QUEUE_FILE, Bottleneck, Connections, read,
                                   read_bottleneck)
 from lab.load.trial import LoadTrial, wire_bytes
@@ -25,7 +25,7 @@ REPEATED_MS = 1000.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LoadEvidence:
     """One run, seen.
 
     everything: all connections; bottleneck: its samples while it counts.
@@ -40,7 +40,7 @@ class Evidence:
     ended_servers: tuple[int, ...]
 
     @classmethod
-    def of(cls, trial: LoadTrial, seen: Seen, connections: bytes) -> Evidence:
+    def of(cls, trial: LoadTrial, seen: SeenTrial, connections: bytes) -> LoadEvidence:
         """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
         return cls(trial, read(connections),
                    read_bottleneck(seen.files[QUEUE_FILE]).between(trial.counted_s),
@@ -123,18 +123,18 @@ def _percentile(percentile: float) -> Any:
     return measured(lambda run: run.counted.percentile_ms(percentile))
 
 
-def _hit_percent(run: Evidence) -> float | None:
+def _hit_percent(run: LoadEvidence) -> float | None:
     return len(run.hit) / len(run.done) * 100 if len(run.done) else None
 
 
-def _drop_percent(run: Evidence) -> float | None:
+def _drop_percent(run: LoadEvidence) -> float | None:
     if run.drops is None:
         return None
     came = run.grown("packets") + run.drops
     return run.drops / came * 100 if came else 0.0
 
 
-def _queue_packets(run: Evidence) -> Any:
+def _queue_packets(run: LoadEvidence) -> Any:
     """The samples of the queue; none where there are fewer than two."""
     packets = run.bottleneck.queue_packets
     return packets if len(packets) > 1 else ()

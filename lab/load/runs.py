@@ -16,7 +16,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.words import plain
 from lab.load.connections import FILE, QUEUE_FILE, Connections, read, read_bottleneck
 from lab.load.record import LoadRecord
-from lab.load.scenario import Figure
+from lab.load.scenario import LoadFigure
 
 Numbers = NDArray[numpy.float64]
 
@@ -35,14 +35,14 @@ class Runs:
     the connections read so far, since several of a figure's numbers ask.
     """
 
-    figure: Figure
+    figure: LoadFigure
     folder: Path
     records: tuple[LoadRecord, ...]
     left_out: int
     _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, figure: Figure, records: Iterable[LoadRecord], folder: Path) -> Runs:
+    def of(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
         """Raises MissingRuns where a window of the figure has none that counts."""
         mine = [record for record in records if record.trial.part in figure.sweeps
                 and record.trial.window in figure.windows]

@@ -77,7 +77,7 @@ from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check
 from lab.core.scenario.schema import key
 from lab.load import deck
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
-from lab.load.sweep import Population, Sweep, window_name
+from lab.load.sweep import LoadPopulation, LoadSweep, window_name
 from lab.load.trial import LoadTrial
 
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
@@ -91,7 +91,7 @@ OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class LoadFigure:
     """One figure; windows: the baseline's name first."""
 
     name: str = key(reader=schema.file_name)
@@ -128,7 +128,7 @@ def _places(value: Any, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class LoadClaim:
     """What a source says of two windows: the second has `expects` of the quantity.
 
     where: only these values of an axis.
@@ -148,9 +148,9 @@ class LoadScenario:
     """One published experiment under load."""
 
     head: Head
-    sweeps: tuple[Sweep, ...]
-    figures: tuple[Figure, ...]
-    claims: tuple[Claim, ...]
+    sweeps: tuple[LoadSweep, ...]
+    figures: tuple[LoadFigure, ...]
+    claims: tuple[LoadClaim, ...]
 
 
 # Reading it ------------------------------------------------------------------------
@@ -161,25 +161,25 @@ def read(file: ScenarioFile) -> LoadScenario:
     head, sweeps = file.head(), _sweeps(file)
     if not sweeps:
         raise UsageError(f"{file.where}: has no [[sweep]], so nothing to measure")
-    figures = schema.read_tables(Figure, file.raw, "figure", file.where)
+    figures = schema.read_tables(LoadFigure, file.raw, "figure", file.where)
     for figure in figures:
         _check_figure(figure, sweeps, f'{file.where}: [[figure]] "{figure.name}"')
-    claims = schema.read_tables(Claim, file.raw, "claim", file.where, called="says")
+    claims = schema.read_tables(LoadClaim, file.raw, "claim", file.where, called="says")
     for claim in claims:
         _check_claim(claim, figures, f'{file.where}: [[claim]] "{claim.says}"')
     return LoadScenario(head, sweeps, figures, claims)
 
 
-def _sweeps(file: ScenarioFile) -> tuple[Sweep, ...]:
+def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
     populations = {each.name: each.clients for each in schema.read_tables(
-        Population, file.raw, "population", file.where)}
-    defaults, known = schema.table(file.raw, "defaults", file.where), schema.keys_of(Sweep)
+        LoadPopulation, file.raw, "population", file.where)}
+    defaults, known = schema.table(file.raw, "defaults", file.where), schema.keys_of(LoadSweep)
     schema.known_keys(defaults, known, f"{file.where}: [defaults]")
-    return tuple(schema.read(Sweep, {**defaults, **table}, where).linked(populations, where)
+    return tuple(schema.read(LoadSweep, {**defaults, **table}, where).linked(populations, where)
                  for table, where in schema.tables(file.raw, "sweep", file.where, known=known))
 
 
-def _check_figure(figure: Figure, sweeps: Sequence[Sweep], where: str) -> None:
+def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -> None:
     if figure.published:
         deck.table_rows(figure.published, f"{where}: published")  # raises where there is none
     names = [sweep.name for sweep in sweeps]
@@ -191,7 +191,7 @@ def _check_figure(figure: Figure, sweeps: Sequence[Sweep], where: str) -> None:
         schema.one_of(window, known, f"{where}: windows")
 
 
-def _check_claim(claim: Claim, figures: Sequence[Figure], where: str) -> None:
+def _check_claim(claim: LoadClaim, figures: Sequence[LoadFigure], where: str) -> None:
     schema.one_of(claim.figure, [figure.name for figure in figures], f"{where}: figure")
     figure = next(figure for figure in figures if figure.name == claim.figure)
     parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
@@ -237,7 +237,7 @@ def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
     return replace(scenario, sweeps=tuple(_changed(sweep, changes) for sweep in scenario.sweeps))
 
 
-def _changed(sweep: Sweep, changes: dict[str, Any]) -> Sweep:
+def _changed(sweep: LoadSweep, changes: dict[str, Any]) -> LoadSweep:
     """The sweep with other values; an RTT is that of all its clients."""
     links = tuple(replace(link, rtt_ms=changes.get("rtt_ms", link.rtt_ms))
                   for link in sweep.links)

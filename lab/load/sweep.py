@@ -71,7 +71,7 @@ def _check_sum(shares: Sequence[float], of: str, where: str) -> None:
 
 
 @dataclass(frozen=True)
-class Population:
+class LoadPopulation:
     """Who the clients are."""
 
     name: str
@@ -79,7 +79,7 @@ class Population:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class LoadSweep:
     """Runs in every combination of the lists; see the module's first lines.
 
     links: the clients, still without a window, as `population` or `clients` says.
@@ -125,7 +125,7 @@ class Sweep:
         """Each window alone, then the mixes."""
         return (*(((initcwnd, 1.0),) for initcwnd in self.initcwnd), *self.mixes)
 
-    def linked(self, populations: Mapping[str, tuple[Clients, ...]], where: str) -> Sweep:
+    def linked(self, populations: Mapping[str, tuple[Clients, ...]], where: str) -> LoadSweep:
         """The sweep with its clients' links. Raises UsageError."""
         if self.population:
             links = populations[schema.one_of(self.population, list(populations),

@@ -10,7 +10,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import plain
 from lab.load import analysis
-from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point, Shared
+from lab.load.analysis import PLACES, Distribution, Gain, GainLine, GainPoint, Hit, Mixes, Shared
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.runs import Runs, describe, name_of, named
 
@@ -116,7 +116,7 @@ def shared(found: Sequence[Shared]) -> Table:
          " is what the window costs. ± is the 95 % interval over independent seeds.",))
 
 
-def gains(runs: Runs, lines: Sequence[Line]) -> Table:
+def gains(runs: Runs, lines: Sequence[GainLine]) -> Table:
     """What a larger window changes, along the figure's axis."""
     figure, base = runs.figure, runs.figure.windows[0]
     shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
@@ -137,7 +137,7 @@ def gains(runs: Runs, lines: Sequence[Line]) -> Table:
         Column("retransmits", "%", digits=3)), tuple(rows), runs.notes)
 
 
-def where(runs: Runs, line: Line, point: Point) -> list[str]:
+def where(runs: Runs, line: GainLine, point: GainPoint) -> list[str]:
     """The window of a point and its place on the axes, in words."""
     figure = runs.figure
     window = int(point.x if figure.by == "window" else line.window)

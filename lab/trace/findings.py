@@ -15,7 +15,7 @@ from lab.core.words import plain
 from lab.trace import warm
 from lab.trace.analysis import Views, row_of
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import Claim, Figure, TraceScenario
+from lab.trace.scenario import TraceClaim, TraceFigure, TraceScenario
 from lab.trace.trial import TraceTrial
 from lab.trace.view import METRICS, View
 from lab.trace.window import INFINITE, limit
@@ -63,7 +63,7 @@ def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
             sum(record.rule_wrong or 0 for record in records))
 
 
-def _finding(scenario: TraceScenario, figure: Figure, views: Views, context: str) -> Finding:
+def _finding(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> Finding:
     return Finding(
         figure.name, figure.title,
         (_overview(scenario, figure, views), *_restarts(scenario, figure, views)),
@@ -72,7 +72,7 @@ def _finding(scenario: TraceScenario, figure: Figure, views: Views, context: str
         chart=_chart(scenario, figure, views, context))
 
 
-def title_of(scenario: TraceScenario, figure: Figure, trial: TraceTrial) -> str:
+def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) -> str:
     """Names a curve among those of its figure: by its TCP, and what else differs."""
     title = _title(scenario, figure, trial.trace, trial.tcp)
     alike = {(curve.trace, curve.tcp) for curve in figure.curves
@@ -83,7 +83,7 @@ def title_of(scenario: TraceScenario, figure: Figure, trial: TraceTrial) -> str:
     return f"{title}, IW {trial.initcwnd}" if several else title
 
 
-def _title(scenario: TraceScenario, figure: Figure, trace: str, tcp: str) -> str:
+def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
     """By the titles in the file, which may be the same."""
     title, of_trace = scenario.tcp(tcp).title, scenario.trace(trace).title
     several = len({curve.trace for curve in figure.curves}) > 1
@@ -92,7 +92,7 @@ def _title(scenario: TraceScenario, figure: Figure, trace: str, tcp: str) -> str
 
 # Tables ------------------------------------------------------------------------------
 
-def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
+def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Table:
     columns = (TCP, *map(Column, ("segments", "lost", "sent again", "timeouts",
                                   "largest window")),
                Column("longest RTT", "ms"), Column("finished", "s", digits=3),
@@ -114,7 +114,7 @@ def _cells(record: TraceRecord) -> tuple[Cell, ...]:
             f"{checked - wrong} of {checked} samples" if checked else "at restarts")
 
 
-def _notes(scenario: TraceScenario, figure: Figure, records: Sequence[TraceRecord]
+def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
            ) -> tuple[str, ...]:
     parts = [scenario.head.note] if scenario.head.note and figure is scenario.figures[0] else []
     parts += [f"{record.trial.id}: {record.verdict if record.ok else 'failed'}:"
@@ -123,7 +123,7 @@ def _notes(scenario: TraceScenario, figure: Figure, records: Sequence[TraceRecor
     return (" ".join(parts),) if parts else ()
 
 
-def _restarts(scenario: TraceScenario, figure: Figure, views: Views) -> list[Table]:
+def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> list[Table]:
     """Every idle time of more than an RTO: what was done, and what the rule says."""
     rows: list[tuple[Cell, ...]] = []
     for view, at_s, restart in views.restarts(figure):
@@ -140,7 +140,8 @@ def _restarts(scenario: TraceScenario, figure: Figure, views: Views) -> list[Tab
 
 # Claims ------------------------------------------------------------------------------
 
-def _statement(scenario: TraceScenario, figure: Figure, claim: Claim, views: Views) -> Statement:
+def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
+               views: Views) -> Statement:
     metric = METRICS[claim.metric]
     numbers: list[float] = []
     parts: list[str] = []
@@ -157,7 +158,7 @@ def _statement(scenario: TraceScenario, figure: Figure, claim: Claim, views: Vie
     return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}.", word)
 
 
-def _judged(claim: Claim, numbers: Sequence[float]) -> tuple[str, str]:
+def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
     """The word, and what else is to be said."""
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
@@ -174,7 +175,7 @@ def _judged(claim: Claim, numbers: Sequence[float]) -> tuple[str, str]:
 
 # Charts ------------------------------------------------------------------------------
 
-def _chart(scenario: TraceScenario, figure: Figure, views: Views, context: str) -> TraceChart:
+def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> TraceChart:
     records = [views.record(curve) for curve in figure.curves]
     rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.of(curve))
                  for curve, record in zip(figure.curves, records))

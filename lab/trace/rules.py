@@ -16,7 +16,7 @@ from lab.trace.window import INFINITE
 
 
 @dataclass
-class Connection:
+class Outstanding:
     """What every TCP keeps of what it has sent: byte offsets, and the ends of its packets."""
 
     last_send: int
@@ -47,7 +47,7 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RuleSetting:
     """What a TCP is told: its initial window in segments, bytes of a segment, which rules.
 
     restarts: only RFC 5681's; grows_unused: without the limit on growth;
@@ -67,13 +67,13 @@ class Rules:
 
     rto: int
 
-    def __init__(self, setting: Setting, start: int) -> None:
+    def __init__(self, setting: RuleSetting, start: int) -> None:
         self.setting = setting
         self.cwnd = setting.initcwnd
         self.ssthresh = INFINITE
         self.peer_window_bytes = INFINITE
         self.largest_peer_window_bytes = 0
-        self.connection = Connection(last_send=start)
+        self.connection = Outstanding(last_send=start)
         self.recovering = False
 
     def declared(self, window_bytes: int) -> None:

@@ -66,7 +66,7 @@ class Tcp:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceSetup:
     """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
 
     schedule, tcps: by their names. uplink_kbps: None for as much as down.
@@ -94,7 +94,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Curve:
+class TraceCurve:
     """A trial of the scenario, for figures and claims: "trace/tcp" or "trace/tcp/iw10"."""
 
     trace: str
@@ -102,7 +102,7 @@ class Curve:
     initcwnd: int | None = None
 
     @classmethod
-    def read(cls, value: Any, where: str) -> Curve:
+    def read(cls, value: Any, where: str) -> TraceCurve:
         """From its text. Raises UsageError."""
         match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
                  else None)
@@ -122,7 +122,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Figure:
+class TraceFigure:
     """A figure.
 
     kind: "window" (a row of a time–sequence and a window plot for each curve)
@@ -135,7 +135,7 @@ class Figure:
     title: str
     kind: Literal["window", "warm"]
     name: str = key(reader=schema.file_name)
-    curves: tuple[Curve, ...] = key(reader=schema.values(Curve.read, "curves"))
+    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.read, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
     sequence_from_s: float = key(0.0, quantity="time_s")
@@ -144,7 +144,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Claim:
+class TraceClaim:
     """A sentence of the source and the test that it is put to.
 
     metric, at_s: what is compared (lab.trace.view), and when.
@@ -158,14 +158,14 @@ class Claim:
     says: str
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
     metric: str = key(reader=schema.word(tuple(METRICS)))
-    first: Curve = key(reader=Curve.read)
-    second: Curve | None = key(None, reader=Curve.read)
+    first: TraceCurve = key(reader=TraceCurve.read)
+    second: TraceCurve | None = key(None, reader=TraceCurve.read)
     at_s: float = key(0.0, quantity="time_s")
     published: float | None = None
     within: float = 0.0
 
     @property
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[TraceCurve, ...]:
         return (self.first,) if self.second is None else (self.first, self.second)
 
     def check(self, where: str) -> None:
@@ -182,9 +182,9 @@ class TraceScenario:
     head: Head
     tcps: tuple[Tcp, ...]
     schedules: tuple[Schedule, ...]
-    traces: tuple[Trace, ...]
-    figures: tuple[Figure, ...]
-    claims: tuple[Claim, ...]
+    traces: tuple[TraceSetup, ...]
+    figures: tuple[TraceFigure, ...]
+    claims: tuple[TraceClaim, ...]
 
     def tcp(self, name: str) -> Tcp:
         return next(tcp for tcp in self.tcps if tcp.name == name)
@@ -192,7 +192,7 @@ class TraceScenario:
     def schedule(self, name: str) -> Schedule:
         return next(schedule for schedule in self.schedules if schedule.name == name)
 
-    def trace(self, name: str) -> Trace:
+    def trace(self, name: str) -> TraceSetup:
         return next(trace for trace in self.traces if trace.name == name)
 
     @property
@@ -205,7 +205,7 @@ class TraceScenario:
         """One for each TCP, initial window and think time of each trace."""
         return [trial for trace in self.traces for trial in self._of_trace(trace)]
 
-    def _of_trace(self, trace: Trace) -> Iterator[TraceTrial]:
+    def _of_trace(self, trace: TraceSetup) -> Iterator[TraceTrial]:
         """Trials share what is long: schedules may have thousands of writes."""
         schedule, thinks = self.schedule(trace.schedule), trace.think_s or (None,)
         paths = " ".join(schedule.paths(trace.mss))
@@ -234,14 +234,14 @@ def read(file: ScenarioFile) -> TraceScenario:
     raw, where = file.raw, file.where
     schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
     defaults = schema.table(raw, "defaults", where)
-    schema.known_keys(defaults, [name for name in schema.keys_of(Trace)
+    schema.known_keys(defaults, [name for name in schema.keys_of(TraceSetup)
                                  if name not in OF_ONE_TRACE], f"{where}: [defaults]")
     scenario = TraceScenario(
         file.head(), tcps=schema.read_tables(Tcp, raw, "tcp", where),
         schedules=schema.read_tables(Schedule, raw, "schedule", where),
-        traces=schema.read_tables(Trace, raw, "trace", where, defaults=defaults),
-        figures=schema.read_tables(Figure, raw, "figure", where),
-        claims=schema.read_tables(Claim, raw, "claim", where, called="says"))
+        traces=schema.read_tables(TraceSetup, raw, "trace", where, defaults=defaults),
+        figures=schema.read_tables(TraceFigure, raw, "figure", where),
+        claims=schema.read_tables(TraceClaim, raw, "claim", where, called="says"))
     if not scenario.traces:
         raise UsageError(f"{where}: has no [[trace]], so nothing to measure")
     _check_names(scenario, where)
@@ -275,7 +275,7 @@ def _check_names(scenario: TraceScenario, where: str) -> None:
             _check_measured((curve,), scenario, f"{place}: {name}")
 
 
-def _check_measured(curves: Sequence[Curve], scenario: TraceScenario, where: str) -> None:
+def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where: str) -> None:
     for curve in curves:
         if not any((trace.name, curve.tcp in trace.tcps) == (curve.trace, True)
                    and curve.initcwnd in (None, *trace.initcwnd) for trace in scenario.traces):

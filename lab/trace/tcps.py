@@ -11,13 +11,13 @@ They are from their sources, not from the code that is measured:
 
 from __future__ import annotations
 
-from lab.trace.rules import Rules, Setting
+from lab.trace.rules import Rules, RuleSetting
 
 
 class LinuxRules(Rules):
     """Reno in Linux, with its own validation, none, a restart, or without the limit on growth."""
 
-    def __init__(self, setting: Setting, start: int) -> None:
+    def __init__(self, setting: RuleSetting, start: int) -> None:
         super().__init__(setting, start)
         self.credit = 0  # snd_cwnd_cnt
         self.used = 0  # snd_cwnd_used
@@ -114,7 +114,7 @@ class ReportRules(Rules):
     can show it (engines/guest/tcp_cwv.c).
     """
 
-    def __init__(self, setting: Setting, start: int) -> None:
+    def __init__(self, setting: RuleSetting, start: int) -> None:
         super().__init__(setting, start)
         self.window_bytes = setting.initcwnd * setting.mss
         self.previous = start  # T_prev
@@ -214,7 +214,7 @@ def rules_for(congestion_control: str, validation: bool, initcwnd: int, mss: int
     if congestion_control not in RULES:
         return None
     kind, options = RULES[congestion_control]
-    return kind(Setting(initcwnd, mss, validation=validation, **options), start)
+    return kind(RuleSetting(initcwnd, mss, validation=validation, **options), start)
 
 
 def restart_rule(congestion_control: str, validation: bool, initcwnd: int, mss: int,
@@ -225,6 +225,6 @@ def restart_rule(congestion_control: str, validation: bool, initcwnd: int, mss: 
     """
     if congestion_control == "bbr":
         return None
-    rules = LinuxRules(Setting(initcwnd, mss, validation=validation), 0)
+    rules = LinuxRules(RuleSetting(initcwnd, mss, validation=validation), 0)
     rules.set_window(*before)
     return rules.restart_window(idle, rto)

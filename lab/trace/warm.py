@@ -9,7 +9,7 @@ from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from lab.core.words import plain
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import Curve, Figure, TraceScenario
+from lab.trace.scenario import TraceCurve, TraceFigure, TraceScenario
 
 ALIKE_MS = 0.5  # responses that differ by less take the same time
 ROW_INCHES = 2.5
@@ -17,7 +17,7 @@ ROW_INCHES = 2.5
 ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
 
 
-def by_think_time(records: Iterable[TraceRecord], curve: Curve) -> ByThinkTime:
+def by_think_time(records: Iterable[TraceRecord], curve: TraceCurve) -> ByThinkTime:
     """The records of one trace and TCP that count, in the order of their think times."""
     found: ByThinkTime = {}
     for record in records:
@@ -34,19 +34,19 @@ def windows_of(measured: ByThinkTime) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class WarmColumn:
     """One column of the figure: the label of its axis, and what is drawn."""
 
     label: str
     of: Callable[[TraceRecord], float]
 
 
-SHOWN = (Shown("latency (ms)", lambda record: record.latency_ms or 0.0),
-         Shown("window at the restart (segments)", lambda record: record.last_window or 0),
-         Shown("segments sent again for it", lambda record: record.last_retransmissions or 0))
+SHOWN = (WarmColumn("latency (ms)", lambda record: record.latency_ms or 0.0),
+         WarmColumn("window at the restart (segments)", lambda record: record.last_window or 0),
+         WarmColumn("segments sent again for it", lambda record: record.last_retransmissions or 0))
 
 
-def finding(scenario: TraceScenario, figure: Figure, records: Sequence[TraceRecord],
+def finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
             context: str) -> Finding:
     """A table for each curve of a figure, the answer, and its chart."""
     note = scenario.head.note
@@ -60,7 +60,7 @@ def finding(scenario: TraceScenario, figure: Figure, records: Sequence[TraceReco
         chart=_chart(scenario, figure, measured, records, context))
 
 
-def _table(curve: Curve, measured: ByThinkTime) -> Table:
+def _table(curve: TraceCurve, measured: ByThinkTime) -> Table:
     windows = windows_of(measured)
     rows: list[tuple[Cell, ...]] = [
         (Rounded(think_s, len(plain(think_s).partition(".")[2])),
@@ -81,7 +81,7 @@ def _cell(record: TraceRecord | None) -> Cell:
 
 # The answer --------------------------------------------------------------------------
 
-def _answer(curve: Curve, measured: ByThinkTime) -> Statement:
+def _answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
     """Each initial window against the next smaller one, in words with figures."""
     windows = windows_of(measured)
     asked = ("When does a larger initial window pay on a warm connection"
@@ -118,7 +118,7 @@ def _when(found: Sequence[float], all_thinks: Sequence[float]) -> str:
 
 # The chart ---------------------------------------------------------------------------
 
-def _chart(scenario: TraceScenario, figure: Figure, measured: Sequence[ByThinkTime],
+def _chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
            records: Sequence[TraceRecord], context: str) -> LineChart:
     """A row for each curve, and a column for each of SHOWN."""
     titles = [f"{scenario.tcp(curve.tcp).title}, {scenario.trace(curve.trace).title}"
@@ -135,7 +135,7 @@ def _chart(scenario: TraceScenario, figure: Figure, measured: Sequence[ByThinkTi
         height_inches=ROW_INCHES * len(measured), legend=True, palette="ordered")
 
 
-def _plot(shown: Shown, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
+def _plot(shown: WarmColumn, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
     lines = []
     for look, window in enumerate(windows_of(measured)):
         points = {think_s: shown.of(line[window]) for think_s, line in measured.items()

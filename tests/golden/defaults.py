@@ -8,9 +8,10 @@ from typing import Any
 from lab.core.findings import cell_charts, charts, step_charts, timelines
 from lab.core.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from lab.core.run.kinds import Overrides
-from lab.fetches.features.replication import causes
-from lab.fetches.scenario import own_server, claim, scenario, sweep, trial
 from lab.fetches.features.population import population
+from lab.fetches.features.replication import causes
+from lab.fetches.features.users import requested
+from lab.fetches.scenario import claim, own_server, scenario, sweep, trial
 from lab.fetches.verify import record
 from lab.load import record as load_record
 from lab.load import scenario as load_scenario
@@ -21,7 +22,6 @@ from lab.trace import record as trace_record
 from lab.trace import scenario as trace_scenario
 from lab.trace import trial as trace_trial
 from lab.trace.schedule import Request, Schedule, Write
-from lab.fetches.features.users import requested
 
 
 def text() -> str:
@@ -37,9 +37,10 @@ def text() -> str:
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Mechanism, population.Population, claim.Claim, own_server.OwnServer,
-        causes.Reading, causes.AsPublished, load_sweep.Sweep, load_scenario.Figure,
-        load_scenario.Claim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.Trace,
-        trace_scenario.Figure, trace_scenario.Claim, trace_trial.TraceTrial, Write, Request,
+        causes.Reading, causes.AsPublished, load_sweep.LoadSweep, load_scenario.LoadFigure,
+        load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSetup,
+        trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
+        Request,
         Schedule, Transfer, requested.Asked)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
     return "\n".join("\n".join(_lines(each))

@@ -9,7 +9,7 @@ from lab.core.findings.charts import Chart
 
 
 @dataclass(frozen=True)
-class Step:
+class WaterfallStep:
     """One step; value: of the number behind it.
 
     sure: how it is known, which the look of its bar tells; "start" is no step,
@@ -30,7 +30,7 @@ class StepChart(Chart):
 
     family: ClassVar[str] = "steps"
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[WaterfallStep, ...] = ()
     axis: str = ""
     most: float | None = None
 

@@ -31,7 +31,7 @@ def mean(records: Iterable[Record], column: str) -> float | None:
 # Settings ----------------------------------------------------------------------------
 
 @dataclass(frozen=True)
-class Setting:
+class CellSetting:
     """All records of one setting of network, window and client.
 
     asked: the trial, its repeat and seed left aside.
@@ -55,23 +55,23 @@ def asked_of(trial: Trial) -> Trial:
     return replace(trial, repeat=1, seed=0)
 
 
-def settings(records: Iterable[Record]) -> list[Setting]:
+def settings(records: Iterable[Record]) -> list[CellSetting]:
     """One row per setting, in the order of the records, windows together and ascending."""
     grouped: dict[Trial, dict[Trial, list[Record]]] = {}
     for record in records:
         asked = asked_of(record.trial)
         grouped.setdefault(replace(asked, initcwnd=1), {}).setdefault(asked, []).append(record)
-    return [Setting(asked, windows[asked])
+    return [CellSetting(asked, windows[asked])
             for windows in grouped.values()
             for asked in sorted(windows, key=lambda trial: trial.initcwnd)]
 
 
 @dataclass(frozen=True)
-class Change:
+class WindowChange:
     """What a larger window changed in one cell, by the means of total_ms."""
 
-    base: Setting
-    experiment: Setting
+    base: CellSetting
+    experiment: CellSetting
     base_ms: float
     experiment_ms: float
 
@@ -84,13 +84,13 @@ class Change:
         return percent_of(self.base_ms, self.experiment_ms)
 
 
-def changes(rows: Iterable[Setting]) -> list[Change]:
+def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
     """Every window of a cell against the smallest that counts there."""
-    cells: dict[Trial, list[tuple[Setting, float]]] = {}
+    cells: dict[Trial, list[tuple[CellSetting, float]]] = {}
     for row in rows:
         if (total_ms := row.total_ms) is not None:
             cells.setdefault(replace(row.asked, initcwnd=1), []).append((row, total_ms))
-    return [Change(base, experiment, base_ms, experiment_ms)
+    return [WindowChange(base, experiment, base_ms, experiment_ms)
             for (base, base_ms), *larger in cells.values() for experiment, experiment_ms in larger]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lab.core.words import number, plain, short
-from lab.fetches.figures.cells import Change, mean
+from lab.fetches.figures.cells import WindowChange, mean
 from lab.fetches.scenario.varied_parameters import told
 from lab.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from lab.fetches.verify.notes import LARGER_WINDOW, remedy_of
@@ -28,7 +28,7 @@ class Reason:
     text: str
 
 
-def reasons(change: Change) -> list[Reason]:
+def reasons(change: WindowChange) -> list[Reason]:
     """The reasons of one cell, the most important first; [] where slow start alone decides."""
     if change.experiment.asked.is_secure:
         return [*_handshake(change), *_queue(change)]
@@ -61,7 +61,7 @@ def reasons(change: Change) -> list[Reason]:
     return found
 
 
-def _handshake(change: Change) -> list[Reason]:
+def _handshake(change: WindowChange) -> list[Reason]:
     """Where the larger window saves round trips of TLS's handshake, or there is none to save."""
     before, after = (mean(each.records, "handshake_round_trips")
                      for each in (change.base, change.experiment))
@@ -77,7 +77,7 @@ def _handshake(change: Change) -> list[Reason]:
     return []
 
 
-def change_by_loss(change: Change) -> bool:
+def change_by_loss(change: WindowChange) -> bool:
     """Whether random losses decided as well."""
     return bool(mean(change.experiment.records, "random_drops"))
 
@@ -92,7 +92,7 @@ def _counted(segments: float) -> str:
     return f"{plain(segments)} segment{'' if segments == 1 else 's'}"
 
 
-def _receive_window(change: Change, flight: float, first: float) -> Reason:
+def _receive_window(change: WindowChange, flight: float, first: float) -> Reason:
     trial = change.experiment.asked
     hint = remedy_of(trial, RECEIVE_WINDOW)
     if flight <= first:
@@ -106,7 +106,7 @@ def _receive_window(change: Change, flight: float, first: float) -> Reason:
     return Reason(RECEIVE_WINDOW, f"{text}{f' ({hint})' if hint else ''}")
 
 
-def _later_window(change: Change) -> list[Reason]:
+def _later_window(change: WindowChange) -> list[Reason]:
     """Where the client's receive window held later flights back."""
     base, larger = (mean(each.records, "receive_window_waits") or 0.0
                     for each in (change.base, change.experiment))
@@ -119,7 +119,7 @@ def _later_window(change: Change) -> list[Reason]:
                    f" ({LARGER_WINDOW})")]
 
 
-def _queue(change: Change) -> list[Reason]:
+def _queue(change: WindowChange) -> list[Reason]:
     """Where the larger window makes the queue drop more, or less."""
     base, larger = (mean(each.records, "queue_drops") or 0.0
                     for each in (change.base, change.experiment))
@@ -136,7 +136,7 @@ def _few(count: float) -> str:
     return "none" if not count else number(count, 0 if count == int(count) else 1)
 
 
-def _bandwidth(change: Change) -> list[Reason]:
+def _bandwidth(change: WindowChange) -> list[Reason]:
     """Where the bottleneck sends nearly all the time, there is little else to save."""
     trial, segments = change.experiment.asked, _segments(change.experiment.records)
     if not math.isfinite(segments):
@@ -151,9 +151,9 @@ def _bandwidth(change: Change) -> list[Reason]:
 
 # Of a run ----------------------------------------------------------------------------
 
-def said(changes: Sequence[Change]) -> list[str]:
+def said(changes: Sequence[WindowChange]) -> list[str]:
     """A sentence for each thing that decided, with the cells that it decided on."""
-    alike: dict[str, dict[str, list[Change]]] = {}  # by the words, their numbers left aside
+    alike: dict[str, dict[str, list[WindowChange]]] = {}  # by the words, their numbers left aside
     for change in changes:
         for reason in reasons(change):
             words = re.sub(r"\d[\d.]*", "", reason.text)
@@ -173,13 +173,13 @@ def said(changes: Sequence[Change]) -> list[str]:
     return lines
 
 
-def _where(change: Change, changes: Sequence[Change]) -> str:
+def _where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     others = [each.base.asked for each in changes]
     return (f" (as at {', '.join(told(change.base.asked, others))},"
             f" {change.base.asked.initcwnd} → {change.experiment.asked.initcwnd})")
 
 
-def by_effect(changes: Sequence[Change]) -> list[Record]:
+def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
     """The records of the cells, those first in which the window changed most."""
     ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
     return [record for change in ordered for setting in (change.base, change.experiment)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.fetches.figures import limiting_factor
-from lab.fetches.figures.cells import Change, changes, settings
+from lab.fetches.figures.cells import WindowChange, changes, settings
 from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
@@ -17,7 +17,7 @@ LARGE: dict[str, Any] = {"response_bytes": 60_000}
 
 
 def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
-           rtt_ms: float = 100.0, **trial: Any) -> Change:
+           rtt_ms: float = 100.0, **trial: Any) -> WindowChange:
     """A cell of the golden run, 1 Mbit/s, with other values."""
     records = [replace(record, header_bytes=61, trial=replace(record.trial, **trial), **(
         (base if record.trial.initcwnd == 3 else larger) or {}))
@@ -27,7 +27,7 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
     return made
 
 
-def words(of: Change) -> list[tuple[str, str]]:
+def words(of: WindowChange) -> list[tuple[str, str]]:
     return [(reason.word, reason.text) for reason in limiting_factor.reasons(of)]
 
 

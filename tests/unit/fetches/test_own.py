@@ -16,7 +16,7 @@ from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 from lab.fetches.figures import limiting_factor, maps
-from lab.fetches.figures.cells import Change, changes, settings
+from lab.fetches.figures.cells import WindowChange, changes, settings
 from lab.fetches.verify.limits import RECEIVE_WINDOW, RESPONSE
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
@@ -139,7 +139,7 @@ def test_a_part_of_the_cells_says_what_is_missing() -> None:
 # What decided ------------------------------------------------------------------------
 
 def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
-           **trial: Any) -> Change:
+           **trial: Any) -> WindowChange:
     """A cell of the golden run, 100 ms at 1 Mbit/s, with other values."""
     records = []
     for record in stored_fetches.stored("zhao2019"):
@@ -151,7 +151,7 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
     return made
 
 
-def said(of: Change) -> str:
+def said(of: WindowChange) -> str:
     (line,) = limiting_factor.said([of])
     return line
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.run.kinds import NOTHING
 from lab.core.results.records import FAIL, PASS
+from lab.core.run.kinds import NOTHING
+from lab.core.scenario import scenario_file
 from lab.trace import warm
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import Curve
+from lab.trace.scenario import TraceCurve
 from lab.trace.study import study
 
 STUDY = study(scenario_file.find("handley1999_warm"), NOTHING, 1)
 TRIAL = STUDY.trials[0]
-CURVE = Curve(TRIAL.trace, TRIAL.tcp)
+CURVE = TraceCurve(TRIAL.trace, TRIAL.tcp)
 Times = dict[float, dict[int, float]]  # think time (s) → initial window → latency (ms)
 
 

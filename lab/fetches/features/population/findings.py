@@ -21,7 +21,7 @@ from lab.fetches.features.population.ablation import AXES, FIGURE5, Step, close,
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.features.population.joint import DATACENTERS, Joint
 from lab.fetches.figures.buckets import NoPanel
-from lab.fetches.figures.claims import Judged
+from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 
@@ -32,7 +32,7 @@ TWINS = "kind", "by", "published", "panel"  # what the same figure of two popula
 
 
 def population_findings(scenario: Scenario, records: Sequence[Record],
-                        findings: Sequence[Finding], told: Sequence[Judged]) -> list[Finding]:
+                        findings: Sequence[Finding], told: Sequence[JudgedPanel]) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
     """
     published = {figure.name for figure in scenario.figures if figure.published == FIGURE5}
@@ -178,7 +178,7 @@ def _where_from(panel: Step, alone: float) -> Table:
 
 # Held out ----------------------------------------------------------------------------
 
-def _held_out(told: Sequence[Judged]) -> list[Finding]:
+def _held_out(told: Sequence[JudgedPanel]) -> list[Finding]:
     """Figures that no parameter was chosen by next to the same ones as they were fitted."""
     rows: list[tuple[Cell, ...]] = []
     for each in told:
@@ -206,7 +206,7 @@ def _held_out(told: Sequence[Judged]) -> list[Finding]:
         sentence=said, text=said)]
 
 
-def _found(told: Judged) -> tuple[int, int]:
+def _found(told: JudgedPanel) -> tuple[int, int]:
     """How many bars are near, and how many are reproduced."""
     return sum(close(row.bucket) for row in told.rows), told.counts[REPRODUCED]
 
