@@ -16,12 +16,11 @@ from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, charts, deck, tables
-from lab.load.analysis import Distribution, Gain, GainLine, Hit, Mixes
+from lab.load import analysis, charts, tables
+from lab.load.analysis import Distribution, Gain, GainLine, Hit, MissingRuns, Mixes, Runs, describe
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
-from lab.load.runs import MissingRuns, Runs, describe
-from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, SHARE,
-                               LoadClaim, LoadFigure, LoadScenario)
+from lab.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
+                               SHARE, LoadClaim, LoadFigure, LoadScenario)
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
 
@@ -68,7 +67,7 @@ def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[
         return Finding(figure.name, figure.title, missing=str(error))
     return Finding(
         figure.name, figure.title, shown.tables, (*statements, *shown.answers), chart=shown.chart,
-        published=published.source(deck.DECK_FILE) if figure.published else "")
+        published=published.source(DECK_FILE) if figure.published else "")
 
 
 # What each kind of figure shows ------------------------------------------------------
@@ -83,7 +82,7 @@ def _distribution(runs: Runs) -> Content:
 
 def _deck(runs: Runs) -> Content:
     found = analysis.distributions(runs)
-    theirs = [deck.deck_table(runs.figure.published)] if runs.figure.published else []
+    theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
     return Content((tables.deck(*found[:2]), *theirs, tables.runs_themselves(runs)),
                    charts.deck(runs, found))
 

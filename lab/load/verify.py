@@ -14,8 +14,8 @@ from lab.core.results import checks, records
 from lab.core.results.checks import Check, Compared
 from lab.core.run.kinds import SeenTrial
 from lab.core.run.runs import now_text
-from lab.load.connections import FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, joined
-from lab.load.record import LoadEvidence, LoadRecord, whole_numbers
+from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,
+                             LoadRecord, joined, whole_numbers)
 from lab.load.trial import FIXED, LoadTrial
 from lab.tcp.packets import MSS, CaptureError
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from lab.tcp.packets import SYN, Segment
 from lab.tcp.wire.exchange import Exchange, clock_phase_ns
-from lab.trace.rules import Rules
-from lab.trace.tcps import restart_rule, rules_for
+from lab.trace.rules import Rules, restart_rule, rules_for
 from lab.trace.trial import TraceTrial
 from lab.trace.window import OPEN, WindowSample
 

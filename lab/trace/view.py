@@ -14,8 +14,7 @@ from lab.core.words import plain
 from lab.tcp.packets import Segment
 from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.trace.replay import Replay, SendGroup, groups_of, replay
-from lab.trace.schedule import due_times_s
-from lab.trace.trial import TraceTrial
+from lab.trace.trial import TraceTrial, due_times_s
 from lab.trace.window import INFINITE, WINDOW_FILE, WindowSample, limit, parse
 
 LOSS = 4  # TCP_CA_Loss

@@ -24,11 +24,10 @@ from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.sweep import Sweep
 from lab.fetches.verify.record import Record
 from lab.load import scenario as load
-from lab.load import sweep as load_sweep
 from lab.load.record import LoadRecord
 from lab.trace import scenario as trace
 from lab.trace.record import TraceRecord
-from lab.trace.schedule import Request, Schedule, Write
+from lab.trace.scenario import Request, Schedule, Write
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "lab.core.scenario.schema"
@@ -40,8 +39,8 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
                 ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect),
                 ("[[population]]", Population), ("[population.mechanism]", Mechanism),
                 ("[users], which --users writes", Users)],
-    "load": [("[defaults] and [[sweep]]", load_sweep.LoadSweep),
-             ("[[population]]", load_sweep.LoadPopulation), ("[[figure]]", load.LoadFigure),
+    "load": [("[defaults] and [[sweep]]", load.LoadSweep),
+             ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
              ("[[claim]]", load.LoadClaim)],
     "trace": [("[[tcp]]", trace.Tcp), ("[[schedule]]", Schedule),
               ("one of writes, of [[schedule]]", Write),

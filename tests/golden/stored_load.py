@@ -20,8 +20,8 @@ from lab.core.run.kinds import RunData
 from lab.core.scenario import scenario_file
 from lab.load import findings
 from lab.load import study as studies
+from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
-from lab.load.runs import Runs
 from lab.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
 from lab.load.study import LoadStudy
 from lab.load.trial import LoadTrial

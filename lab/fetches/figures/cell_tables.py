@@ -14,8 +14,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
 from lab.core.scenario import published
 from lab.core.words import number, plain
-from lab.fetches.figures.cells import CellSetting, RawRow, WindowChange, asked_of, mean
-from lab.fetches.figures.limiting_factor import reasons
+from lab.fetches.figures.cells import CellSetting, RawRow, WindowChange, asked_of, mean, reasons
 from lab.fetches.scenario.scenario import Raw
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import asked_columns, order, shown

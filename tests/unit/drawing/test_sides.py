@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawing import sides, steps
-from lab.core.findings.step_charts import SideChart, SidePlot, StepChart, WaterfallStep
+from lab.core.findings.charts import SideChart, SidePlot, StepChart, WaterfallStep
 from tests.unit.drawing import samples
 
 SIDES = ("published", "clean", "as they measured it")

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from engines.network.commands import commands_of
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
+from lab.core.findings.charts import SideChart, StepChart
 from lab.core.findings.findings import Finding, Report
-from lab.core.run.kinds import Overrides
 from lab.core.results.records import FAIL
-from lab.core.findings.step_charts import SideChart, StepChart
-from lab.fetches.features.replication import analysis, findings
-from lab.fetches.scenario import reading
+from lab.core.run.kinds import Overrides
+from lab.core.scenario import scenario_file
 from lab.fetches import study
+from lab.fetches.features.replication import analysis, findings
 from lab.fetches.features.replication.causes import AsPublished, Cause, Reading
-from lab.fetches.verify.record import Record
+from lab.fetches.scenario import reading
 from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES

@@ -7,23 +7,22 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.findings.cell_charts import ApproachChart
-from lab.core.findings.charts import BarPage, GridChart
 from lab.core.errors import UsageError
+from lab.core.findings.charts import ApproachChart, BarPage, GridChart
 from lab.core.findings.findings import bars
-from lab.fetches.figures import analysis, paired
-from lab.fetches.features.population import draws, ablation
-from lab.fetches.scenario import reading
-from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
+from lab.core.scenario import scenario_file
+from lab.fetches.features.population import ablation, draws
 from lab.fetches.features.population.ablation import close
+from lab.fetches.features.population.findings import population_findings
+from lab.fetches.figures import analysis, paired
+from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
 from lab.fetches.figures.claims import judged
 from lab.fetches.figures.figure import figure_table
 from lab.fetches.figures.paired import Responses
-from lab.fetches.features.population.findings import population_findings
-from lab.fetches.verify.record import Record
+from lab.fetches.scenario import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 NAME = "dukkipati2010"

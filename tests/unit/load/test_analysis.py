@@ -10,8 +10,8 @@ import pytest
 from lab.core.errors import FirstFlightError
 from lab.core.results.records import FAIL
 from lab.load import analysis
+from lab.load.analysis import MissingRuns, Runs
 from lab.load.record import LoadRecord
-from lab.load.runs import MissingRuns, Runs
 from lab.load.scenario import LoadFigure
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN

@@ -14,8 +14,8 @@ from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
 from lab.core.stats import Estimate
 from lab.load import analysis, charts, findings
+from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
-from lab.load.runs import Runs
 from lab.load.scenario import LoadClaim
 from lab.load.study import study
 from tests.golden import stored_load

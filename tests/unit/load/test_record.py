@@ -9,8 +9,8 @@ import numpy
 import pytest
 
 from lab.core.results.records import measure
-from lab.load.connections import COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections
-from lab.load.record import LoadEvidence, LoadRecord
+from lab.load.record import (COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections, LoadEvidence,
+                             LoadRecord)
 from lab.load.trial import wire_bytes
 from tests.golden import stored_load
 

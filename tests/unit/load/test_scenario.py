@@ -13,9 +13,9 @@ from lab.core.scenario import scenario_file, schema
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile
 from lab.load import scenario
-from lab.load.scenario import LoadClaim, LoadFigure, LoadScenario, apply, expand, read
+from lab.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
+                               apply, expand, read, window_name)
 from lab.load.study import study
-from lab.load.sweep import LoadPopulation, LoadSweep, window_name
 from lab.load.trial import Clients, distribution, mean_bytes, wire_bytes
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())

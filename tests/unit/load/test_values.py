@@ -11,10 +11,8 @@ import pytest
 from lab.core.findings.findings import Table
 from lab.core.stats import Estimate
 from lab.load import analysis, findings, tables
-from lab.load.analysis import Distribution, Gain
-from lab.load.connections import joined, read
-from lab.load.record import wire_flights
-from lab.load.runs import MissingRuns, Runs
+from lab.load.analysis import Distribution, Gain, MissingRuns, Runs
+from lab.load.record import joined, read, wire_flights
 from lab.load.scenario import LoadClaim
 from lab.load.study import START_S
 from lab.load.verify import judged

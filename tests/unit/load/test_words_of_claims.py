@@ -9,8 +9,8 @@ import pytest
 
 from lab.core.errors import UsageError
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
-from lab.load import analysis, deck, findings
-from lab.load.runs import Runs
+from lab.load import analysis, findings, tables
+from lab.load.analysis import Runs
 from lab.load.scenario import LoadClaim
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
@@ -132,4 +132,4 @@ def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
 
 def test_a_table_that_was_never_published_is_told_with_its_file() -> None:
     with pytest.raises(UsageError, match="^paper/ietf78.csv: unknown 'Africa'.*Africa, all"):
-        deck.deck_table("Africa")
+        tables.deck_table("Africa")

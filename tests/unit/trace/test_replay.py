@@ -10,8 +10,7 @@ import pytest
 
 from lab.tcp.packets import ACK, FIN
 from lab.trace.replay import Mismatch, Restart, SendGroup, _Replayer, groups_of
-from lab.trace.rules import Rules
-from lab.trace.tcps import rules_for
+from lab.trace.rules import Rules, rules_for
 from lab.trace.window import FIELDS, INFINITE, WindowSample
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation

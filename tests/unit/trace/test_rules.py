@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from lab.trace.replay import Restart
-from lab.trace.rules import Rules, RuleSetting
-from lab.trace.tcps import LinuxRules, ReportRules, restart_rule, rules_for
+from lab.trace.rules import LinuxRules, ReportRules, Rules, RuleSetting, restart_rule, rules_for
 from lab.trace.window import INFINITE
 
 MSS = 1000

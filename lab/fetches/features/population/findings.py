@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from lab.core.findings.cell_charts import ApproachChart, ApproachRow
-from lab.core.findings.charts import BarChart, BarPage, GridChart
+from lab.core.findings.charts import ApproachChart, ApproachRow, BarChart, BarPage, GridChart
 from lab.core.findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published

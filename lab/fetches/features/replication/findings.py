@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.charts import (Line, LineChart, Plot, SideChart, SidePlot, StepChart,
+                                      WaterfallStep)
 from lab.core.findings.claims import NOT_REPRODUCED, REPRODUCED
 from lab.core.findings.findings import Cell, Column, Finding, Statement, Table, Tile
-from lab.core.findings.step_charts import SideChart, SidePlot, StepChart, WaterfallStep
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
                                                        items, measured)
