@@ -13,11 +13,9 @@ from typing import Any
 
 from lab.core.results.checks import Compared
 from lab.core.words import exact
-from lab.fetches.features.replication import setup
-from lab.fetches.features.tls.tls import secure_of
-from lab.fetches.scenario import buffers
+from lab.fetches.scenario import buffers, setup
 from lab.fetches.verify.observed import HOST, TCP, Observed
-from lab.fetches.verify.transfers import transfer_of
+from lab.fetches.verify.transfers import secure_of, transfer_of
 from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.model.advertised_window import receive_window

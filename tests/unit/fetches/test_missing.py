@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 from lab import registry
-from lab.core.findings.cell_charts import GroupChart
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
+from lab.core.findings.cell_charts import GroupChart
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import Overrides, RunData
 from lab.core.results.records import FAIL
+from lab.core.run.kinds import Overrides, RunData
+from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, joint
-from lab.fetches.scenario import reading
-from lab.fetches.verify.record import Record
-from lab.fetches.study import Fetches
+from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures.timelines import timelines
+from lab.fetches.scenario import reading
 from lab.fetches.scenario.trial import OWN
+from lab.fetches.study import Fetches
+from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES
@@ -114,9 +115,9 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
 
 
 def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
-    drawn = stored_fetches.scenario("dukkipati2010")
-    plain = tuple(replace(each, explained=0) for each in drawn.populations)
-    assert ablation.explained(replace(drawn, populations=plain), []) == []
+    part = drawn(stored_fetches.scenario("dukkipati2010"))
+    plain = tuple(replace(each, explained=0) for each in part.populations)
+    assert ablation.explained(replace(part, populations=plain), []) == []
 
 
 # In the files ------------------------------------------------------------------------
