@@ -39,7 +39,8 @@ class Ends(Events):
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
                                       transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
-            buffers=transfer.send_buffers, handshake_us=shaken.server_us,
+            buffers=transfer.send_buffers,
+            handshake_us=transfer.handshake_us or shaken.server_us,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
