@@ -42,13 +42,13 @@ from lab.core.errors import FAILED, OK
 from lab.core.progress import Progress
 from lab.core.records import PASS
 from lab.core.sysctls import sysctls_of
-from lab.fetches.tolerances import EXACT
 from lab.fetches.record import Record
+from lab.fetches.tolerances import EXACT
+from lab.fetches.transfers import transfer_of
 from lab.fetches.trial import Trial
 from lab.fetches.verify import is_modelled, judge
 from lab.tcp.packets import capture_file
 from lab.tcp.predict import predict
-from lab.tcp.transfer import Transfer
 
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
 # What is sent beside path and body, for how long a queue has to be: server.py's headers but for the
@@ -165,15 +165,10 @@ def _needed_packets(trial: Trial) -> int:
     closes = 0 if trial.earlier_bytes else CLOSE_BYTES
     *before, path = (len(path) for path in trial.job()["paths"])
     headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
-    earlier = HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes
-    return predict(Transfer(
-        rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps, uplink_kbps=trial.uplink_kbps,
-        initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
-        congestion_control=trial.congestion_control,
-        response_bytes=headers + trial.response_bytes, request_bytes=REQUEST_BYTES + path + closes,
-        gap_ms=trial.gap_ms, burst_bytes=headers + trial.burst_bytes,
-        earlier_bytes=earlier if before else 0,
-        earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
+    earlier = {"earlier_bytes": HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes,
+               "earlier_request_bytes": REQUEST_BYTES + sum(before)} if before else {}
+    return predict(transfer_of(trial, {}, headers, REQUEST_BYTES + path + closes,
+                               **earlier)).peak_queue + 1
 
 
 def measured(seed: int, numbers: Sequence[int], jobs: int,
