@@ -165,10 +165,10 @@ def _needed_packets(trial: Trial) -> int:
     closes = 0 if trial.earlier_bytes else CLOSE_BYTES
     *before, path = (len(path) for path in trial.job()["paths"])
     headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
-    earlier = {"earlier_bytes": HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes,
-               "earlier_request_bytes": REQUEST_BYTES + sum(before)} if before else {}
-    return predict(transfer_of(trial, {}, headers, REQUEST_BYTES + path + closes,
-                               **earlier)).peak_queue + 1
+    earlier = HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes
+    return predict(transfer_of(
+        trial, {}, headers, REQUEST_BYTES + path + closes, earlier_bytes=earlier if before else 0,
+        earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
 
 
 def measured(seed: int, numbers: Sequence[int], jobs: int,
