@@ -16,7 +16,7 @@ first_byte_ms to the first byte of the response, total_ms to its last. With
 "apart_s" each URL has a connection of its own that many seconds after the one
 before, and the later ones resume the first's session; "http" is "1.1", "2" or "3"; "curves"
 are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; with
-"early_bytes" the later requests leave with the hello (hosts.early), and of them the answer
+"early_bytes" the later requests leave with the hello (hosts.tls_records), and of them the answer
 has "early_data_bytes", negative where the server refused them; "named",
 NAME:PORT:ADDRESS, is where a host's name is.
 The program "libcurl" is curl's library inside this process (pycurl): the same
@@ -42,10 +42,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hosts import early
-from hosts.answers import digest, failure, judged, milliseconds, taken
+from hosts import tls_records
+from hosts.control import report, requests
+from hosts.fetch_result import digest, failure, judged, milliseconds, taken
 from hosts.libcurl import fetch_with_libcurl
-from hosts.reports import report, requests
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
@@ -72,7 +72,7 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: s
     if apart_s:  # what the connection before still sends shall not meet the next one's
         command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
     if early_bytes:
-        command += early.flags(urls[-1], early_bytes)
+        command += tls_records.flags(urls[-1], early_bytes)
     bodies = [folder / f"body{number}" for number in range(len(urls))]
     for url, body in zip(urls, bodies):
         command += ["--output", str(body), url]

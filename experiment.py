@@ -23,24 +23,27 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-import cliffs
-from command_line import PROJECT, overrides_of, parse
-from engines.commands import commands_of
+from commands import cliff
+from commands.flags import PROJECT, overrides_of, parse
+from commands.runners import engine_errors, measurer_for, planned
 from engines.engine import check_rights
+from engines.network.commands import commands_of
 from lab import registry
-from lab.core import comparison, errors, files, measuring, provenance, runs, scenario_file
+from lab.core import errors, files
 from lab.core.command_line import heed, printed, run_main, say
 from lab.core.errors import CannotError, FirstFlightError, UsageError
-from lab.core.findings import Report
-from lab.core.kinds import Overrides, RunData, Study
-from lab.core.measuring import Asked, measure
-from lab.core.quantities import FLAGS, QUANTITIES
-from lab.core.records import FAIL
-from lab.core.scenario_file import ScenarioFile
-from lab.tell import text
-from lab.users.asked import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
-from lab.users.asked import Asked as AskedUsers
-from measurers import engine_errors, measurer_for, planned
+from lab.core.findings.findings import Report
+from lab.core.results import provenance
+from lab.core.results.records import FAIL
+from lab.core.run import comparison, measuring, runs
+from lab.core.run.kinds import Overrides, RunData, Study
+from lab.core.run.measuring import Asked, measure
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import FLAGS, QUANTITIES
+from lab.core.scenario.scenario_file import ScenarioFile
+from lab.fetches.features.users.requested import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS
+from lab.fetches.features.users.requested import Asked as AskedUsers
+from lab.render import text
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
@@ -91,8 +94,8 @@ def probe(words: str, is_dry: bool) -> int:
 
     is_dry: not even that.
     """
-    from hosts import probe as client  # only where it is asked
-    from lab.tcp import probed
+    from probe import client  # only where it is asked
+    from probe import verdict
     url = probed_url(words)
     if is_dry:
         print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
@@ -111,8 +114,8 @@ def probe(words: str, is_dry: bool) -> int:
     if seen["status"] != 200:
         raise FirstFlightError(f"--probe: {words} answers with status {seen['status']}: name a"
                                " page that it has, a large one if possible")
-    found = probed.judged(seen)
-    print("\n".join([errors.one_line(words), *(f"  {line}" for line in probed.told(found))]))
+    found = verdict.judged(seen)
+    print("\n".join([errors.one_line(words), *(f"  {line}" for line in verdict.told(found))]))
     print(f"  what other windows do at this RTT: ./run.sh --rtt {max(0.1, found.rtt_ms):.1f}"
           f" --size {found.size_bytes} --iw {found.segments},{2 * found.segments}")
     return errors.OK
@@ -158,7 +161,7 @@ def cliff_dry_run(arguments: argparse.Namespace, asked: Overrides) -> int:
 
 def studies_of_users(arguments: argparse.Namespace) -> list[Study]:
     """A sample of the users of a file; and with others on a link, if asked. Raises UsageError."""
-    from lab.users import reading, sample, shared  # numpy is slow
+    from lab.fetches.features.users import reading, sample, shared  # numpy is slow
     asked, users = asked_of_users(arguments), reading.read(arguments.users)
     makers = [sample.scenario] if asked.shared_kbps is None else [sample.scenario, shared.scenario]
     return [registry.study_of(make(users, asked, arguments.users, arguments.seed),
@@ -232,7 +235,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     report = study.report(run)
     written: list[Path] = []
     if arguments.export:
-        from lab.tell import export  # only where it is asked
+        from lab.render import export  # only where it is asked
         form, path = arguments.export
         written.append(files.write(Path(path), export.exported(form, report)))
     if study.whole and not arguments.no_figures:
@@ -276,7 +279,7 @@ def compare(folders: Sequence[Path], figures: Path | None, formats: Sequence[str
 def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> list[Path]:
     """Draw every figure and build the page, which has PNGs; the paths of what was made."""
     import drawing  # and with it matplotlib: only where it draws
-    from lab.tell import page
+    from lab.render import page
     images = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
     return [*drawing.save(report.name, images, figures, formats),
             page.write(folder, report, drawing.pngs(images))]
@@ -309,7 +312,7 @@ def main(argv: Sequence[str]) -> int:
             read(arguments)
         return errors.OK
     if arguments.find_cliff:
-        return (cliff_dry_run if arguments.dry_run else cliffs.find)(
+        return (cliff_dry_run if arguments.dry_run else cliff.find)(
             arguments, overrides_of(arguments))
     if arguments.compare:
         return compare(arguments.compare, None if arguments.no_figures else arguments.figures,

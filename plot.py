@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import drawing
-from lab.core import command_line, errors, formats, runs, scenario_file
+from lab.core import command_line, errors
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
 from lab.registry import stored_report
 
 PROJECT = Path(__file__).resolve().parent
@@ -76,7 +78,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         help="where results are (default results)")
     parser.add_argument("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
                         help="where figures go (default figures)")
-    parser.add_argument("--format", type=formats.pictures, default=("png",), metavar="png,svg,pdf",
+    parser.add_argument("--format", type=command_line.pictures, default=("png",),
+                        metavar="png,svg,pdf",
                         help="which files to write (default png)")
     return parser.parse_args(argv)
 

@@ -13,12 +13,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.core import command_line, errors, regular, runs, scenario_file
+from lab.core import command_line, errors, files
 from lab.core.command_line import Parser, run_main
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Report
+from lab.core.findings.findings import Report
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
 from lab.registry import stored_report
-from lab.tell import page
+from lab.render import page
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -85,7 +87,7 @@ def stored(scenario: str, figures: Path) -> dict[str, bytes]:
     """The PNG files of a scenario in a folder, by the figure's name. Raises FirstFlightError."""
     others = [name for name in scenario_file.names() if name.startswith(f"{scenario}_")]
     try:
-        return {path.stem.removeprefix(f"{scenario}_"): regular.content(path)
+        return {path.stem.removeprefix(f"{scenario}_"): files.content(path)
                 for path in sorted(figures.glob(f"{scenario}_*.png"))
                 if not any(path.stem.startswith(f"{name}_") for name in others)}
     except OSError as error:

@@ -21,13 +21,15 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from lab.core import command_line, errors, files, regular, runs, scenario_file
+from lab.core import command_line, errors, files
 from lab.core.command_line import Parser, positive, run_main
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Report
+from lab.core.findings.findings import Report
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
 from lab.registry import stored_report
-from lab.tell import gallery, kept, markdown
-from lab.tell.quoting import quoted
+from lab.render import gallery, markdown, snapshot
+from lab.render.placeholders import quoted
 
 PROJECT = Path(__file__).resolve().parent
 DOCS = PROJECT / "docs"
@@ -85,12 +87,12 @@ def measure(name: str, results: Path, hours: int) -> None:
 def keep_newest(name: str, results: Path, findings: Path) -> None:
     """Keep the findings of the newest whole run that can be read, unless newer ones are kept."""
     path = findings / f"{name}.json"
-    before = finished(kept.read(path).facts) if path.exists() else ""
+    before = finished(snapshot.read(path).facts) if path.exists() else ""
     for folder in runs.whole(name, results):
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            print(files.write(path, kept.dumps(stored_report(folder))))
+            print(files.write(path, snapshot.dumps(stored_report(folder))))
             return
         except FirstFlightError as error:
             say(f"passed over: {error}")
@@ -108,7 +110,7 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     for name in scenario_file.names():
         if (findings / f"{name}.json").exists():
             head = scenario_file.find(name).head()
-            found[name] = replace(kept.read(findings / f"{name}.json"), title=head.title,
+            found[name] = replace(snapshot.read(findings / f"{name}.json"), title=head.title,
                                   claim=head.claim, source=head.source, opening=head.result)
     return found
 
@@ -188,7 +190,7 @@ def main(argv: Sequence[str]) -> int:
     print(files.write(arguments.output or OUTPUT, markdown.results(
         list(reports.values()), [name for name in scenario_file.names() if name not in reports])))
     try:
-        readme = in_readme(regular.content(arguments.readme).decode(), reports.values())
+        readme = in_readme(files.content(arguments.readme).decode(), reports.values())
         print(files.write(arguments.readme, readme))
     except FirstFlightError as error:  # it quotes a scenario of which nothing is kept
         say(f"{arguments.readme}: is left as it is: {error}")

@@ -51,14 +51,14 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hosts import time_stamps
-from hosts.accepting import Accepting
-from hosts.connection import Connection
-from hosts.reports import report
-from hosts.request import BadRequest, parse_path, parse_request
-from hosts.response import Response, Sending, message, respond
+from hosts import kernel
+from hosts.control import report
+from hosts.kernel import SAMPLE_FIELDS, TcpInfo
+from hosts.server.connection import Connection
+from hosts.server.listener import Accepting
+from hosts.server.request import BadRequest, parse_path, parse_request
+from hosts.server.response import Response, Sending, message, respond
 from hosts.serving import add_flags
-from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from hosts.tls import Tls
@@ -208,7 +208,7 @@ class Server(Accepting):
         while response.sent < response.released:
             now_ns = time.time_ns()
             try:
-                sent = connection.socket.sendmsg([response.pending], time_stamps.WANTED)
+                sent = connection.socket.sendmsg([response.pending], kernel.WANTED)
             except BlockingIOError:
                 self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
                 return
@@ -230,7 +230,7 @@ class Server(Accepting):
 
     def _read_acknowledgements(self, connection: Connection) -> None:
         """Report every response whose last byte the kernel saw acknowledged."""
-        for stamp_ns, offset in time_stamps.acknowledgements(connection.socket):
+        for stamp_ns, offset in kernel.acknowledgements(connection.socket):
             connection.note_start(stamp_ns)
             while connection.unacknowledged \
                     and offset >= connection.unacknowledged[0].end_offset:

@@ -13,9 +13,9 @@ with_pq=()
 ./install.sh --test "${with_pq[@]}"
 
 echo "== shellcheck" >&2
-shellcheck ./*.sh benchmarks/*.sh engines/guest/*.sh docs/completion.bash .ci/run
+shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh docs/completion.bash .ci/run
 echo "== pyflakes" >&2
-/usr/bin/python3 -m pyflakes ./*.py drawing engines hosts lab tests benchmarks
+/usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab paper probe tests
 echo "== mypy" >&2
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then

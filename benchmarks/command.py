@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from commands.runners import engine_errors
 from lab.core.command_line import run_main
-from measurers import engine_errors
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:

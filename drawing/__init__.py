@@ -1,6 +1,6 @@
 """Figures: a report's findings on paper. The only room that imports matplotlib.
 
-drawing/<family>.py draws the charts of one family of lab.core.charts; a file
+drawing/<family>.py draws the charts of one family of lab.core.findings.charts; a file
 of any other name draws a finding that names it in `also`. Nothing is computed
 here but where things stand.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from drawing import style
 from lab.core import files, forked
 from lab.core.errors import UsageError
-from lab.core.findings import Report
+from lab.core.findings.findings import Report
 from lab.core.words import nearest
 
 __all__ = ["check", "draw", "figures", "images", "pngs", "save", "small"]

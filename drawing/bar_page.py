@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from drawing import bars, style
-from lab.core.charts import BarPage
+from lab.core.findings.charts import BarPage
 
 AXES_INCHES, ROW_INCHES, BELOW_INCHES = 2.15, 2.95, 0.52
 

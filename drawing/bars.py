@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drawing import style
-from lab.core.charts import Bar, BarChart, is_wide
+from lab.core.findings.charts import Bar, BarChart, is_wide
 from lab.core.words import short
 
 BAR_WIDTH = 0.36  # of the distance between buckets

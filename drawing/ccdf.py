@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drawing import style
-from lab.core.charts import Chart, Sample
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Finding, Report
+from lab.core.findings.charts import Chart, Sample
+from lab.core.findings.findings import Finding, Report
 
 COLOURS = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY)
 STYLES = ("-", "-", "--", "--", ":", ":")

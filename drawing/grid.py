@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from drawing import style
-from lab.core.charts import GridChart
+from lab.core.findings.charts import GridChart
 
 BODY_INCHES, LEFT_INCHES, LOW_INCHES = 5.6, 0.95, 0.55
 AXES_INCHES = (7.0, 4.85)  # width and height

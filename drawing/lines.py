@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drawing import style
-from lab.core.charts import Line, LineChart, Plot
+from lab.core.findings.charts import Line, LineChart, Plot
 
 # Dark enough for lines; the styles and markers tell them apart in grey.
 DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.ORANGE_TEXT,

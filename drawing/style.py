@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
-from lab.core.charts import Chart, Ends, is_wide
+from lab.core.findings.charts import Chart, Ends, is_wide
 from lab.core.words import MINUS, clean
 
 DPI = 150
@@ -68,7 +68,7 @@ def settings() -> AbstractContextManager[None]:
 def image(drawn: Figure, form: str) -> bytes:
     """The figure as a file's content, the same bytes for the same figure.
 
-    form: of lab.core.formats.PICTURES.
+    form: of lab.core.command_line.PICTURES.
     """
     content = io.BytesIO()
     if form == "png":

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drawing import bars, style
-from lab.core.charts import TimeBar, TimeChart, is_wide
+from lab.core.findings.charts import TimeBar, TimeChart, is_wide
 from lab.core.words import short
 
 

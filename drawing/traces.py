@@ -15,7 +15,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import NullLocator
 
 from drawing import style
-from lab.core.charts import Ends, Points, TraceChart, TraceRow
+from lab.core.findings.charts import Ends, Points, TraceChart, TraceRow
 
 # Data and window, acknowledgements and ssthresh, in flight, sent again.
 DATA, ACKED, FLIGHT, AGAIN = style.BLUE, style.GREEN, style.ORANGE, style.ALARM

@@ -2,7 +2,7 @@
 
 The worker drives it: `prepare`, `measure` and `kept` for each trial, `close`
 at the end. There is a bench for each kind of trial; `kind` in its job names
-it (engines/worker.py).
+it (engines/worker/worker.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from engines import memory
+from engines import uml
 from engines.host import NEEDS_ROOT, HostEngine
 from engines.job import EngineCannot, Job, Observation
 from engines.uml import UmlEngine, built_kernel, find_kernel
@@ -75,4 +75,4 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
               find_kernel() if name == "auto" else None)
     if kernel is None:
         return HostEngine()
-    return UmlEngine(kernel, memory.guests(jobs))
+    return UmlEngine(kernel, uml.guests(jobs))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import system
-from engines.job import (PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess)
+from engines.job import PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess
 
 START_DEADLINE_S = 60.0
 # On top of what the longest trial itself may take: the worker's own deadlines
@@ -61,7 +61,7 @@ class HostEngine:
         job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", _SETUP, "sh",
-                   sys.executable, "-m", "engines.worker", str(job.path), str(PROJECT)]
+                   sys.executable, "-m", "engines.worker.worker", str(job.path), str(PROJECT)]
         longest_s = max((trial["deadline_s"] for trial in trials), default=0.0)
         worker = WorkerProcess(job, trials, command, PROJECT, START_DEADLINE_S,
                                2 * longest_s + SILENCE_DEADLINE_S)

@@ -14,9 +14,10 @@ from typing import Any, BinaryIO
 
 from engines import observations, storage
 from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
-from engines.silence import Silence
+from engines.untrusted_files import (ends_within, open_within, read_within, remove_folder,
+                                     remove_within)
+from engines.watchdog import Silence
 from hosts.untrusted import quoted
-from engines.within import (ends_within, open_within, read_within, remove_folder, remove_within)
 
 PROJECT = Path(__file__).resolve().parent.parent
 SIDES = ("client", "server")
@@ -29,7 +30,7 @@ _KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, falloca
 
 _libc = ctypes.CDLL(None)
 
-Job = dict[str, Any]  # one trial as the worker reads it: lab.core.kinds.Trial.job()
+Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.Trial.job()
 
 
 class EngineError(Exception):
@@ -68,7 +69,7 @@ class Observation:
 
 
 class JobFolder:
-    """The folder of one worker, from the engine's side. See engines/worker.py."""
+    """The folder of one worker, from the engine's side. See engines/worker/worker.py."""
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
                  align_s: float = 0.0, warm_up: bool = False) -> None:
@@ -173,7 +174,7 @@ class WorkerProcess:
         """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
 
         The deadlines are time without a word, before the network is up and
-        after it; waiting for a processor does not count (engines/silence.py).
+        after it; waiting for a processor does not count (engines/watchdog.py).
         """
         self.job = job
         self.waiting = {trial["id"]: trial for trial in trials}  # in their order

@@ -1,7 +1,8 @@
 """What a worker may write: each line of observations.jsonl, and its facts, as a schema.
 
 A worker in a guest may be a stranger's. What its bench and the programs on its hosts write
-(engines/*_bench.py, client.py, server.py, engines/others.py) stands here; a key that is added
+(engines/worker/*.py, client.py, server.py, engines/servers/external.py) stands here; a key that
+is added
 there is added here. Whoever judges an observation then meets the types below and no others.
 """
 
@@ -9,12 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from engines.untrusted_files import FILE_NAME
 from hosts.untrusted import (Schema, by_name, items, matching, maybe, number, read, table, text,
-                               whole, yes_or_no)
-from engines.within import FILE_NAME
+                             whole, yes_or_no)
 
 LINE_BYTES = 4 << 20  # of one observation: a few hundred, with the samples of others' servers more
-CAPTURE_BYTES = 128 << 20  # of one trial at one side; a tap holds some 20 MB (engines/tap.py)
+# of one trial at one side; a tap holds some 20 MB (engines/worker/tap.py)
+CAPTURE_BYTES = 128 << 20
 FILE_BYTES = 256 << 20  # of all files that one trial leaves
 REASON_CHARACTERS = 1000
 MOST = 1 << 20  # items of any list, which the length of a line bounds as well
@@ -51,7 +53,7 @@ _any_fetch = table(
 
 
 def fetch(value: Any, where: str) -> dict[str, Any]:
-    """What the client reports of one transfer (hosts/answers.py)."""
+    """What the client reports of one transfer (hosts/fetch_result.py)."""
     found: dict[str, Any] = _any_fetch(value, where)
     if found["ok"] and not found["total_ms"]:
         raise ValueError(f"{where} succeeded in no time")
@@ -68,7 +70,7 @@ _response = table(
      "latency_ms": number, "min_rtt_ms": number, "retransmissions": _size,
      "final_window": _size},
     {"tls": _tls, "error": _reason})
-# Of a server that is not ours (engines/others.py).
+# Of a server that is not ours (engines/servers/external.py).
 _other_server = table(
     {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": maybe(_size),
      "mss": maybe(_size), "fields": items(_word, 10),

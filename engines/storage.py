@@ -10,7 +10,7 @@ import errno
 import os
 from pathlib import Path
 
-from engines.within import read_within
+from engines.untrusted_files import read_within
 
 RESERVE, RESERVE_BYTES = "cannot-write", 512
 PROBE, PROBE_BYTES = "probe", 1 << 20

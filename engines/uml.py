@@ -28,7 +28,7 @@ from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Obs
 BUILD = PROJECT / "engines" / "guest" / "build.sh"
 INIT = PROJECT / "engines" / "guest" / "init.py"
 # Programs of ours that run in guests, and what they import.
-PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/*.py", "engines/*.py")
+PROGRAMS = ("topo.py", "server.py", "client.py", "hosts/**/*.py", "engines/**/*.py")
 # The most that a guest may take; it is allocated as it is touched.
 MEMORY_MB = 512
 # A guest boots in a fifth of a second and builds its network in another. Neither counts
@@ -270,3 +270,32 @@ def guest_command(kernel: Path, root: Path | None = None,
             f'rootflags="{root}"' if root else "rootflags=/", "ro", f"init={init}", "con=null",
             "ssl=null", "con0=null,fd:1", "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
             "--", "-E", "-S", f'"{start}"', *([f'"{system.starting(INIT)}"'] if root else [])]
+
+
+MEMINFO = Path("/proc/meminfo")
+
+
+def guests(asked: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
+    """The number asked for; by default one a core as far as memory goes, one at least.
+
+    flag: how it was asked for. Raises EngineCannot where each of several could not have all that
+    it may take.
+    """
+    available_mb = available(meminfo)
+    room = max(1, available_mb // MEMORY_MB) if available_mb is not None else None
+    if asked is None:
+        cores = os.cpu_count() or 1
+        return cores if room is None else min(cores, room)
+    if room is not None and asked > room:
+        raise EngineCannot(f"{flag}{asked}: that many guests may take {asked * MEMORY_MB} MB, and"
+                           f" {available_mb} MB are available; at most {flag}{room}")
+    return asked
+
+
+def available(meminfo: Path) -> int | None:
+    """MB that may be taken without swapping (MemAvailable), None where it is not known."""
+    try:
+        found = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) // 1024 if found else None

@@ -20,7 +20,7 @@ from typing import Any
 
 from hosts import issuing
 from hosts.issuing import IssuingError, Pem, Wanted
-from hosts.records import LEAST_BYTES
+from hosts.tls_records import LEAST_BYTES
 
 VALID = timedelta(days=365)  # virtual time may run for long
 _FILLER = "1.3.6.1.4.1.99999.1"  # of no registered enterprise

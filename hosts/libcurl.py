@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hosts.answers import digest, judged, milliseconds
+from hosts.fetch_result import digest, judged, milliseconds
 
 # A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN,
 # default 118 s).

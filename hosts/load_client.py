@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hosts.reports import report, requests, write_records
+from hosts.control import report, requests, write_records
 
 COLUMNS = ("id", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_bytes", "end",
            "error")

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from hosts.reports import report, write_records
+from hosts.control import report, write_records
+from hosts.kernel import TcpInfo
 from hosts.serving import add_flags, body_of, listening, most_connections, where
-from hosts.tcp_info import TcpInfo
 
 MAX_REQUEST_BYTES = 4096
 MAX_BODY_BYTES = 1 << 24

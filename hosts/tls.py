@@ -2,7 +2,7 @@
 
 OpenSSL reads from memory and writes into memory (ssl.MemoryBIO): what it hands
 over is sent by server.py, so that the kernel's time stamps remain, in the
-writes of a server that lets OpenSSL write itself (hosts/records.py). Tickets
+writes of a server that lets OpenSSL write itself (hosts/tls_records.py). Tickets
 leave one by one, and so do the records of a response.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hosts.records import records, writes_of
+from hosts.tls_records import records, writes_of
 
 _KEY_SHARE, _SERVER_HELLO, _HANDSHAKE = 51, 2, 22
 _GROUPS = {23: "P-256", 24: "P-384", 25: "P-521", 29: "X25519", 30: "X448",

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.core import runs, scenario_file, schema
-from lab.core.findings import Report
-from lab.core.kinds import NOTHING, Kind, Overrides, RunData, Study
-from lab.core.quantities import QUANTITIES
-from lab.core.scenario_file import ScenarioFile
+from lab.core.findings.findings import Report
+from lab.core.run import runs
+from lab.core.run.kinds import NOTHING, Kind, Overrides, RunData, Study
+from lab.core.scenario import scenario_file, schema
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.scenario_file import ScenarioFile
 
 
 def fetches() -> Kind:
@@ -58,14 +59,14 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 
 def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
-    from lab.fetches import own
+    from lab.fetches.scenario import own
     return study_of(own.file(name, asked), Overrides({}, many=asked.many), seed)
 
 
 def cliff_question(what: str, asked: Overrides) -> Study:
     """The network and windows of a search for a cliff, by flags. Raises UsageError."""
-    from lab.fetches import cliff
-    return own_question("cliff", cliff.question(what, asked))
+    from lab.fetches.features.cliff import search
+    return own_question("cliff", search.question(what, asked))
 
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
@@ -74,10 +75,10 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
 
     measure: the records of trials. Raises FirstFlightError.
     """
-    from lab.fetches import cliff, cliff_told
-    found = cliff.search(what, study.trials, study.head.sysctls, measure)
-    for each, apart in zip(found, cliff_told.told_apart(study.trials)):
-        yield each.agrees, list(cliff_told.told(what, each, apart))
+    from lab.fetches.features.cliff import findings, search
+    found = search.search(what, study.trials, study.head.sysctls, measure)
+    for each, apart in zip(found, findings.told_apart(study.trials)):
+        yield each.agrees, list(findings.told(what, each, apart))
 
 
 def stored_report(folder: Path) -> Report:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from hosts import untrusted
 from engines.cluster.link import Link
+from engines.cluster.members import DYING, LOST_S, Roll
 from engines.cluster.node import FAILED, OK, REFUSED, SPENT
-from engines.cluster.roll import DYING, LOST_S, Roll
 from engines.cluster.unpickling import NO_DATA, Unreadable
 from engines.job import EngineCannot, EngineError
+from hosts import untrusted
 from hosts.untrusted import quoted
 
 AHEAD = 3  # batches for each worker, measured or waiting, before the first of them is taken
@@ -54,7 +54,7 @@ class Sent(Generic[T]):
 
 
 class Cluster:
-    """A Dask cluster (lab.core.batches.Cluster)."""
+    """A Dask cluster (lab.core.run.batches.Cluster)."""
 
     def __init__(self, link: Link) -> None:
         """Raises EngineCannot where the scheduler has no worker."""

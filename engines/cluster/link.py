@@ -31,7 +31,8 @@ from engines.job import PROJECT, EngineCannot
 from hosts.untrusted import quoted
 
 # What a machine needs of the project to measure a batch.
-SENT = ("*.py", "install.sh", "hosts/*.py", "engines/**/*.py", "lab/**/*.py")
+SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py",
+        "lab/**/*.py")
 CONNECT_S = 30.0
 ANSWER_S = 300.0  # for an answer to come, once it is said to be there
 WHY_CHARACTERS = 600  # of a worker's reason

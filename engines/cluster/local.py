@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engines import memory
+from engines import uml
 from engines.job import EngineCannot
-from engines.within import remove_folder
+from engines.untrusted_files import remove_folder
 
 LOCAL = "local:"
 MOST_WORKERS = 64  # Dask runs all of them in one process: more of them wait for each other
@@ -27,7 +27,7 @@ def workers(address: str) -> int:
         raise EngineCannot(f"{address[:80]}: Dask runs its local workers in one process, which is"
                            f" too slow for more than {MOST_WORKERS}: at most local:{MOST_WORKERS},"
                            " or --jobs N without --cluster")
-    return memory.guests(int(number), flag=f"--cluster {LOCAL}")
+    return uml.guests(int(number), flag=f"--cluster {LOCAL}")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 Dask sends this file's classes by value to workers that have nothing of ours, so
 it imports nothing but Python's own library, at its top. A batch is measured by a
-process of its own (batch.py), which the machine's Python with Mininet runs: the
+process of its own (commands/batch.py), which the machine's Python with Mininet runs: the
 worker's Python needs Dask only.
 """
 
@@ -46,7 +46,7 @@ class Node:
     """A Dask worker's plugin.
 
     name: of this run's; digest: of the archive, a zip file of the project's programs and the
-    guest kernel; tools: the versions that it has to have (lab.core.provenance.tools).
+    guest kernel; tools: the versions that it has to have (lab.core.results.provenance.tools).
     """
 
     def __init__(self, name: str, digest: str, archive: bytes, tools: dict[str, str]) -> None:
@@ -86,8 +86,8 @@ class Node:
                               capture_output=True, text=True, check=False, timeout=CHECK_S)
         if done.returncode:
             raise Refused(last_line(done.stderr) + ": run ./install.sh --no-kernel there")
-        told = subprocess.run([PYTHON, str(code / "batch.py"), "--versions"], capture_output=True,
-                              text=True, check=False, timeout=CHECK_S)
+        told = subprocess.run([PYTHON, str(code / "commands/batch.py"), "--versions"],
+                              capture_output=True, text=True, check=False, timeout=CHECK_S)
         if told.returncode:
             raise Refused(last_line(told.stderr))
         tools = json.loads(told.stdout)
@@ -102,7 +102,8 @@ class Node:
             return self.answer(REFUSED, self.refused.encode())
         # A worker that a script starts with "&" ignores SIGINT, and so would its batches.
         command = ["env", "--default-signal=INT", "setpriv", "--pdeathsig", "KILL", "--", PYTHON,
-                   str(self.folder / CODE / "batch.py"), "--kernel", str(self.folder / KERNEL)]
+                   str(self.folder / CODE / "commands/batch.py"), "--kernel",
+                   str(self.folder / KERNEL)]
         try:  # Dask removes its worker's folder, and with it what a batch that was killed leaves
             with tempfile.TemporaryDirectory(prefix="first-flight-", dir=self.home) as folder:
                 result, said, status = self.run(command, batch, {**os.environ, "TMPDIR": folder})

@@ -72,7 +72,7 @@ def run(folder: Path, project: Path) -> None:
         (folder / "status").write_text(f"{done.returncode}\n")
         return
     sys.path[:0] = [str(project), *site.getsitepackages()]
-    from engines import worker
+    from engines.worker import worker
     worker.main(folder, project)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lab.arithmetic.scenario import Panel
-from lab.core.published import PublishedBucket
+from lab.core.scenario.published import PublishedBucket
 
 # How exactly the numbers in paper/*.csv are known, as their first lines say:
 # shares are printed with two decimals, means as whole ms, bars were read.

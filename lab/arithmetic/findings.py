@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.arithmetic.analysis import BucketMeans, Bounded, Sums, sums_of
+from lab.arithmetic.analysis import Bounded, BucketMeans, Sums, sums_of
 from lab.arithmetic.scenario import Arithmetic
-from lab.core.charts import Line, LineChart, Plot
-from lab.core.findings import Cell, Column, Finding, Interval, Statement, Table, Tile
+from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.findings import Cell, Column, Finding, Interval, Statement, Table, Tile
 from lab.core.words import number, short
 
 ASIDE = 0.08  # of the distance between panels: the two windows beside each other

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lab.core import published, schema
 from lab.core.errors import UsageError
-from lab.core.published import PublishedBucket
-from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile
-from lab.core.schema import key
+from lab.core.scenario import published, schema
+from lab.core.scenario.published import PublishedBucket
+from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile
+from lab.core.scenario.schema import key
 
 MEANS_COLUMNS = ("data_center", "experiment_ms", "baseline_ms")
 

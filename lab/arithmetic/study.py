@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from lab.arithmetic import findings
 from lab.arithmetic.scenario import Arithmetic, read
-from lab.core.checks import Check
 from lab.core.errors import UsageError
-from lab.core.findings import Report
-from lab.core.kinds import Overrides, RunData, Seen
-from lab.core.records import Record
-from lab.core.reporting import report_of
-from lab.core.scenario_file import Head, ScenarioFile
+from lab.core.findings.findings import Report
+from lab.core.results.checks import Check
+from lab.core.results.records import Record
+from lab.core.run.kinds import Overrides, RunData, Seen
+from lab.core.run.reporting import report_of
+from lab.core.scenario.scenario_file import Head, ScenarioFile
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class NoRecord(Record):
 
 @dataclass(frozen=True)
 class ArithmeticStudy:
-    """As lab.core.kinds.Study has it, without trials: no engine is needed, and no record made."""
+    """As lab.core.run.kinds.Study has it, without trials: no engine is needed, and no record
+    made."""
 
     scenario: Arithmetic
 

@@ -15,9 +15,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from lab import __version__
-from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
-                             one_line)
+from lab.core import __version__
+from lab.core.errors import CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
+
+EXPORTS = ("json", "md", "csv")  # of findings, lab.render.export
+PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
+
+
+def pictures(text: str) -> tuple[str, ...]:
+    """The formats of a list like png,svg. Raises argparse.ArgumentTypeError."""
+    asked = tuple(dict.fromkeys(text.lower().split(",")))
+    unknown = [form for form in asked if form not in PICTURES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PICTURES)}")
+    return asked
+
 
 _WRITING = "writing"  # where the system names no file
 LATER_S = 0.02  # a signal that meets an import comes again
@@ -55,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def listed(of: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
-    """Reads a comma-separated list; lab.core.quantities judges the range of its values."""
+    """Reads a comma-separated list; lab.core.scenario.quantities judges the range of its values."""
     def read(words: str) -> list[Any]:
         try:
             return [of(word) for word in words.split(",")]

@@ -6,25 +6,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lab.core import published, reporting
-from lab.core.findings import Column, Finding, Report, Table, Tile
-from lab.core.kinds import RunData, Study
-from lab.core.measuring import CAPTURES
-from lab.core.timelines import PacketsChart, Timeline
+from lab.core.findings.findings import Column, Finding, Report, Table, Tile
+from lab.core.findings.timelines import PacketsChart, Timeline
+from lab.core.run import reporting
+from lab.core.run.kinds import RunData, Study
+from lab.core.run.measuring import CAPTURES
+from lab.core.scenario import published
 from lab.core.words import span
-from lab.fetches import analysis, best, maps, remarks, sentences, steps
-from lab.fetches.asked import order
-from lab.fetches.buckets import NoPanel, Panel
-from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
-from lab.fetches.cells import RawRow, changes, raw_rows, settings
-from lab.fetches.claims import Judged, judged
-from lab.fetches.figure import chart, figure_table, heading
-from lab.fetches.reasons import by_effect, said
-from lab.fetches.record import Record
-from lab.fetches.scenario import (LEVELS, PACKETS, STEPS, WINDOW_MAP, WITHOUT_BUCKETS, Figure,
-                                  Scenario)
-from lab.fetches.timelines import by_round_trips, timelines
-from lab.fetches.trial import Trial
+from lab.fetches.figures import analysis, maps, steps, sufficient_window, summary
+from lab.fetches.figures.buckets import NoPanel, Panel
+from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
+from lab.fetches.figures.cells import RawRow, changes, raw_rows, settings
+from lab.fetches.figures.claims import Judged, judged
+from lab.fetches.figures.figure import chart, figure_table, heading
+from lab.fetches.figures.limiting_factor import by_effect, said
+from lab.fetches.figures.timelines import by_round_trips, timelines
+from lab.fetches.scenario.scenario import (LEVELS, PACKETS, STEPS, WINDOW_MAP, WITHOUT_BUCKETS,
+                                           Figure, Scenario)
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.scenario.varied_parameters import order
+from lab.fetches.verify import notes
+from lab.fetches.verify.record import Record
 
 
 def report(study: Study, scenario: Scenario, run: RunData) -> Report:
@@ -56,19 +58,19 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     raw, raw_of = _raw(scenario, run.records)
     tiles = _tiles(panels.values())
     if scenario.users:
-        from lab.fetches.users_findings import users_findings  # numpy is slow
+        from lab.fetches.features.users.findings import users_findings  # numpy is slow
         of_users, chosen = users_findings(scenario, scenario.users, run.records)
         found += of_users
         tiles += chosen
     if study.whole:
         if scenario.populations:
-            from lab.fetches.population_findings import population_findings  # numpy is slow
-            found += population_findings(scenario, run.records, found, list(told.values()))
+            from lab.fetches.features.population import findings  # numpy is slow
+            found += findings.population_findings(scenario, run.records, found, list(told.values()))
         found += raw
     return reporting.report_of(
         study, run, found,
-        summary=(sentences.summary(run.records), *remarks.of_all(run.records), *why),
-        sentences=(*why, *sentences.of_run(run, list(told.values()),
+        summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
+        sentences=(*why, *summary.of_run(run, list(told.values()),
                                            () if told or scenario.cells else changed)),
         tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),
         causes=_causes(run.records), timelines=lines)
@@ -76,11 +78,11 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
 
 def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
     """Of a set-up that is explained: its figures from three sides, and its causes."""
-    from lab.fetches import as_published_findings
-    found, told, tiles = as_published_findings.found(scenario, run.records, run.exact)
+    from lab.fetches.features.replication import findings
+    found, told, tiles = findings.found(scenario, run.records, run.exact)
     return reporting.report_of(
-        study, run, found, summary=(sentences.summary(run.records),),
-        sentences=(*told, *sentences.of_run(run, (), ())), tiles=tiles,
+        study, run, found, summary=(summary.summary(run.records),),
+        sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
         trials=trials_table(run.records, None, {}), causes=_causes(run.records))
 
 
@@ -88,7 +90,7 @@ def _drawn(scenario: Scenario, figure: Figure, run: RunData,
            lines: tuple[Timeline, ...]) -> list[Finding]:
     """A figure that has no bars; a part of its cells has none, nor a run that kept no packets."""
     if figure.kind == WINDOW_MAP:
-        return best.findings(scenario, figure, run)
+        return sufficient_window.findings(scenario, figure, run)
     if figure.kind in (STEPS, LEVELS):
         return steps.findings(scenario, figure, run)
     if figure.kind != PACKETS:
@@ -105,8 +107,8 @@ def _of_figure(scenario: Scenario, found: Judged) -> Finding:
     panel, figure = found.panel, found.panel.figure
     return Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),
-        statements=found.statements, sentence=sentences.of_figure(found),
-        text=sentences.described(panel), bars=found.counts,
+        statements=found.statements, sentence=summary.of_figure(found),
+        text=summary.described(panel), bars=found.counts,
         chart=chart(found, scenario.population(figure.sweep) is not None, scenario.cells),
         samples=panel.samples,
         measured=panel.metric.axis, also=figure.also, held_out=figure.held_out,

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from lab.core import schema
-from lab.core.checks import Check
 from lab.core.errors import UsageError
-from lab.core.findings import Report
-from lab.core.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
-from lab.core.records import Record as AnyRecord
-from lab.core.scenario_file import Head, ScenarioFile, check_count
-from lab.fetches import reading
-from lab.fetches.own_server import OwnServer
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
-from lab.fetches.sweep import CLIENTS, cell_of
-from lab.fetches.trial import OWN, Trial
-from lab.fetches.verify import CHECKS, judge
+from lab.core.findings.findings import Report
+from lab.core.results.checks import Check
+from lab.core.results.records import Record as AnyRecord
+from lab.core.run.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
+from lab.core.scenario import schema
+from lab.core.scenario.scenario_file import Head, ScenarioFile, check_count
+from lab.fetches.scenario import reading
+from lab.fetches.scenario.own_server import OwnServer
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.sweep import CLIENTS, cell_of
+from lab.fetches.scenario.trial import OWN, Trial
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.verify import CHECKS, judge
 
 # For the expected time, from runs on two cores: what a fetch costs in a guest.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
@@ -27,7 +27,7 @@ GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 @dataclass(frozen=True)
 class Fetches:
-    """One transfer at a time on the star (lab.core.kinds.Study)."""
+    """One transfer at a time on the star (lab.core.run.kinds.Study)."""
 
     record: ClassVar[type[AnyRecord]] = Record
     checks: ClassVar[Sequence[Check]] = CHECKS
@@ -104,7 +104,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
                 shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
     if asked.like is not None:
-        from lab.fetches import draws  # imports numpy: only for those that draw
+        from lab.fetches.features.population import draws  # imports numpy: only for those that draw
         for population in asked.populations:
             made += draws.trials(population, asked.like, seed, asked.steps)
     if asked.users is not None:

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy
 
-from lab.core.charts import Line, LineChart, Plot
+from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.stats import Estimate
 from lab.load import analysis
-from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes
-from lab.load.runs import QUEUE_SMOOTHED_S, Runs, describe, name_of, named
+from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes, Shared
 from lab.load.deck import improvement_percent
-from lab.load.shared import Shared
+from lab.load.runs import QUEUE_SMOOTHED_S, Runs, describe, name_of, named
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends

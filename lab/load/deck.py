@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lab.core import published, schema
-from lab.core.findings import Cell, Column, Rounded, Table
+from lab.core.findings.findings import Cell, Column, Rounded, Table
+from lab.core.scenario import published, schema
 
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "50", "75", "90", "99", "Retrans. %")

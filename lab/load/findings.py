@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab.core import published
-from lab.core.charts import Chart
-from lab.core.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
-                             equivalent, word_of)
-from lab.core.findings import Finding, Statement, Table
-from lab.core.quantities import quantity
+from lab.core.findings.charts import Chart
+from lab.core.findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
+                                      equivalent, word_of)
+from lab.core.findings.findings import Finding, Statement, Table
+from lab.core.scenario import published
+from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, charts, deck, shared, tables
+from lab.load import analysis, charts, deck, tables
 from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.runs import MissingRuns, Runs, describe
-from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, SHARE,
-                               Claim, Figure, LoadScenario)
+from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, SHARE, Claim,
+                               Figure, LoadScenario)
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
 
@@ -171,12 +171,12 @@ def _gain_answers(runs: Runs, lines: Sequence[Line]) -> tuple[Statement, ...]:
 
 
 def _share(runs: Runs) -> Shown:
-    found = shared.found(runs)
+    found = analysis.found(runs)
     return Shown((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
                  tuple(_cost(found[0], each) for each in found[1:]))
 
 
-def _cost(base: shared.Shared, each: shared.Shared) -> Statement:
+def _cost(base: analysis.Shared, each: analysis.Shared) -> Statement:
     """What one window does to the others, in words."""
     gain = each.second
     what = (f"{gain.base.value:.0f} ms become {gain.experiment.value:.0f},"

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lab.core.kinds import Seen
-from lab.core.records import Record, measured
+from lab.core.results.records import Record, measured
+from lab.core.run.kinds import Seen
 from lab.load.connections import (FAILED, OK, OPEN, QUEUE_FILE, Bottleneck, Connections, read,
                                   read_bottleneck)
 from lab.load.trial import LoadTrial, wire_bytes
-from lab.tcp.exchange import read_exchanges
+from lab.tcp.wire.exchange import read_exchanges
 
 PERCENTILES = (10, 25, 50, 75, 90, 95, 99, 99.9)
 # TCP_TIMEOUT_INIT: a handshake that takes as long has been repeated, and TCP

@@ -11,8 +11,8 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import file_of, kept
-from lab.core.quantities import quantity
+from lab.core.run.measuring import file_of, kept
+from lab.core.scenario.quantities import quantity
 from lab.core.words import plain
 from lab.load.connections import FILE, QUEUE_FILE, Connections, read, read_bottleneck
 from lab.load.record import LoadRecord

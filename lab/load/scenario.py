@@ -69,12 +69,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from lab.core import schema
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.quantities import QUANTITIES
-from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
-from lab.core.schema import key
+from lab.core.run.kinds import Overrides
+from lab.core.scenario import schema
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
+from lab.core.scenario.schema import key
 from lab.load import deck
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
 from lab.load.sweep import Population, Sweep, window_name

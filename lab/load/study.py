@@ -1,4 +1,4 @@
-"""Load scenarios as studies: see lab.core.kinds."""
+"""Load scenarios as studies: see lab.core.run.kinds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lab.core import reporting
-from lab.core.checks import Check
-from lab.core.findings import Report
-from lab.core.kinds import NOTHING, Overrides, RunData, Seen
-from lab.core.records import Record
-from lab.core.scenario_file import Head, ScenarioFile
+from lab.core.findings.findings import Report
+from lab.core.results.checks import Check
+from lab.core.results.records import Record
+from lab.core.run import reporting
+from lab.core.run.kinds import NOTHING, Overrides, RunData, Seen
+from lab.core.scenario.scenario_file import Head, ScenarioFile
 from lab.load import scenario as scenarios
 from lab.load import verify
 from lab.load.record import LoadRecord
@@ -25,7 +25,7 @@ START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
 
 @dataclass(frozen=True)
 class LoadStudy:
-    """A load scenario made ready; see lab.core.kinds.Study."""
+    """A load scenario made ready; see lab.core.run.kinds.Study."""
 
     record: ClassVar[type[Record]] = LoadRecord
     checks: ClassVar[Sequence[Check]] = verify.CHECKS

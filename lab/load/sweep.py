@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from lab.core import schema
 from lab.core.errors import UsageError
-from lab.core.quantities import QUANTITIES
-from lab.core.schema import key
+from lab.core.scenario import schema
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.schema import key
 from lab.core.words import exact
-from lab.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes, points_of,
-                            seed_of, sizes_text)
+from lab.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes, points_of, seed_of,
+                            sizes_text)
 
 LISTS = ("queue_bdp", "queue", "load", "response_bytes", "connections", "congestion_control",
          "paced")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from lab.core.findings import Cell, Column, Rounded, Table
-from lab.core.quantities import quantity
+from lab.core.findings.findings import Cell, Column, Rounded, Table
+from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import plain
 from lab.load import analysis
-from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point
+from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point, Shared
 from lab.load.record import PERCENTILES, LoadRecord
 from lab.load.runs import Runs, describe, name_of, named
-from lab.load.shared import Shared
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)

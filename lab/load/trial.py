@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.quantities import QUANTITIES
-from lab.core.quantity import Quantity
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.quantity import Quantity
 from lab.core.words import exact
 from lab.tcp.packets import HEADER_BYTES, MSS, SYN_BYTES
 
@@ -203,7 +203,7 @@ def distribution(name: str) -> tuple[tuple[float, float], ...]:
     if ":" in name:
         return points_of([[float(number) for number in point.split(":")]
                           for point in name.split(";")], "sizes")
-    from lab.core.curves import size_curve  # imports numpy: only for those that draw
+    from lab.core.scenario.curves import size_curve  # imports numpy: only for those that draw
     curve = size_curve(name)
     return tuple(zip(curve.cdf, curve.values))
 

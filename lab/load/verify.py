@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lab.core import checks, records
-from lab.core.checks import Check, Compared
-from lab.core.kinds import Seen
-from lab.core.runs import now_text
-from lab.load.connections import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError,
-                                  joined)
+from lab.core.results import checks, records
+from lab.core.results.checks import Check, Compared
+from lab.core.run.kinds import Seen
+from lab.core.run.runs import now_text
+from lab.load.connections import FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, joined
 from lab.load.record import Evidence, LoadRecord, whole_numbers
 from lab.load.trial import FIXED, LoadTrial
 from lab.tcp.packets import MSS, CaptureError

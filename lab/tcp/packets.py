@@ -1,6 +1,6 @@
 """What a packet is: TCP segments as a tap saw them, read from captures and written to them.
 
-A trial leaves two captures, one at each host's interface (engines/tap.py),
+A trial leaves two captures, one at each host's interface (engines/worker/tap.py),
 stamped by the same kernel clock in nanoseconds: what left the server can be
 looked for at the client, and the time between is the network's.
 
@@ -34,7 +34,7 @@ TIMESTAMP_BYTES = 12  # of those that a side advertises as its MSS, the option's
 MS = 1_000_000  # nanoseconds
 
 _SNAP_BYTES = 96
-# Nanosecond stamps, Ethernet: the header that engines/tap.py writes.
+# Nanosecond stamps, Ethernet: the header that engines/worker/tap.py writes.
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAP_BYTES, 1)
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
 # Ethernet's type; of IPv4 version, length, identification, fragment, protocol, addresses.

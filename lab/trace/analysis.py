@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab.core.charts import Points, TraceRow
 from lab.core.errors import FirstFlightError
-from lab.core.records import SKIPPED
+from lab.core.findings.charts import Points, TraceRow
+from lab.core.results.records import SKIPPED
 from lab.trace.record import TraceRecord
 from lab.trace.replay import Restart
 from lab.trace.scenario import Curve, Figure

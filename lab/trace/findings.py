@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lab.core.charts import TraceChart, TraceRow
-from lab.core.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
-from lab.core.findings import Cell, Column, Finding, Statement, Table
-from lab.core.kinds import RunData
-from lab.core.records import PASS, SKIPPED
+from lab.core.findings.charts import TraceChart, TraceRow
+from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
+from lab.core.findings.findings import Cell, Column, Finding, Statement, Table
+from lab.core.results.records import PASS, SKIPPED
+from lab.core.run.kinds import RunData
 from lab.core.words import plain
 from lab.trace import warm
 from lab.trace.analysis import Views, row_of

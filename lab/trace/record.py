@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.core.packet_path import PATH
-from lab.core.records import Record, measured
-from lab.tcp import exchange as packets
+from lab.core.results.records import Record, measured
 from lab.tcp.delivery.check import Delivery
+from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.wire import exchange as packets
 from lab.trace.replay import Replay
 from lab.trace.trial import TraceTrial
 from lab.trace.view import View

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lab.tcp.exchange import Exchange, clock_phase_ns
 from lab.tcp.packets import SYN, Segment
+from lab.tcp.wire.exchange import Exchange, clock_phase_ns
 from lab.trace.rules import Rules
 from lab.trace.tcps import restart_rule, rules_for
 from lab.trace.trial import TraceTrial

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from lab.core import schema
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.scenario_file import HEAD_KEYS, Head, ScenarioFile
-from lab.core.sysctls import sysctls_of
-from lab.core.schema import key
+from lab.core.run.kinds import Overrides
+from lab.core.scenario import schema
+from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile
+from lab.core.scenario.schema import key
+from lab.core.scenario.sysctls import sysctls_of
 from lab.core.words import exact, nearest
 from lab.tcp.packets import MSS
 from lab.trace.schedule import EACH_THINK, Schedule

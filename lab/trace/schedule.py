@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lab.core import schema
 from lab.core.errors import UsageError
-from lab.core.schema import Reader, key
+from lab.core.scenario import schema
+from lab.core.scenario.schema import Reader, key
 from lab.core.words import plain
 
 EACH_THINK = "each"  # in a request: the think time that the trial is about

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lab.core.checks import Check
-from lab.core.findings import Report
-from lab.core.kinds import HOST_OVERHEAD_S, Overrides, RunData, Seen
-from lab.core.records import Record
-from lab.core.reporting import report_of
-from lab.core.scenario_file import Head, ScenarioFile, check_count
+from lab.core.findings.findings import Report
+from lab.core.results.checks import Check
+from lab.core.results.records import Record
+from lab.core.run.kinds import HOST_OVERHEAD_S, Overrides, RunData, Seen
+from lab.core.run.reporting import report_of
+from lab.core.scenario.scenario_file import Head, ScenarioFile, check_count
 from lab.trace import findings, verify
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import TraceScenario, overridden, read
@@ -25,7 +25,7 @@ GUEST_SEGMENT_S = 0.0003
 
 @dataclass(frozen=True)
 class TraceStudy:
-    """As lab.core.kinds.Study has it. All captures are kept: the findings are read off them."""
+    """As lab.core.run.kinds.Study has it. All captures are kept: the findings are read off them."""
 
     scenario: TraceScenario
     trials: Sequence[TraceTrial]

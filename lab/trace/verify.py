@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from statistics import mode
 from typing import Any
 
-from lab.core import checks, packet_path
-from lab.core.checks import Check, Compared
 from lab.core.errors import FirstFlightError
-from lab.core.kinds import Seen
-from lab.core.records import SKIPPED, measure, started_at
+from lab.core.results import checks
+from lab.core.results.checks import Check, Compared
+from lab.core.results.records import SKIPPED, measure, started_at
+from lab.core.run.kinds import Seen
+from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.check import deliveries
 from lab.tcp.delivery.netem import Way
-from lab.tcp.exchange import read_exchange
+from lab.tcp.wire.exchange import read_exchange
 from lab.trace.record import Evidence, TraceRecord
 from lab.trace.trial import TraceTrial
 from lab.trace.view import view_of

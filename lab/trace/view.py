@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import capture_of, file_of, kept
+from lab.core.run.measuring import capture_of, file_of, kept
 from lab.core.words import plain
-from lab.tcp.exchange import Exchange, read_exchange
 from lab.tcp.packets import Segment
+from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.trace.replay import Group, Replay, groups_of, replay
 from lab.trace.schedule import due_times_s
 from lab.trace.trial import TraceTrial

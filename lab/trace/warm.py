@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from lab.core.charts import Line, LineChart, Plot
-from lab.core.findings import Cell, Column, Finding, Rounded, Statement, Table
+from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from lab.core.words import plain
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Curve, Figure, TraceScenario

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engines.commands import commands_of
+from engines.network.commands import commands_of
 from lab import registry
-from lab.core import scenario_file
-from lab.core.kinds import Overrides, Study
+from lab.core.scenario import scenario_file
+from lab.core.run.kinds import Overrides, Study
 from tests.golden import stored
 
 DRAWN = "dukkipati2010"  # its trials are thousands, which take a second to draw

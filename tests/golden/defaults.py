@@ -5,20 +5,23 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from lab.core import cell_charts, charts, step_charts, timelines
-from lab.core.findings import Column, Finding, Report, Rounded, Statement, Table
-from lab.core.kinds import Overrides
-from lab.fetches import causes, own_server, population, record, said, scenario, sweep, trial
+from lab.core.findings import cell_charts, charts, step_charts, timelines
+from lab.core.findings.findings import Column, Finding, Report, Rounded, Statement, Table
+from lab.core.run.kinds import Overrides
+from lab.fetches.features.replication import causes
+from lab.fetches.scenario import own_server, claim, scenario, sweep, trial
+from lab.fetches.features.population import population
+from lab.fetches.verify import record
 from lab.load import record as load_record
 from lab.load import scenario as load_scenario
 from lab.load import sweep as load_sweep
 from lab.load import trial as load_trial
-from lab.tcp.transfer import Transfer
+from lab.tcp.model.transfer import Transfer
 from lab.trace import record as trace_record
 from lab.trace import scenario as trace_scenario
 from lab.trace import trial as trace_trial
 from lab.trace.schedule import Request, Schedule, Write
-from lab.users import asked
+from lab.fetches.features.users import requested
 
 
 def text() -> str:
@@ -33,11 +36,11 @@ def text() -> str:
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
-        population.Mechanism, population.Population, said.Claim, own_server.OwnServer,
+        population.Mechanism, population.Population, claim.Claim, own_server.OwnServer,
         causes.Reading, causes.AsPublished, load_sweep.Sweep, load_scenario.Figure,
         load_scenario.Claim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.Trace,
         trace_scenario.Figure, trace_scenario.Claim, trace_trial.TraceTrial, Write, Request,
-        Schedule, Transfer, asked.Asked)
+        Schedule, Transfer, requested.Asked)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
     return "\n".join("\n".join(_lines(each))
                      for each in (*drawn, *told, *asked_for, *measured)) + "\n"

@@ -11,18 +11,18 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lab.core import records
-from lab.core.quantities import QUANTITIES, Length
-from lab.core.quantity import Sizes, Windows, Word
-from lab.core.records import columns_of, trial_class
+from lab.core.results import records
+from lab.core.scenario.quantities import QUANTITIES, Length
+from lab.core.scenario.quantity import Sizes, Windows, Word
+from lab.core.results.records import columns_of, trial_class
 from lab.core.words import plain
 from lab.arithmetic.scenario import Arithmetic, Panel
-from lab.fetches import scenario as fetches
-from lab.fetches.population import Mechanism, Population
-from lab.fetches.record import Record
-from lab.fetches.said import Claim
-from lab.fetches.sweep import Sweep
-from lab.fetches.users import Users
+from lab.fetches.scenario import scenario as fetches
+from lab.fetches.features.population.population import Mechanism, Population
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.claim import Claim
+from lab.fetches.scenario.sweep import Sweep
+from lab.fetches.features.users.scenario import Users
 from lab.load import scenario as load
 from lab.load import sweep as load_sweep
 from lab.load.record import LoadRecord
@@ -31,7 +31,7 @@ from lab.trace.record import TraceRecord
 from lab.trace.schedule import Request, Schedule, Write
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-_KEY = "lab.core.schema"
+_KEY = "lab.core.scenario.schema"
 
 # The tables of each kind of scenario: its head in a file, the class that reads it.
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {

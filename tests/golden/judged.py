@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from lab.core.findings import Report
-from lab.core.records import columns_of, to_text
-from lab.fetches.record import Record
+from lab.core.findings.findings import Report
+from lab.core.results.records import columns_of, to_text
+from lab.fetches.verify.record import Record
 from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy
 
-from lab.core.findings import Column, Report
-from lab.core.kinds import RunData
+from lab.core.findings.findings import Column, Report
+from lab.core.run.kinds import RunData
 from lab.load.study import LoadStudy
-from lab.tell import export, kept, markdown, page, text
+from lab.render import export, snapshot, markdown, page, text
 from tests.golden import (asked, defaults, judged, quantities, stored_fetches,
                           stored_load, stored_questions, stored_trace, stored_troubles)
 
@@ -139,7 +139,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of,
     "data": partial(export.exported, "json"), "csv": partial(export.exported, "csv"),
-    "kept": kept.dumps}
+    "kept": snapshot.dumps}
 # Every kind in every form, one of them as data, and the text and parts of what else there is.
 RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
               for form in ("txt", "md", "html", "parts")),

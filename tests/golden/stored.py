@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.fetches.record import Record
-from lab.fetches.trial import Trial
-from lab.fetches.verify import judge
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.verify import judge
 from lab.tcp.packets import PCAP_HEADER, SERVER_PORTS
 
 FOLDER = Path(__file__).resolve().parent / "trials"

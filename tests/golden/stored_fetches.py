@@ -6,15 +6,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from lab.core import runs, scenario_file
-from lab.core.findings import Report
-from lab.core.kinds import RunData
-from lab.core.records import FAIL, PASS, SKIPPED, read_records
-from lab.fetches import analysis, reading
-from lab.fetches.buckets import Panel
-from lab.fetches.limits import PACING, RECEIVE_WINDOW
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
+from lab.core.findings.findings import Report
+from lab.core.run.kinds import RunData
+from lab.core.results.records import FAIL, PASS, SKIPPED, read_records
+from lab.fetches.figures import analysis
+from lab.fetches.scenario import reading
+from lab.fetches.figures.buckets import Panel
+from lab.fetches.verify.limits import PACING, RECEIVE_WINDOW
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import Fetches
 from tests.golden.stored import FOLDER
 

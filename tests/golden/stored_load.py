@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy
 
-from lab.core import runs, scenario_file
-from lab.core.findings import Finding, Report
-from lab.core.kinds import RunData
-from lab.core.records import FAIL
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
+from lab.core.findings.findings import Finding, Report
+from lab.core.run.kinds import RunData
+from lab.core.results.records import FAIL
 from lab.load import findings
 from lab.load import study as studies
 from lab.load.record import LoadRecord

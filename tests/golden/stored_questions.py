@@ -18,17 +18,18 @@ from typing import Any
 from unittest.mock import patch
 
 from lab import registry
-from lab.core import comparison, scenario_file
-from lab.core.findings import Report
-from lab.core.kinds import RunData, Study
-from lab.core.records import PASS, read_records
-from lab.fetches.fit import fit_findings
-from lab.fetches.record import Record
+from lab.core.run import comparison
+from lab.core.scenario import scenario_file
+from lab.core.findings.findings import Report
+from lab.core.run.kinds import RunData, Study
+from lab.core.results.records import PASS, read_records
+from lab.fetches.features.population.fit import fit_findings
+from lab.fetches.verify.record import Record
 from lab.fetches.study import study
-from lab.fetches.transfers import computed
-from lab.fetches.trial import Trial
+from lab.fetches.verify.transfers import computed
+from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import MSS
-from lab.tcp.predict import predict
+from lab.tcp.model.predict import predict
 from tests.golden import stored as stored_trials
 from tests.golden import stored_fetches
 from tests.golden.stored_fetches import FACTS

@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lab.core import runs, scenario_file
-from lab.core.findings import Report
-from lab.core.kinds import NOTHING, RunData
-from lab.core.records import read_records
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
+from lab.core.findings.findings import Report
+from lab.core.run.kinds import NOTHING, RunData
+from lab.core.results.records import read_records
 from lab.trace.record import TraceRecord
 from lab.trace.study import TraceStudy, study
 from lab.trace.trial import TraceTrial
@@ -28,7 +29,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (lab.core.kinds.Seen)."""
+    """What an engine brings back (lab.core.run.kinds.Seen)."""
 
     trial_id: str
     content: dict[str, Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.core import runs
-from lab.core.records import columns_of
-from lab.core.schema import keys_of
+from lab.core.run import runs
+from lab.core.results.records import columns_of
+from lab.core.scenario.schema import keys_of
 from tests.golden import documents, stored_questions
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lab.core.charts import BarChart, TimeChart
-from lab.core.findings import Finding
-from lab.fetches.claims import judged
+from lab.core.findings.charts import BarChart, TimeChart
+from lab.core.findings.findings import Finding
+from lab.fetches.figures.claims import judged
 from tests.golden import stored_fetches
 from tests.golden.stored import FOLDER
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.charts import LineChart, Plot
-from lab.core.findings import Cell, Column, Finding, Interval, Rounded, Table
+from lab.core.findings.charts import LineChart, Plot
+from lab.core.findings.findings import Cell, Column, Finding, Interval, Rounded, Table
 from lab.core.stats import Estimate
 from lab.core.words import number
 from lab.load import findings as load_findings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.records import FAIL, PASS, Record
+from lab.core.results.records import FAIL, PASS, Record
 from lab.trace.record import TraceRecord
 from lab.trace.replay import Replay
 from lab.trace.trial import TraceTrial

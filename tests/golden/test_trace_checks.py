@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lab.core import checks
-from lab.core.records import FAIL, PASS
+from lab.core.results import checks
+from lab.core.results.records import FAIL, PASS
 from lab.trace import verify
 from lab.trace.record import TraceRecord
 from lab.trace.replay import Restart

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core import scenario_file, words
-from lab.core.charts import LineChart, Points, TraceChart
+from lab.core.scenario import scenario_file
+from lab.core import words
+from lab.core.findings.charts import LineChart, Points, TraceChart
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Cell, Column, Finding, Report, Rounded
-from lab.core.kinds import NOTHING, Overrides, RunData
-from lab.core.records import PASS
+from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
+from lab.core.run.kinds import NOTHING, Overrides, RunData
+from lab.core.results.records import PASS
 from lab.trace.findings import findings
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Curve

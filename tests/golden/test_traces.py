@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.records import FAIL, PASS, SKIPPED
+from lab.core.results.records import FAIL, PASS, SKIPPED
 from lab.trace.verify import judge
 from lab.trace.view import stored
 from tests.golden import stored_trace

@@ -3,7 +3,7 @@
 transfers.csv are those of plain HTTP under the kernel's own settings; settings.json those that
 tell rules apart under others: TLS with its records and tickets, smaller buffers (tcp_rmem,
 tcp_wmem), no slow start after idle. They are a few of 1500 random ones, Linux 7.2; behind them
-stand 233 of benchmarks/transfers.py as they come (seeds 4242, and 4243 over TLS), of which all
+stand 233 of benchmarks/outside/transfers.py as they come (seeds 4242, and 4243 over TLS), of which all
 900 were within 0.03 ms; and last a few of 162 with smaller segments, several earlier responses
 and pauses after them, which tell the rules of those apart.
 """
@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from lab.tcp.predict import Transfer, predict
-from lab.tcp.transfer import Secure
+from lab.tcp.model.predict import Transfer, predict
+from lab.tcp.model.transfer import Secure
 
 FOLDER = Path(__file__).resolve().parent
 NOT_ASKED = ("total_ms", "latency_ms", "retransmissions")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.records import PASS
-from lab.tcp.predict import predict
-from lab.tcp.retransmissions import PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER
-from lab.tcp.transfer import Transfer
+from lab.core.results.records import PASS
+from lab.tcp.model.predict import predict
+from lab.tcp.wire.retransmissions import PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER
+from lab.tcp.model.transfer import Transfer
 from tests.golden import stored
 
 # name: first flight, RTT ms, bandwidth kbit/s, (data, handshake, lost), cause

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engines.uml import find_kernel
-from lab.core import runs
+from lab.core.run import runs
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 Driver = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -12,7 +12,7 @@ from tests.live.conftest import PROJECT
 
 
 def test_the_table_of_performance_has_its_rows(kernel: Path) -> None:
-    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.performance", "--quick"],
+    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.speed.performance", "--quick"],
                           cwd=PROJECT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for row in ("zhao2019, whole command", "one bucket, whole command", "two guests against one",
@@ -33,7 +33,7 @@ def test_the_table_of_performance_has_its_rows(kernel: Path) -> None:
 def test_the_way_through_a_cluster_is_measured() -> None:
     pytest.importorskip("distributed", reason="./install.sh --with-cluster")
     done = subprocess.run(
-        ["/usr/bin/python3", "-m", "benchmarks.cluster", "--records", "1200", "--size", "100",
+        ["/usr/bin/python3", "-m", "benchmarks.speed.cluster", "--records", "1200", "--size", "100",
          "--batches", "4", "--guests", "4", "--seconds", "0.1"],
         cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from engines.uml import UmlEngine
-from lab.core.kinds import NOTHING, Overrides
-from lab.core.records import PASS
-from lab.fetches import own
-from lab.fetches.record import Record
+from lab.core.run.kinds import NOTHING, Overrides
+from lab.core.results.records import PASS
+from lab.fetches.scenario import own
+from lab.fetches.verify.record import Record
 from lab.fetches.study import study
-from lab.fetches.trial import Trial
-from lab.fetches.verify import judge
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.verify import judge
 from tests.live.conftest import command, watched
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.aftermath import parts_of
-from benchmarks.machines import SCHEDULER, WORKERS, Machines
-from lab.core import runs
+from benchmarks.faults.aftermath import parts_of
+from benchmarks.faults.machines import SCHEDULER, WORKERS, Machines
+from lab.core.run import runs
 from tests.live.conftest import command, watched
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
@@ -104,7 +104,7 @@ def wait_for_a_batch(machines: Machines, name: str) -> None:
     """Until a worker measures: a process of its copy of the project runs."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        if subprocess.run(["pgrep", "-f", f"cache-{name}.*batch.py --kernel"],
+        if subprocess.run(["pgrep", "-f", f"cache-{name}.*commands/batch.py --kernel"],
                           capture_output=True, check=False).returncode == 0:
             return
         time.sleep(0.05)
@@ -114,7 +114,7 @@ def wait_for_a_batch(machines: Machines, name: str) -> None:
 @pytest.mark.parametrize("part", ["machine", "worker", "batch", "guest"])
 def test_what_dies_costs_nothing(part: str, machines: Machines, alone: Path,
                                  results: Path) -> None:
-    """benchmarks/cluster_faults.py kills twenty times, and cuts links."""
+    """benchmarks/faults/cluster_faults.py kills twenty times, and cuts links."""
     run = begun(machines, results, *ASKED["zhao2019"])
     wait_for_a_batch(machines, "one")
     if part == "machine":
@@ -166,7 +166,7 @@ def test_ctrl_c_ends_what_the_machines_do_and_the_same_command_resumes(
     assert said.splitlines()[-1] == (
         "run.sh: interrupted; what is measured is kept, the same command resumes")
     until = time.monotonic() + 20
-    while subprocess.run(["pgrep", "-f", f"{machines.folder}.*batch.py --kernel"],
+    while subprocess.run(["pgrep", "-f", f"{machines.folder}.*commands/batch.py --kernel"],
                          capture_output=True, check=False).returncode == 0:
         assert time.monotonic() < until, "a batch outlives the run that asked for it"
         time.sleep(0.1)

@@ -13,8 +13,8 @@ import pytest
 
 from engines import walls
 from lab import registry
-from lab.core import runs
-from lab.tell import kept, markdown
+from lab.core.run import runs
+from lab.render import snapshot, markdown
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, processes_with, rows, watched
 
@@ -49,7 +49,7 @@ def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) ->
     assert drive("--scenario", "zhao2019", "--no-figures").returncode == 0
     now, before = (markdown.chapter(report).partition("### ")[2] for report in (
         registry.stored_report(runs.newest_whole("zhao2019", results)),
-        kept.read(PROJECT / "docs" / "results" / "zhao2019.json")))
+        snapshot.read(PROJECT / "docs" / "results" / "zhao2019.json")))
     assert now == before
 
 

@@ -16,10 +16,10 @@ import pytest
 from engines.guest.init import RESULTS
 from engines.job import EngineCannot, EngineError, JobFolder
 from engines.uml import VIRTUAL_TIME, UmlEngine, guest_command
-from lab.core.records import FAIL, PASS
-from lab.fetches.record import Record
-from lab.fetches.trial import Trial
-from lab.fetches.verify import judge
+from lab.core.results.records import FAIL, PASS
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.verify import judge
 
 TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000,
               queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=27,

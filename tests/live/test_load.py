@@ -11,13 +11,13 @@ import pytest
 
 from engines.guest.init import RESULTS
 from engines.uml import UmlEngine, guest_command
-from lab.core.records import FAIL, PASS
+from lab.core.results.records import FAIL, PASS
 from lab.load.connections import Connections, joined, read
 from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.load.verify import judged
-from lab.tcp.predict import predict
-from lab.tcp.transfer import Transfer
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Transfer
 from tests.live.conftest import Driver, rows
 
 TRIAL = LoadTrial(

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from engines.uml import UmlEngine
-from lab.core import scenario_file
-from lab.core.records import PASS
-from lab.fetches import draws, reading
-from lab.fetches.record import Record
-from lab.fetches.trial import Trial
-from lab.fetches.verify import judge
+from lab.core.scenario import scenario_file
+from lab.core.results.records import PASS
+from lab.fetches.features.population import draws
+from lab.fetches.scenario import reading
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.verify import judge
 
 SCENARIO = reading.read(scenario_file.find("dukkipati2010"))
 SYSCTLS = SCENARIO.head.sysctls

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engines import system
-from lab.core import runs
+from lab.core.run import runs
 from tests.live.conftest import Driver, rows
 
 IS_HERE = system.folder().is_dir()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engines.guest.init import RESULTS
-from hosts.records import newer_openssl
+from hosts.tls_records import newer_openssl
 from tests.live.test_engines import in_guest
 
 # (name, RTT in ms, kbit/s, window, the client's window, what of it is fetched, whether it may

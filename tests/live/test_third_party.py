@@ -20,7 +20,7 @@ PACKETDRILL = os.environ.get("FIRST_FLIGHT_PACKETDRILL") or shutil.which("packet
 @pytest.mark.skipif(PACKETDRILL is None, reason="no packetdrill on the PATH nor named by"
                     " FIRST_FLIGHT_PACKETDRILL: build google/packetdrill")
 def test_the_kernels_own_tests_of_tcp_pass_in_virtual_time(kernel: Path) -> None:
-    said = run("/usr/bin/python3", "-m", "benchmarks.kernel_tests", "--packetdrill",
+    said = run("/usr/bin/python3", "-m", "benchmarks.outside.kernel_tests", "--packetdrill",
                str(PACKETDRILL))
     assert said.splitlines()[-1].split(";")[0].endswith("0 fail otherwise")
     assert len(said.splitlines()) > 150
@@ -32,7 +32,7 @@ def test_tshark_reads_the_same_first_flights(drive: Driver, results: Path) -> No
     done = drive("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000",
                  "--keep-captures", "--no-figures")
     assert done.returncode == 0, done.stderr
-    said = run("/usr/bin/python3", "-m", "benchmarks.first_flights",
+    said = run("/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
                str(results / "zhao2019" / "latest-partial"))
     assert said.startswith("8 of 8 transfers")
 
@@ -40,7 +40,7 @@ def test_tshark_reads_the_same_first_flights(drive: Driver, results: Path) -> No
 @pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None,
                     reason="no QEMU: apt-get install qemu-system-x86")
 def test_a_stock_kernel_has_the_same_windows_and_flights(kernel: Path) -> None:
-    said = run("benchmarks/stock_kernel.sh", "--rtt", "20", "--bw", "56,1000", "--iw", "3,10")
+    said = run("benchmarks/outside/stock_kernel.sh", "--rtt", "20", "--bw", "56,1000", "--iw", "3,10")
     *rows, count = said.splitlines()[2:]
     assert len(rows) == 4 and count.startswith("4 of 4 cells")
     for row in rows:  # at 56 kbit/s a packet of anybody else's takes 10 ms

@@ -1,4 +1,4 @@
-"""Who may import whom: the rooms of CONTRIBUTING.md, their size, and no circle between files."""
+"""The floors of the house: a package imports only what stands below it; and no file too large."""
 
 from __future__ import annotations
 
@@ -9,47 +9,57 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-PATTERNS = ("*.py", "hosts/*.py", "engines/**/*.py", "lab/**/*.py", "drawing/*.py",
-            "benchmarks/**/*.py")
-FILES = [path.relative_to(PROJECT) for pattern in PATTERNS for path in sorted(PROJECT.glob(pattern))]
+ROOMS = ("benchmarks", "commands", "drawing", "engines", "hosts", "lab", "paper", "probe")
+FILES = sorted(path.relative_to(PROJECT) for path in (
+    *PROJECT.glob("*.py"), *(path for room in ROOMS for path in (PROJECT / room).rglob("*.py"))))
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 KINDS = sorted(path.name for path in (PROJECT / "lab").iterdir()
                if path.is_dir() and (path / "study.py").is_file())
-SCALE = ("cliffs", "command_line", "hosts", "topo", "engines", "lab", "drawing", "experiment", "plot", "report", "results",
-         "server", "client", "batch", "measurers", "benchmarks")
 
-# What each room may import of ours, by the beginnings of module names. The first line whose
-# room begins a file's module decides.
-MAY_IMPORT: list[tuple[str, tuple[str, ...]]] = [
-    ("hosts", ("hosts",)), ("server", ("hosts",)), ("client", ("hosts",)),
-    ("engines.cluster.node", ()),  # sent to machines that have nothing of ours
-    ("engines", ("engines", "topo", "hosts")),
-    ("topo", ("engines.shaping", "engines.ports", "engines.routes", "engines.kernel",
-              "engines.nodes")),
-    # The reader of what guests and machines of a cluster write, engines and batches share.
-    ("lab.core.errors", ()), ("lab.core.batches", ("lab.core", "lab.tcp", "hosts.untrusted")),
-    ("lab.core", ("lab.core", "lab.tcp")),
-    ("lab.tcp", ("lab.tcp", "lab.core.errors")),
-    ("lab.tell", ("lab.tell", "lab.core")), ("lab.users", ("lab.users", "lab.core")),
-    ("lab.registry", ("lab.core", "lab.fetches.own", "lab.fetches.cliff", "lab.fetches.cliff_told", *(f"lab.{kind}.study" for kind in KINDS))),
-    # What a TLS record is, server and model share; what a padded request, client and verdict.
-    ("lab.fetches", ("lab.fetches", "lab.core", "lab.tcp", "hosts.records", "hosts.early",
-                      "hosts.distribution")),
-    *((f"lab.{kind}", (f"lab.{kind}", "lab.core", "lab.tcp")) for kind in KINDS),
-    ("lab", ()), ("drawing", ("drawing", "lab.core")),
-    ("command_line", ("lab.core", "lab.users")),
-    ("cliffs", ("measurers", "lab.core", "lab.registry")),
-    ("measurers", ("engines", "lab.core")),
-    ("experiment", ("measurers", "cliffs", "command_line", "engines", "hosts.probe", "lab.core", "lab.tell", "lab.registry", "lab.tcp.probed", "lab.users", "drawing")),
-    ("batch", ("measurers", "engines", "lab.core", "lab.registry")),
-    *((program, ("lab.core", "lab.tell", "lab.registry", "drawing"))
-      for program in ("plot", "report", "results")),
-    ("benchmarks", ("benchmarks", "command_line", "measurers", "engines", "lab", "hosts", "experiment", "drawing")),
-]
+FEATURES = tuple(f"lab.fetches.features.{path.name}"
+                 for path in sorted((PROJECT / "lab/fetches/features").iterdir())
+                 if path.is_dir() and path.name != "__pycache__")
+# The packages by floors, the lowest first; a program of the top level is a package of its own,
+# and so is the registry. What stands on one floor does not know each other.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("hosts", "lab.core", "engines.cluster.node"),
+    ("hosts.server", "engines", "engines.network", "lab.core.scenario", "lab.core.findings",
+     "lab.tcp"),
+    ("server", "client", "topo", "engines.servers", "engines.cluster", "lab.core.results",
+     "lab.tcp.wire", "probe", "drawing"),
+    ("engines.worker", "lab.tcp.model", "lab.tcp.delivery", "lab.core.run", "lab.render"),
+    ("engines.guest", "lab.fetches.scenario", "lab.load", "lab.trace", "lab.arithmetic"),
+    ("lab.fetches.verify",),
+    ("lab.fetches.figures",),
+    FEATURES,
+    ("lab.fetches",),
+    ("lab.registry",),
+    ("commands", "plot", "report", "results"),
+    ("experiment", "benchmarks"),
+    ("benchmarks.speed", "benchmarks.faults", "benchmarks.outside", "benchmarks.speed.sampled",
+     "paper.fit"),
+)
+FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
+# Imports that still point upwards: from the core of fetches to what it can be without.
+UPWARDS = {(f"lab.fetches.{one}", f"lab.fetches.features.{other}") for one, other in (
+    ("figures", "population"), ("scenario", "tls"), ("scenario", "replication"),
+    ("scenario", "users"), ("scenario", "population"), ("verify", "tls"),
+    ("verify", "replication"))} | {("lab.fetches.scenario", "lab.fetches.verify"),
+                                   ("lab.fetches.features.cliff", "lab.fetches.features.tls")}
+# Who runs on emulated hosts, in guests or on a cluster's machines needs nothing of the lab;
+# the lab needs no engine, and knows of hosts what a TLS record or a padded request is.
+WORLDS = (
+    (("hosts", "client", "server", "topo", "engines"), ("lab", "drawing", "commands")),
+    (("lab", "drawing", "probe"), ("engines", "topo", "server", "client", "commands",
+                                   "hosts.server")),
+    (("lab", "probe"), ("drawing",)), (("drawing",), ("lab.render",)),
+    *(((f"lab.{kind}",), tuple(f"lab.{other}" for other in KINDS if other != kind))
+      for kind in KINDS),
+)
 # Libraries that stay in one place: who may import them.
-ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.kernel", "engines.nodes"),
-        "distributed": ("engines.cluster",), "jinja2": ("lab.tell",), "pycurl": ("client", "hosts"),
-        "dpkt": ("lab.users", "benchmarks")}  # slow: for captures of other people, and for tests
+ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.network"),
+        "distributed": ("engines.cluster",), "jinja2": ("lab.render",), "pycurl": ("client", "hosts"),
+        "dpkt": ("lab.fetches.features.users", "benchmarks")}  # slow
 
 
 def begins(module: str, room: str) -> bool:
@@ -82,16 +92,38 @@ def imported(module: str, at_top: bool = False) -> frozenset[str]:
     return frozenset(names)
 
 
+def package(module: str) -> str:
+    """The package of a module: its folder, or itself at the top level. Raises KeyError."""
+    if module in FLOOR:
+        return module
+    return module.rpartition(".")[0] or module
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_file_imports_only_what_its_room_may(module: str) -> None:
-    allowed = next(allowed for room, allowed in MAY_IMPORT if begins(module, room))
+def test_a_file_imports_only_what_stands_below_it(module: str) -> None:
+    here = package(module)
+    for name in imported(module) & MODULES.keys():
+        there = package(name)
+        assert here == there or FLOOR[there] < FLOOR[here] or (here, there) in UPWARDS, (
+            f"{module} ({here}, floor {FLOOR[here]}) imports {name} (floor {FLOOR[there]})")
+        for rooms, others in WORLDS:
+            if any(begins(module, room) for room in rooms):
+                assert not any(begins(name, other) for other in others), f"{module}: {name}"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_library_stays_in_its_place(module: str) -> None:
     for name in imported(module):
-        if name.split(".")[0] in SCALE:
-            assert name == "lab" or any(begins(name, room) for room in allowed), (
-                f"{module} may import {', '.join(allowed) or 'nothing of ours'}, not {name}")
         for library, owners in ONLY.items():
             if begins(name, library):
                 assert any(begins(module, owner) for owner in owners), f"{library} in {module}"
+
+
+def test_a_reader_can_hold_every_folder() -> None:
+    assert len(FLOORS) <= 13
+    for folder in {path.parent for path in FILES}:
+        files = [path for path in FILES if path.parent == folder and path.name != "__init__.py"]
+        assert len(files) <= 13 or folder.name in ("", "faults"), f"{folder} has {len(files)} files"
 
 
 def test_no_circle_between_files() -> None:
@@ -110,13 +142,13 @@ def test_no_circle_between_files() -> None:
 
 
 def test_every_kind_has_the_same_rooms() -> None:
-    rooms = {"scenario", "trial", "verify", "record", "analysis", "findings", "study"}
+    stages = {"scenario", "trial", "verify", "record", "analysis", "findings", "study"}
     assert KINDS == ["arithmetic", "fetches", "load", "trace"]
     for kind in KINDS:
         if kind == "arithmetic":  # has no trials: it measures nothing
             continue
-        files = {path.stem for path in (PROJECT / "lab" / kind).glob("*.py")}
-        assert rooms <= files, f"lab/{kind} lacks {', '.join(sorted(rooms - files))}"
+        files = {path.stem for path in (PROJECT / "lab" / kind).rglob("*.py")}
+        assert stages <= files, f"lab/{kind} lacks {', '.join(sorted(stages - files))}"
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import batch
+from commands import batch
 from engines.job import EngineCannot
-from lab.core import batches, errors, provenance
+from lab.core.run import batches
+from lab.core import errors
+from lab.core.results import provenance
 from lab.core.errors import CannotError, FirstFlightError
 
 

@@ -19,14 +19,15 @@ import pytest
 import report as report_command
 import results as results_command
 from lab import registry
-from lab.core import errors, runs
+from lab.core import errors
+from lab.core.run import runs
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Report
-from lab.core.kinds import Kind
-from lab.core.record_file import RecordFile
-from lab.core.records import PASS, Record
-from lab.tell import markdown, page, text
-from tests.unit.tell.reports import report
+from lab.core.findings.findings import Report
+from lab.core.run.kinds import Kind
+from lab.core.results.record_file import RecordFile
+from lab.core.results.records import PASS, Record
+from lab.render import markdown, page, text
+from tests.unit.render.reports import report
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "zhao2019_trials.csv"
 PIXEL = b"\x89PNG not looked into"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.quantities import FLAGS
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import FLAGS
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 

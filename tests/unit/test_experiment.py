@@ -14,22 +14,22 @@ from pathlib import Path
 
 import pytest
 
-import command_line
+from commands import flags
 import experiment
 from lab.core import command_line as command_line_of_all
 from lab.core import errors
 from lab.core.command_line import run_main
 from lab.core.errors import CannotError, FirstFlightError, UsageError
-from lab.core.kinds import RunData
-from lab.core.quantities import FLAGS
-from lab.core.records import FAIL, PASS, SKIPPED, Record
+from lab.core.run.kinds import RunData
+from lab.core.scenario.quantities import FLAGS
+from lab.core.results.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 PROJECT = Path(experiment.__file__).resolve().parent
 
 
 @pytest.mark.parametrize("argv, scenarios", [
-    ([], command_line.DEFAULT_SCENARIOS), (["--jobs", "1"], command_line.DEFAULT_SCENARIOS),
+    ([], flags.DEFAULT_SCENARIOS), (["--jobs", "1"], flags.DEFAULT_SCENARIOS),
     *((flags, []) for flags in (["--rtt", "35"], ["--iw", "3,10"], ["--client", "wget"],
                                 ["--repeat", "2"], ["--sysctl", "a=b"], ["--name", "dsl"])),
     (["tselentis2013", "my.toml"], ["tselentis2013", "my.toml"]),
@@ -188,19 +188,19 @@ def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.
                                   ["--export", "json", "x", "--scenario", "a", "b"]])
 def test_an_export_is_of_one_scenario(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command_line.parse(argv)
+        flags.parse(argv)
     assert "--export: json, md, csv of one scenario" in capsys.readouterr().err
-    assert command_line.parse(["--rtt", "5", "--export", "csv", "x"]).export == ["csv", "x"]
+    assert flags.parse(["--rtt", "5", "--export", "csv", "x"]).export == ["csv", "x"]
 
 
 def test_as_published_are_the_scenarios_that_explain_these(
         capsys: pytest.CaptureFixture[str]) -> None:
-    asked = command_line.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
+    asked = flags.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
     assert asked.scenario == ["zhao2019_as_published", "marrama2012_as_published"]
-    assert command_line.parse(["--as-published"]).scenario == [
+    assert flags.parse(["--as-published"]).scenario == [
         "marrama2012_as_published", "tselentis2013_as_published", "zhao2019_as_published"]
     with pytest.raises(SystemExit):
-        command_line.parse(["--as-published", "ietf78_load"])
+        flags.parse(["--as-published", "ietf78_load"])
     assert ("--as-published: ietf78_load: nobody has explained its set-up; known: marrama2012,"
             " tselentis2013, zhao2019") in capsys.readouterr().err
 
@@ -305,7 +305,7 @@ def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
     seen = {"rtt_ms": 40.0, "segments_before": 0, "window_bytes": 65536, "mss": 1448,
             "captured": False, "counts": [(40.0, 10)], "status": 200, "location": "",
             "response_bytes": 20_000, "ended": False, "size_bytes": 100_000}
-    monkeypatch.setattr("hosts.probe.observe", lambda url: seen)
+    monkeypatch.setattr("probe.client.observe", lambda url: seen)
     assert experiment.main(["--probe", "http://192.0.2.7:8080/a?b"]) == errors.OK
     said = capsys.readouterr().out
     assert "first flight: 10 segments" in said
@@ -322,7 +322,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
         pytest.fail("it does what it only has to tell")
-    for name in ("hosts.probe.observe", "cliffs.measurer_for", "experiment.measurer_for",
+    for name in ("probe.client.observe", "commands.cliff.measurer_for", "experiment.measurer_for",
                  "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
     for argv, said in (
@@ -373,7 +373,7 @@ def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("hosts.probe.attach", refused)
+    monkeypatch.setattr("probe.client.attach", refused)
     with socket.create_server(("127.0.0.1", 0)) as server, \
             pytest.raises(CannotError, match="^--probe: http.*; run it as root$") as raised:
         experiment.main(["--probe", f"http://127.0.0.1:{server.getsockname()[1]}/"])

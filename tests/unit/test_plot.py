@@ -14,7 +14,7 @@ import pytest
 import plot
 import report
 import results as results_command
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import FirstFlightError
 
 PROJECT = Path(__file__).resolve().parent.parent.parent

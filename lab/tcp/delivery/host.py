@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lab.tcp.exchange import Exchange
 from lab.tcp.packets import MS, Segment
+from lab.tcp.wire.exchange import Exchange
 
 # A system call that fails counts a microsecond of a guest's clock (um_udelay); a program that
 # starts makes dozens of them.

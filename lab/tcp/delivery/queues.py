@@ -14,8 +14,8 @@ from lab.tcp.delivery.netem import Way
 from lab.tcp.path import LATE_NS, LEAST_TIMER_NS, TICK_NS, bytes_per_s
 
 SECOND = 1_000_000_000
-FULL_FRAME_BYTES = 1514  # the burst of the token bucket above fq_codel (engines.shaping)
-_CEILING_BURST_BYTES = 1600  # of HTB's ceiling (engines.qdiscs)
+FULL_FRAME_BYTES = 1514  # the burst of the token bucket above fq_codel (engines.network.shaping)
+_CEILING_BURST_BYTES = 1600  # of HTB's ceiling (engines.network.qdiscs)
 _LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
 
 
@@ -149,5 +149,5 @@ class Htb:
 
 
 def _burst_ns(rate: int, size: int) -> int:
-    """As a kernel is told a burst: whole microseconds, in ticks (engines.qdiscs.htb_ticks)."""
+    """As a kernel is told a burst: whole microseconds, in ticks (engines.network.qdiscs)."""
     return max(size * 1_000_000 // rate * 125 // 8, 1) * TICK_NS

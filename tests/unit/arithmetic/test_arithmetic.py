@@ -12,10 +12,10 @@ from experiment import main
 from lab.arithmetic import findings
 from lab.arithmetic.analysis import Bounded, means_of, sums_of
 from lab.arithmetic.scenario import Arithmetic, Panel, read
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.published import PublishedBucket
+from lab.core.run.kinds import Overrides
+from lab.core.scenario.published import PublishedBucket
 from lab.registry import study_of, stored_report
 
 NAME = "paper_arithmetic"

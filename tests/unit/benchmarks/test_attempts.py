@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from benchmarks import mutations
-from benchmarks.attempts import (ACCEPTED, INTERNAL, MEMORY, REFUSED, documents, expanded, outcome,
-                                 tried)
-from lab.core import files, scenario_file
+from benchmarks.faults import mutations
+from benchmarks.faults.attempts import (ACCEPTED, INTERNAL, MEMORY, REFUSED, documents, expanded, outcome, tried)
+from lab.core import files
+from lab.core.scenario import scenario_file
 from lab.core.errors import FirstFlightError, UsageError
-from lab.fetches import reading
+from lab.fetches.scenario import reading
 
 seeds = st.integers(0, 2**32 - 1)
-# A few examples each, the same on every run; benchmarks/fuzz.py tries thousands.
+# A few examples each, the same on every run; benchmarks/faults/fuzz.py tries thousands.
 few = settings(derandomize=True, database=None, deadline=None,
                suppress_health_check=list(HealthCheck))
 

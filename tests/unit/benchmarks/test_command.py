@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import command, transfers
+from benchmarks import command
+from benchmarks.outside import transfers
 from engines import uml
 from engines.job import EngineError
 from lab.core.errors import CANNOT, FAILED, USAGE

@@ -1,10 +1,10 @@
-"""benchmarks.examples: what of a document is a command, and what its output has to hold."""
+"""benchmarks.outside.examples: what of a document is a command, and what its output has to hold."""
 
 from __future__ import annotations
 
 import shlex
 
-from benchmarks import examples
+from benchmarks.outside import examples
 
 TEXT = """# Questions
 

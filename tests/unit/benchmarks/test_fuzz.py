@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from benchmarks import fuzz
-from benchmarks.attempts import ACCEPTED, REFUSED
+from benchmarks.faults import fuzz
+from benchmarks.faults.attempts import ACCEPTED, REFUSED
 from lab.core.errors import FAILED, OK, UsageError
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import kernel_tests
-from benchmarks.kernel_tests import (FAILING, KNOWN, KNOWN_FAILURES, PASSED, Result, changed_name,
-                                     script_names, told)
+from benchmarks.outside import kernel_tests
+from benchmarks.outside.kernel_tests import (FAILING, KNOWN, KNOWN_FAILURES, PASSED, Result, changed_name, script_names, told)
 from lab.core.errors import FAILED, OK, CannotError, UsageError
 
 KNOWN_NAME = next(iter(KNOWN_FAILURES))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import aftermath
-from benchmarks.aftermath import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
-from benchmarks.kills import complaints
+from benchmarks.faults import aftermath
+from benchmarks.faults.aftermath import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
+from benchmarks.faults.kills import complaints
 from tests.conftest import PROJECT
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
@@ -67,7 +67,7 @@ def test_an_orphan_is_found_and_ended() -> None:
     """In a process of its own: whoever adopts orphans reaps every child it has."""
     script = """
 import subprocess, sys
-from benchmarks import aftermath
+from benchmarks.faults import aftermath
 aftermath.GONE_S = 0.2
 aftermath.adopt_orphans()
 subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import mutant_reach, mutants
-from benchmarks.mutant_changes import changed, changes
-from benchmarks.mutant_tests import files_of_tests
-from benchmarks.mutant_worker import KILLED, SURVIVED, TIMEOUT, outcome
+from benchmarks.faults import mutant_reach, mutants
+from benchmarks.faults.mutant_changes import changed, changes
+from benchmarks.faults.mutant_tests import files_of_tests
+from benchmarks.faults.mutant_worker import KILLED, SURVIVED, TIMEOUT, outcome
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 

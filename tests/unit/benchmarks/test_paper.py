@@ -8,16 +8,17 @@ from functools import cache
 import numpy
 import pytest
 
-from benchmarks.paper import bars, losses, simulation
-from benchmarks.paper.fit import weigh
-from benchmarks.paper.objective import FIGURE5, Objective
-from benchmarks.paper.proposal import propose
-from lab.core import scenario_file
-from lab.fetches import draws, reading
-from lab.fetches.draws import Drawn
-from lab.fetches.population import Mechanism, Population
-from lab.tcp.predict import predict
-from lab.tcp.transfer import Transfer
+from paper.fit import bars, losses, simulation
+from paper.fit.fit import weigh
+from paper.fit.objective import FIGURE5, Objective
+from paper.fit.proposal import propose
+from lab.core.scenario import scenario_file
+from lab.fetches.features.population import draws
+from lab.fetches.scenario import reading
+from lab.fetches.features.population.draws import Drawn
+from lab.fetches.features.population.population import Mechanism, Population
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Transfer
 
 REQUEST_BYTES = 103
 

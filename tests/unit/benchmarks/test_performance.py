@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bars, floor, growth, ns3, parts, processor
-from benchmarks.bars import Bar, Measured
-from benchmarks.sampled import sitecustomize
+from benchmarks import processor
+from benchmarks.speed import bars, floor, growth, parts
+from benchmarks.speed import ns3
+from benchmarks.speed.bars import Bar, Measured
+from benchmarks.speed.sampled import sitecustomize
 from lab import registry
-from lab.core import scenario_file
-from lab.core.kinds import NOTHING
+from lab.core.scenario import scenario_file
+from lab.core.run.kinds import NOTHING
 
 SIZES = [100, 1000, 10_000, 100_000]
 
@@ -109,14 +111,14 @@ def test_a_kernel_without_symbols_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("stack, part", [
-    ([("numpy/core.py", "dot"), ("lab/fetches/verify.py", "check"), ("lab/fetches/study.py", "judge"),
-      ("lab/core/measuring.py", "measure")], "judge"),
-    ([("engines/uml.py", "run"), ("lab/core/measuring.py", "measure")], "engine"),
+    ([("numpy/core.py", "dot"), ("lab/fetches/verify/verify.py", "check"), ("lab/fetches/study.py", "judge"),
+      ("lab/core/run/measuring.py", "measure")], "judge"),
+    ([("engines/uml.py", "run"), ("lab/core/run/measuring.py", "measure")], "engine"),
     ([("lab/core/stats.py", "mean"), ("lab/fetches/study.py", "report")], "tell"),
     ([("drawing/style.py", "save"), ("experiment.py", "draw")], "draw"),
     ([("x.py", "<module>"), ("<frozen importlib._bootstrap>", "_load"),
       ("experiment.py", "draw")], "start"),
-    ([("lab/core/record_file.py", "append"), ("lab/core/measuring.py", "measure")], "record"),
+    ([("lab/core/results/record_file.py", "append"), ("lab/core/run/measuring.py", "measure")], "record"),
     ([("experiment.py", "main")], "start")])
 def test_a_stack_belongs_to_a_part(stack: list[tuple[str, str]], part: str) -> None:
     ours = [(f"{sitecustomize.PROJECT}/{file}" if not file.startswith("<") else file, function)

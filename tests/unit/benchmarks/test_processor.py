@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import processor, scenario
+from benchmarks import processor
+from benchmarks.speed import scenario
 from lab.core.errors import FirstFlightError
 
 # A child that is left behind works for a tenth of a second; its parent ends at once.

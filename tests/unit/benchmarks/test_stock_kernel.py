@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import stock_kernel
-from benchmarks.stock_kernel import differ, row
+from benchmarks.outside import stock_kernel
+from benchmarks.outside.stock_kernel import differ, row
 from lab.core.errors import FAILED, OK
-from lab.core.records import FAIL
+from lab.core.results.records import FAIL
 from tests.golden.stored_fetches import stored
 
 RECORD = next(record for record in stored("zhao2019") if not record.retransmissions)
@@ -45,4 +45,4 @@ def test_the_command_fails_where_the_kernels_differ(
     assert capsys.readouterr().out.startswith(f"{count} cells: the same window and first flight")
     with pytest.raises(SystemExit):
         stock_kernel.main([])
-    assert "start benchmarks/stock_kernel.sh" in capsys.readouterr().err
+    assert "start benchmarks/outside/stock_kernel.sh" in capsys.readouterr().err

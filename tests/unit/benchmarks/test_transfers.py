@@ -8,15 +8,14 @@ from itertools import combinations
 
 import pytest
 
-from benchmarks.crossed import AMPLE_PACKETS, CrossedTally, command_of, sample_crossed
-from benchmarks.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally,
-                                  asked_sysctls, described, sample, sample_tls)
-from command_line import overrides_of, parse
+from benchmarks.outside.crossed import AMPLE_PACKETS, CrossedTally, command_of, sample_crossed
+from benchmarks.outside.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally, asked_sysctls, described, sample, sample_tls)
+from commands.flags import overrides_of, parse
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING
-from lab.core.records import FAIL, SKIPPED
-from lab.fetches import own
-from lab.fetches.record import Record
+from lab.core.run.kinds import NOTHING
+from lab.core.results.records import FAIL, SKIPPED
+from lab.fetches.scenario import own
+from lab.fetches.verify.record import Record
 from lab.fetches.study import study
 from tests.golden import stored
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from lab.core.command_line import run_main
-from lab.core.measuring import Asked, OneMachine, measure
-from lab.core.scenario_file import Head
+from lab.core.run.measuring import Asked, OneMachine, measure
+from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Record, Trial, record
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from engines.job import shared_out
 from lab import registry
-from lab.core import batches
-from lab.core.batches import Batch, ManyMachines
-from lab.core.measuring import Judged, OneMachine
-from lab.core.records import RowWriter, columns_of, trial_class
-from lab.core.scenario_file import Head
+from lab.core.run import batches
+from lab.core.run.batches import Batch, ManyMachines
+from lab.core.run.measuring import Judged, OneMachine
+from lab.core.results.records import RowWriter, columns_of, trial_class
+from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Record, Trial, whole
 from tests.unit.core.example_run import Engine, Study
 

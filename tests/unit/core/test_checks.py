@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.core.checks import Check, Compared, failed_checks, failures, table, verdict
-from lab.core.records import FAIL, PASS, SKIPPED
+from lab.core.results.checks import Check, Compared, failed_checks, failures, table, verdict
+from lab.core.results.records import FAIL, PASS, SKIPPED
 from tests.unit.core.example import Record, record
 
 

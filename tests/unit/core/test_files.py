@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import files, regular
+from lab.core import files
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
 
@@ -207,7 +207,7 @@ def test_a_full_disk_is_named_with_what_to_do(code: int, advice: str) -> None:
 
 LIMITED = """
 import pathlib, sys
-from lab.core import files, regular
+from lab.core import files
 try:
     files.write(pathlib.Path(sys.argv[1]), "x" * 5000)
 except files.WriteError as error:
@@ -390,7 +390,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
             files.open_folder(path)
     for path in (tmp_path, Path("/dev/null")):
         with pytest.raises(OSError):
-            regular.opened(path)
+            files.opened(path)
     assert os.listdir("/proc/self/fd") == before
 
 
@@ -400,10 +400,10 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     file, pipe = tmp_path / "file", tmp_path / "pipe"
     file.write_bytes(b"\0all")
     os.mkfifo(pipe)
-    assert regular.content(file) == b"\0all"
+    assert files.content(file) == b"\0all"
     for path, kind, code in ((tmp_path, IsADirectoryError, errno.EISDIR),
                              (pipe, OSError, errno.EINVAL),
                              (tmp_path / "none", FileNotFoundError, errno.ENOENT)):
         with pytest.raises(kind) as caught:
-            regular.opened(path)
+            files.opened(path)
         assert (caught.value.errno, caught.value.filename) == (code, str(path))

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lab.core import comparison, measuring, runs
+from lab.core.run import comparison, measuring, runs
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import (CAPTURES, FILES, Asked, OneMachine, capture_of, file_of, kept,
-                                measure)
+from lab.core.run.measuring import (CAPTURES, FILES, Asked, OneMachine, capture_of, file_of, kept, measure)
 from lab.core.progress import Progress
-from lab.core.sample import CAPTURES_KEPT, sample_of
-from lab.core.scenario_file import Head
+from lab.core.run.sample import CAPTURES_KEPT, sample_of
+from lab.core.scenario.scenario_file import Head
 from lab.tcp.packets import capture_file
 from tests.unit.core import example_run
 from tests.unit.core.example import Record, Trial

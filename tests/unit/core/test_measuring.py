@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from lab.core import runs
+from lab.core.run import runs
 from lab.core.errors import FirstFlightError
-from lab.core.measuring import CAPTURES, Asked, Judged, OneMachine, keep, measure
-from lab.core.scenario_file import Head
+from lab.core.run.measuring import CAPTURES, Asked, Judged, OneMachine, keep, measure
+from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Trial, record, study
 from tests.unit.core.example_run import Engine, Study
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import __version__
-from lab.core import provenance
+from lab.core import __version__
+from lab.core.results import provenance
 
 
 def commit(folder: Path, *words: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import published
+from lab.core.scenario import published
 from lab.core.errors import UsageError
 
 

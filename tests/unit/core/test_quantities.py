@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.quantities import FLAGS, QUANTITIES, quantity
-from lab.core.quantity import Quantity
+from lab.core.scenario.quantities import FLAGS, QUANTITIES, quantity
+from lab.core.scenario.quantity import Quantity
 
 
 @pytest.mark.parametrize("known", QUANTITIES.values(), ids=QUANTITIES)

@@ -10,11 +10,12 @@ import pytest
 
 from lab import registry
 from lab.arithmetic.study import ArithmeticStudy, NoRecord, NoTrial
-from lab.core import reporting, runs, scenario_file
+from lab.core.run import reporting, runs
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.findings import Fact, Finding, Report, Tile, kernel_of
-from lab.core.kinds import RunData
-from lab.core.records import FAIL, PASS, SKIPPED
+from lab.core.findings.findings import Fact, Finding, Report, Tile, kernel_of
+from lab.core.run.kinds import RunData
+from lab.core.results.records import FAIL, PASS, SKIPPED
 
 
 @pytest.mark.parametrize(("given", "told"), [

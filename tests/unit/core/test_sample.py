@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from lab import registry
-from lab.core import scenario_file
-from lab.core.kinds import Overrides
-from lab.core.sample import CAPTURES_KEPT, sample_of
+from lab.core.scenario import scenario_file
+from lab.core.run.kinds import Overrides
+from lab.core.run.sample import CAPTURES_KEPT, sample_of
 from tests.unit.core.example import Trial, whole
 
 

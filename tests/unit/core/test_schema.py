@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from lab.core import schema
+from lab.core.scenario import schema
 from lab.core.errors import UsageError
-from lab.core.schema import key
+from lab.core.scenario.schema import key
 
 
 @dataclass(frozen=True)

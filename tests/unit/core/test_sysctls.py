@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engines.kernel import TCP_SYSCTLS
+from engines.network.kernel import TCP_SYSCTLS
 from lab import registry
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.sysctls import KNOWN, sysctls_of
+from lab.core.scenario.sysctls import KNOWN, sysctls_of
 
 
 def read(key: str, value: object, one_word: bool = False) -> dict[str, str]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy
 
-from lab.core.charts import (Bar, BarChart, BarPage, Chart, GridChart, Line, LineChart, Plot,
-                             TimeBar, TimeChart, TraceChart, TraceRow)
+from lab.core.findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, Line, LineChart, Plot, TimeBar, TimeChart, TraceChart, TraceRow)
 from lab.core.stats import Estimate
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drawing import bar_page, bars, style
-from lab.core.charts import Bar, BarChart
+from lab.core.findings.charts import Bar, BarChart
 from lab.core.stats import Estimate
 from tests.unit.drawing import samples
 

@@ -9,11 +9,11 @@ import pytest
 
 import drawing
 from drawing import ccdf
-from lab.core.charts import Sample
+from lab.core.findings.charts import Sample
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Finding
+from lab.core.findings.findings import Finding
 from tests.unit.drawing import samples
-from tests.unit.tell.reports import report
+from tests.unit.render.reports import report
 
 SLOW = Sample("IW 3", [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
 FAST = Sample("IW 10", numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))

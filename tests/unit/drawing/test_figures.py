@@ -15,10 +15,10 @@ from matplotlib.text import Text
 
 import drawing
 from drawing import lines, style, times
-from lab.core.formats import PICTURES
-from lab.core.charts import Chart, Line, Plot, Sample, TimeChart
+from lab.core.command_line import PICTURES
+from lab.core.findings.charts import Chart, Line, Plot, Sample, TimeChart
 from lab.core.errors import FirstFlightError
-from lab.core.findings import Finding, Report
+from lab.core.findings.findings import Finding, Report
 from tests.unit.drawing import samples
 
 

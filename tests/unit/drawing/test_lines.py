@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drawing import lines, style
-from lab.core.charts import Line, LineChart, Plot
+from lab.core.findings.charts import Line, LineChart, Plot
 from tests.unit.drawing import samples
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawing import sides, steps
-from lab.core.step_charts import SideChart, SidePlot, Step, StepChart
+from lab.core.findings.step_charts import SideChart, SidePlot, Step, StepChart
 from tests.unit.drawing import samples
 
 SIDES = ("published", "clean", "as they measured it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawing import style
-from lab.core.charts import Chart, is_wide
+from lab.core.findings.charts import Chart, is_wide
 from tests.unit.drawing import samples
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drawing import style, times
-from lab.core.charts import TimeBar, TimeChart
+from lab.core.findings.charts import TimeBar, TimeChart
 from lab.core.stats import Estimate
 from tests.unit.drawing import samples
 

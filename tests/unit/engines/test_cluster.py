@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engines.cluster import cluster as module
-from engines.cluster import roll as roll_module
+from engines.cluster import members as roll_module
 from engines.cluster.cluster import AHEAD, ATTEMPTS, Cluster, opened
 from engines.cluster.link import Link as RealLink
 from engines.cluster.link import checked, packed

@@ -37,7 +37,7 @@ def test_whatever_ends_an_attempt_there_are_three(tmp_path: Path,
     seen, kernel = tmp_path / "seen", tmp_path / "7.2" / "linux"
     seen.mkdir()
     monkeypatch.setattr(link_module, "packed",
-                        lambda kernel: archive(**{"batch.py": BATCH % str(seen)}))
+                        lambda kernel: archive(**{"commands/batch.py": BATCH % str(seen)}))
     # Four die, and Dask's nannies do not always start others.
     with cluster_of(5, tmp_path) as address:
         made = Cluster(Link(address, kernel, TOOLS, False, print))

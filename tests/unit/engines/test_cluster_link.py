@@ -35,7 +35,7 @@ def _told() -> list[str]:
 def _link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Iterator[Link]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(link_module, "packed",
-                        lambda kernel: archive(**{"batch.py": SLOW % str(tmp_path / "go")}))
+                        lambda kernel: archive(**{"commands/batch.py": SLOW % str(tmp_path / "go")}))
     made = Link("local:2", tmp_path / "7.2" / "linux", TOOLS, False, told.append)
     yield made
     made.close()
@@ -112,6 +112,6 @@ def test_what_a_killed_local_cluster_left_goes_with_the_next(
 def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
     with zipfile.ZipFile(io.BytesIO(packed(tmp_path / "linux"))) as files:
-        for name in ("install.sh", "batch.py", "engines/worker.py"):
+        for name in ("install.sh", "commands/batch.py", "engines/worker/worker.py"):
             mode = files.getinfo(f"{CODE}/{name}").external_attr >> 16
             assert mode == (PROJECT / name).stat().st_mode & 0o755, name

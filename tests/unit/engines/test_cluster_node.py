@@ -25,10 +25,10 @@ if sys.argv[1] == "--versions":
 else:
     content = sys.stdin.buffer.read()
     if content == b"cannot":
-        print("batch.py: no /dev/shm", file=sys.stderr)
+        print("commands/batch.py: no /dev/shm", file=sys.stderr)
         sys.exit(4)
     if content == b"fails":
-        print("some noise", "batch.py: the guest died", sep="\\n", file=sys.stderr)
+        print("some noise", "commands/batch.py: the guest died", sep="\\n", file=sys.stderr)
         sys.exit(1)
     sys.stdout.buffer.write(sys.argv[2].encode() + b":" + content[::-1])
 """
@@ -36,7 +36,7 @@ else:
 
 def archive(**files: str) -> bytes:
     """As a machine is sent one, with programs that only answer."""
-    contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]", "batch.py": BATCH, **files}
+    contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]", "commands/batch.py": BATCH, **files}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as made:
         for name, text in {**{f"{CODE}/{name}": text for name, text in contents.items()},
@@ -76,8 +76,8 @@ def test_a_batch_is_measured_with_the_kernel_that_was_sent(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("batch", "expected"), [
-    (b"cannot", (REFUSED, b"batch.py: no /dev/shm")),
-    (b"fails", (FAILED, b"batch.py: the guest died"))])
+    (b"cannot", (REFUSED, b"commands/batch.py: no /dev/shm")),
+    (b"fails", (FAILED, b"commands/batch.py: the guest died"))])
 def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, expected: Any) -> None:
     assert said(node(), batch) == expected
 
@@ -86,8 +86,8 @@ def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, expected: An
     ({}, {**TOOLS, "curl": "curl 8"}, "'curl 7.88' instead of 'curl 8': the same distribution"),
     ({"install.sh": "#!/bin/sh\necho 'install: missing packages: mininet' >&2; exit 1"}, TOOLS,
      "missing packages: mininet: run ./install.sh"),
-    ({"batch.py": "raise SystemExit('no module mininet')"}, TOOLS, "no module mininet"),
-    ({"batch.py": "print('curl')"}, TOOLS, "Expecting value")])
+    ({"commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS, "no module mininet"),
+    ({"commands/batch.py": "print('curl')"}, TOOLS, "Expecting value")])
 def test_a_machine_that_is_not_alike_refuses(changed: dict[str, str], tools: dict[str, str],
                                              why: str) -> None:
     status, content = said(node(archive(**changed), tools), b"abc")
@@ -103,9 +103,9 @@ def test_a_copy_that_was_changed_is_replaced(home: Path) -> None:
     folder = unpack(cache() / "digest", archive())
     inode = folder.stat().st_ino
     assert unpack(folder, archive()).stat().st_ino == inode  # as it is
-    (folder / CODE / "batch.py").write_text("changed")
+    (folder / CODE / "commands/batch.py").write_text("changed")
     assert unpack(folder, archive()) == folder
-    assert (folder / CODE / "batch.py").read_text() == BATCH
+    assert (folder / CODE / "commands/batch.py").read_text() == BATCH
     (folder / KERNEL).unlink()
     unpack(folder, archive())
     assert (folder / KERNEL).read_text() == "kernel"
@@ -135,7 +135,7 @@ def test_a_cache_that_others_may_write_to_is_refused(home: Path) -> None:
 def slow(begun: Path, before: str = "pass") -> Node:
     """Its batches last, and say by a file that they have begun."""
     lasts = f"    import signal, time; {before}; open({str(begun)!r}, 'w'); time.sleep(600)\n"
-    return node(archive(**{"batch.py": BATCH.replace("    content = sys", lasts
+    return node(archive(**{"commands/batch.py": BATCH.replace("    content = sys", lasts
                                                      + "    content = sys")}))
 
 

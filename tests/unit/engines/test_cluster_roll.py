@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engines.cluster import roll as module
+from engines.cluster import members as module
 from engines.cluster.node import OK
-from engines.cluster.roll import LOST_S, MOST_DEATHS, PAUSED_S, Roll
+from engines.cluster.members import LOST_S, MOST_DEATHS, PAUSED_S, Roll
 from engines.job import EngineError
 from tests.unit.engines.test_cluster import Link, answer, cluster, results
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engines.bench import LineProcess, ProgramEnded, WorkerError
-from engines.fetch_bench import measured_of, open_connections
+from engines.worker.fetches import measured_of, open_connections
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
 

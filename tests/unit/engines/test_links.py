@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from engines import links
-from engines.netlink import attributes
+from engines.network import links
+from engines.network.netlink import attributes
 
 IFINFOMSG_BYTES = 16
 

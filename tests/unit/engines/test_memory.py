@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engines.job import EngineCannot
-from engines.memory import guests
+from engines.uml import guests
 from engines.uml import MEMORY_MB
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines import netlink, qdiscs, routes
-from engines.netlink import Netlink, Refused, attribute, attributes
-from engines.routes import Route
+from engines.network import netlink, qdiscs, routes
+from engines.network.netlink import Netlink, Refused, attribute, attributes
+from engines.network.routes import Route
 
 
 @pytest.fixture(name="kernel")

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from engines import nginx, own, worker
+from engines.servers import nginx, own
+from engines.worker import worker
 from engines.bench import Lacking, WorkerError
-from engines.others import Others
-from engines.program import Program
-from engines.sockets import Sockets, Watch
+from engines.servers.external import Others
+from engines.servers.program import Program
+from engines.network.sockets import Sockets, Watch
 from engines.uml import guest_command, readable_by
 from hosts.certificates import Files
 
@@ -122,7 +123,7 @@ def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> N
 
 def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engines.program.TERM_S", 0.5)
+    monkeypatch.setattr("engines.servers.program.TERM_S", 0.5)
     program = started(tmp_path, "import os, signal, time\n"
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                       "child = os.fork()\n"

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from engines import qdiscs
-from engines.netlink import attribute, attributes
-from engines.ports import Netem, Queue
-from engines.shaping import bottleneck_queue
+from engines.network import qdiscs
+from engines.network.netlink import attribute, attributes
+from engines.network.ports import Netem, Queue
+from engines.network.shaping import bottleneck_queue
 
 # What strace shows that tc (iproute2 6.1) sends for the words of Port.commands on
 # interface 1, from the family on (but for the seed, which newer ones send).

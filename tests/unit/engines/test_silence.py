@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engines import silence
+from engines import watchdog
 from engines.job import EngineError, JobFolder, WorkerProcess
-from engines.silence import Silence
+from engines.watchdog import Silence
 
 SPIN = (sys.executable, "-S", "-c", "while True: pass")
 SLEEP = ("sleep", "60")
@@ -32,7 +32,7 @@ def started(*command: str) -> Iterator[int]:
 
 
 def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "LOOK_S", 0.02)
+    monkeypatch.setattr(watchdog, "LOOK_S", 0.02)
     one = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
     with contextlib.ExitStack() as others:
         for _ in range(3):
@@ -55,13 +55,13 @@ def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) 
 def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, float]]) -> list[float]:
     """What a Silence says a LOOK_S after the other, where its processes have waited so long."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(silence, "delays_s", lambda group: dict(looks.pop(0)))
+    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(watchdog, "delays_s", lambda group: dict(looks.pop(0)))
     seen, said = Silence(1), []
     while looks:
-        clock.now += silence.LOOK_S
+        clock.now += watchdog.LOOK_S
         said.append(seen.seconds())
-    clock.now += silence.LOOK_S / 2
+    clock.now += watchdog.LOOK_S / 2
     said.append(seen.seconds())
     seen.end()
     return [*said, seen.seconds()]

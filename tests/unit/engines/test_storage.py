@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 WORKER = """
 import sys
 from pathlib import Path
-from engines import worker
+from engines.worker import worker
 from engines.bench import WorkerError
 
 class Bench:

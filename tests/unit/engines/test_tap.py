@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines.tap import SNAP_BYTES, Batch, Tap
+from engines.worker.tap import SNAP_BYTES, Batch, Tap
 
 SO_TIMESTAMPNS = 35
 

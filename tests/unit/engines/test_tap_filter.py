@@ -10,8 +10,8 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from engines import tap
-from engines.tap import SNAP_BYTES, Tap, open_capture, pcap_header, sample_filter, save_all
+from engines.worker import tap
+from engines.worker.tap import SNAP_BYTES, Tap, open_capture, pcap_header, sample_filter, save_all
 
 CLIENTS, SERVER = ("10.0.0.1", "10.0.0.7"), "10.1.0.1"
 Program = list[tuple[int, int, int, int]]

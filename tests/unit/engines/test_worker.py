@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from engines import host, storage, system, worker
+from engines import host, storage, system
+from engines.worker import worker
 from engines.job import EngineError, JobFolder
-from engines.kernel import KernelLacks
+from engines.network.kernel import KernelLacks
 
 
 class Noting:

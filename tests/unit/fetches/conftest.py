@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.records import read_records
-from lab.fetches import reading
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.core.scenario import scenario_file
+from lab.core.results.records import read_records
+from lab.fetches.scenario import reading
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
 from tests.golden.stored import FOLDER, Stored, load
 
 GOLDEN = FOLDER.parent / "zhao2019_trials.csv"

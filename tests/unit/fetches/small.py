@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.core import scenario_file
-from lab.fetches import reading
-from lab.fetches.scenario import Scenario
+from lab.core.scenario import scenario_file
+from lab.fetches.scenario import reading
+from lab.fetches.scenario.scenario import Scenario
 
 SMALL = """\
 # A claim.

@@ -11,15 +11,14 @@ import pytest
 
 from lab.core import stats
 from lab.core.errors import FirstFlightError
-from lab.core.quantities import QUANTITIES
-from lab.core.quantity import Quantity
-from lab.fetches import analysis
-from lab.fetches.buckets import (Excluded, NoPanel, Panel, beside_baseline, of_baseline,
-                                 of_experiment)
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
-from lab.fetches.trial import Trial
-from lab.fetches.weights import by_cell, weighted_cells
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.quantity import Quantity
+from lab.fetches.figures import analysis
+from lab.fetches.figures.buckets import (Excluded, NoPanel, Panel, beside_baseline, of_baseline, of_experiment)
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.figures.buckets import by_cell, weighted_cells
 from tests.golden import stored_fetches
 
 

@@ -10,20 +10,25 @@ from typing import Any
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.checks import Compared
+from lab.core.scenario import scenario_file
+from lab.core.results.checks import Compared
 from lab.core.errors import UsageError
-from lab.fetches import (analysis, cliff, explained, figure, fit, integrity, own_server, path,
-                         reading, setups, study)
-from lab.fetches.evidence import Evidence
-from lab.fetches.own_server import OwnServer
-from lab.fetches.record import Record
-from lab.fetches.tolerances import EXACT, REAL_TIME
-from lab.fetches.trial import NEWER
-from lab.tcp.exchange import read_exchange
-from lab.tcp.offered import receive_window
-from lab.tcp.predict import predict
-from lab.tcp.transfer import Transfer
+from lab.fetches.figures import analysis, figure
+from lab.fetches.features.cliff import search
+from lab.fetches.features.population import ablation, fit
+from lab.fetches.verify import integrity, path
+from lab.fetches.scenario import own_server, reading
+from lab.fetches.features.replication import setup
+from lab.fetches import study
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.scenario.own_server import OwnServer
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.fetches.scenario.trial import NEWER
+from lab.tcp.wire.exchange import read_exchange
+from lab.tcp.model.advertised_window import receive_window
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Transfer
 from tests.golden import stored
 from tests.golden.stored import Stored
 
@@ -177,7 +182,7 @@ def test_wget_counts_what_was_fetched_before() -> None:
 @pytest.mark.parametrize(("least", "limit"), [(1, 14_419), (14_419, 14_419), (14_420, None)])
 def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int | None) -> None:
     """14,480 bytes, of which the head takes 61; none where the range begins beyond."""
-    assert cliff._model_limit(cliff.WHATS[cliff.RESPONSE], PLAIN.trial, least, {}) == limit
+    assert search._model_limit(search.WHATS[search.RESPONSE], PLAIN.trial, least, {}) == limit
 
 
 @pytest.mark.parametrize(("trial", "bodies", "requests"), [
@@ -212,13 +217,13 @@ def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     ({"lost_segments": 1}, "random loss took other packets"),
     ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer")])
 def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said: str) -> None:
-    assert explained.why(Record(PLAIN.trial, True, **seen)) == said  # type: ignore[arg-type]
+    assert ablation.why(Record(PLAIN.trial, True, **seen)) == said  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("receive_bytes", "segments"), [(1548, 2), (1547, 1), (99, 0)])
 def test_a_segment_leaves_where_the_client_has_room_for_all_of_it(receive_bytes: int,
                                                                   segments: int) -> None:
-    assert setups.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
+    assert setup.segments_at_once((100,), 5000, 1448, False, receive_bytes) == segments
 
 
 @pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-import command_line
+from commands import flags
 from drawing import maps
 from lab import registry
-from lab.core import scenario_file
-from lab.core.cell_charts import MapChart
+from lab.core.scenario import scenario_file
+from lab.core.findings.cell_charts import MapChart
 from lab.core.errors import UsageError
-from lab.core.kinds import RunData
-from lab.core.records import FAIL, PASS
-from lab.fetches import best
-from lab.fetches.record import Record
+from lab.core.run.kinds import RunData
+from lab.core.results.records import FAIL, PASS
+from lab.fetches.figures import sufficient_window
+from lab.fetches.verify.record import Record
 from lab.fetches.study import Fetches
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import SMALL, small
@@ -57,7 +57,7 @@ def found(folder: Path, times_ms: Any) -> Any:
     asked = scenario(folder)
     study = Fetches(asked, tuple(trial for sweep in asked.sweeps
                                  for trial in sweep.trials(asked.name, 1)), True)
-    (finding,) = best.findings(asked, asked.figures[0], run(study, times_ms))
+    (finding,) = sufficient_window.findings(asked, asked.figures[0], run(study, times_ms))
     return finding
 
 
@@ -115,7 +115,7 @@ def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
 def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
     asked = scenario(tmp_path)
     study = Fetches(asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
-    (told,) = best.findings(asked, asked.figures[0], run(study, lambda trial: 1.0))
+    (told,) = sufficient_window.findings(asked, asked.figures[0], run(study, lambda trial: 1.0))
     assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.missing
 
 
@@ -179,10 +179,10 @@ def test_what_is_no_grid_has_no_coarse_one(name: str, why: str) -> None:
 
 @pytest.mark.parametrize(("word", "read"), [("full", "full"), ("1/16", 16), ("1/2", 2)])
 def test_a_part_is_said_as_one_in_so_many(word: str, read: str | int) -> None:
-    assert command_line.sample(word) == read
+    assert flags.sample(word) == read
 
 
 @pytest.mark.parametrize("word", ["", "1/1", "1/0", "1/x", "16", "2/16", "1/10001", "Full"])
 def test_what_says_no_part(word: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not full, nor 1/N"):
-        command_line.sample(word)
+        flags.sample(word)

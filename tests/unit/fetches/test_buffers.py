@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.kinds import Overrides
-from lab.fetches import buffers, reading
-from lab.fetches.evidence import Evidence
+from lab.core.scenario import scenario_file
+from lab.core.run.kinds import Overrides
+from lab.fetches.scenario import buffers, reading
+from lab.fetches.verify.evidence import Evidence
 from lab.fetches.study import apply, expand, study
-from lab.fetches.tolerances import EXACT
-from lab.fetches.transfers import transfer_of
-from lab.tcp.exchange import read_exchange
-from lab.tcp.predict import predict
-from lab.tcp.transfer import Transfer
+from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.transfers import transfer_of
+from lab.tcp.wire.exchange import read_exchange
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Transfer
 from tests.golden import stored
 from tests.unit.fetches.small import WITHOUT_FIGURES, small
 

@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from engines.commands import commands_of
-from lab.core import scenario_file
+from engines.network.commands import commands_of
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.findings import Finding, Report
-from lab.core.kinds import Overrides
-from lab.core.records import FAIL
-from lab.core.step_charts import SideChart, StepChart
-from lab.fetches import as_published, as_published_findings, reading, study
-from lab.fetches.causes import AsPublished, Cause, Reading
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.core.findings.findings import Finding, Report
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import FAIL
+from lab.core.findings.step_charts import SideChart, StepChart
+from lab.fetches.features.replication import analysis, findings
+from lab.fetches.scenario import reading
+from lab.fetches import study
+from lab.fetches.features.replication.causes import AsPublished, Cause, Reading
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
 from tests.golden import stored_fetches
 
 MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES
@@ -197,29 +199,29 @@ def test_bounds_of_an_agreement() -> None:
 
 def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     found, records = stored_fetches.raw_and_causes()
-    items = as_published.items(found, as_published.measured(found, records, exact=True))
+    items = analysis.items(found, analysis.measured(found, records, exact=True))
     assert len(items) == 128
-    clean, new, failures = as_published.counts(items)
+    clean, new, failures = analysis.counts(items)
     assert clean == 5 and failures == new + 32
     failed = next(item for item in items if item.label == "IW 3, 3000 ms, 1000 kbit/s")
     assert [side.ms for side in failed.ours[1:]] == [None, 2200.0]
     assert failed.agrees == (False, False, True)
-    assert as_published.by_group(found.as_published, [clean, new, failures]) == [  # type: ignore[arg-type]
+    assert analysis.by_group(found.as_published, [clean, new, failures]) == [  # type: ignore[arg-type]
         ("code and kernel alone", failures)]
 
 
 def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     """No TCP decided what a script wrote down for a failure: the count of reproduced has none."""
     found, records = stored_fetches.raw_and_causes()
-    items = as_published.items(found, as_published.measured(found, records, exact=True))
+    items = analysis.items(found, analysis.measured(found, records, exact=True))
     constants = [item for item in items if item.constant]
     assert len(constants) == 32
     assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
-    told, sentences, (tile,) = as_published_findings.found(found, records, exact=True)
+    told, sentences, (tile,) = findings.found(found, records, exact=True)
     causes = next(each for each in told if each.name == "causes")
-    real = as_published.counts([item for item in items if not item.constant])
+    real = analysis.counts([item for item in items if not item.constant])
     assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}
-    assert real[-1] == as_published.counts(items)[-1] - 32
+    assert real[-1] == analysis.counts(items)[-1] - 32
     assert causes.statements[0].found.startswith("32 of 128 are what their script wrote down")
     assert causes.statements[0].found.endswith("32 agree with the constant, 2200 ms.")
     assert tile.value == f"{real[-1]} of 96" and sentences[0].startswith("Of 96 published numbers")

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings import Rounded, Table
-from lab.core.kinds import Overrides
-from lab.fetches import cells
-from lab.fetches.asked import asked_columns, order, told
-from lab.fetches.cell_tables import cells_finding, raw_finding, trials_table
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
-from lab.fetches.trial import Trial
+from lab.core.findings.findings import Rounded, Table
+from lab.core.run.kinds import Overrides
+from lab.fetches.figures import cells
+from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.scenario.varied_parameters import asked_columns, order, told
 from lab.fetches.study import expand
+from lab.fetches.verify.record import Record
 
 
 def many(records: list[Record], repeats: int) -> list[Record]:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.charts import BarChart, TimeChart
-from lab.core.quantities import quantity
-from lab.fetches import analysis
-from lab.fetches.figure import chart
-from lab.fetches.claims import judged
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.core.findings.charts import BarChart, TimeChart
+from lab.core.scenario.quantities import quantity
+from lab.fetches.figures import analysis
+from lab.fetches.figures.figure import chart
+from lab.fetches.figures.claims import judged
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
 from tests.golden import stored_fetches
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from lab.core import claims
-from lab.core.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, TOO_FEW)
+from lab.core.findings import claims
+from lab.core.findings.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, TOO_FEW)
 from lab.core.stats import Estimate
-from lab.fetches.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
-from lab.fetches.claims import Row, judged
-from lab.fetches.said import Claim
-from lab.fetches.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure
+from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
+from lab.fetches.figures.claims import Row, judged
+from lab.fetches.scenario.claim import Claim
+from lab.fetches.scenario.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")

@@ -12,13 +12,13 @@ import pytest
 
 from lab import registry
 from lab.core.errors import CannotError, FirstFlightError, UsageError
-from lab.core.kinds import Overrides
-from lab.core.records import FAIL, SKIPPED
-from lab.fetches import cliff, cliff_told
-from lab.fetches.record import Record
-from lab.fetches.transfers import computed
-from lab.fetches.trial import Trial
-from lab.tcp.predict import predict
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import FAIL, SKIPPED
+from lab.fetches.features.cliff import search, findings
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.transfers import computed
+from lab.fetches.scenario.trial import Trial
+from lab.tcp.model.predict import predict
 from tests.golden import stored
 
 GOOD = stored.load("https").judge()
@@ -34,7 +34,7 @@ def of_debian_12(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", DEBIAN_12)
 
 
-def trials(what: str = cliff.CHAIN, **lists: Any) -> Sequence[Trial]:
+def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
     return registry.cliff_question(what, Overrides({**ASKED, **lists})).trials
 
 
@@ -73,15 +73,15 @@ def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
         asked.append(len(some))
         return by_model(some)
 
-    found = cliff.search(cliff.CHAIN, trials(initcwnd=[3, 10]), {}, measure)
+    found = search.search(search.CHAIN, trials(initcwnd=[3, 10]), {}, measure)
     assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
                                                                        (12_588, 12_588)]
-    assert max(asked) <= 2 * cliff.AT_ONCE and len(asked) <= 6
+    assert max(asked) <= 2 * search.AT_ONCE and len(asked) <= 6
     for each in found:  # the records on both sides of it
         assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
         assert each.beyond is not None and each.fits_bytes is not None
         assert each.beyond.trial.chain_bytes == each.fits_bytes + 1
-    lines = list(cliff_told.told(cliff.CHAIN, found[1]))
+    lines = list(findings.told(search.CHAIN, found[1]))
     assert lines == [
         "IW10: the largest certificate chain that costs no further round trip is 12588 bytes,"
         " measured; by the model 12588",
@@ -90,7 +90,7 @@ def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
 
 
 def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
-    (found,) = cliff.search(cliff.CHAIN, trials(initcwnd=[10]), {},
+    (found,) = search.search(search.CHAIN, trials(initcwnd=[10]), {},
                             lambda some: by_model(some, shift=5))
     assert (found.fits_bytes, found.model_bytes) == (12_583, 12_588)
 
@@ -98,8 +98,8 @@ def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
 def test_another_servers_cliff_is_its_own() -> None:
     """Told with what was seen on the wire; no model to agree with."""
     asked = trials(server=["nginx"], initcwnd=[10])
-    measured = registry.cliffs(cliff.CHAIN, registry.cliff_question(
-        cliff.CHAIN, Overrides({**ASKED, "server": ["nginx"], "initcwnd": [10]})),
+    measured = registry.cliffs(search.CHAIN, registry.cliff_question(
+        search.CHAIN, Overrides({**ASKED, "server": ["nginx"], "initcwnd": [10]})),
         lambda some: {trial: replace(record, flight_bytes=12_952, flight_segments=10)
                       for trial, record in by_model(some, shift=15).items()})
     assert list(measured) == [(True, [
@@ -107,7 +107,7 @@ def test_another_servers_cliff_is_its_own() -> None:
         " measured of the server nginx over HTTP/1.1",
         "  12952 bytes leave in 10 segments; 10 full ones would be 14480 bytes"])]
     with pytest.raises(CannotError, match="nginx is missing"):
-        cliff.search(cliff.CHAIN, asked, {}, lambda some: {
+        search.search(search.CHAIN, asked, {}, lambda some: {
             trial: replace(GOOD, trial=trial, verdict=SKIPPED, verdict_reason="nginx is missing")
             for trial in some})
 
@@ -133,8 +133,8 @@ def over_quic(asked: Sequence[Trial], stops_at: int = 99_999) -> Mapping[Trial, 
 
 def quic_lines(measure: Callable[[Sequence[Trial]], Mapping[Trial, Record]] = over_quic,
                **lists: Any) -> list[list[str]]:
-    study = registry.cliff_question(cliff.CHAIN, Overrides({**OVER_QUIC, **lists}))
-    return [lines for _, lines in registry.cliffs(cliff.CHAIN, study, measure)]
+    study = registry.cliff_question(search.CHAIN, Overrides({**OVER_QUIC, **lists}))
+    return [lines for _, lines in registry.cliffs(search.CHAIN, study, measure)]
 
 
 def test_over_quic_datagrams_and_what_may_be_sent_explain_it() -> None:
@@ -159,7 +159,7 @@ def test_another_limit_over_quic_is_said_to_be_another() -> None:
     assert lines[0] == "HTTP/3: even the smallest certificate chain takes a further round trip"
 
 
-@pytest.mark.parametrize("what", [cliff.CHAIN, cliff.RESPONSE, cliff.EARLY])
+@pytest.mark.parametrize("what", [search.CHAIN, search.RESPONSE, search.EARLY])
 @pytest.mark.parametrize("http", ["1.1", "2", "3"])
 def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None:
     """Of another's server there is the limit alone, with and without a record."""
@@ -167,20 +167,20 @@ def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None
     unseen = replace(GOOD, trial=trial, flight_segments=None, flight_bytes=None,
                      allowed_bytes=None, request_segments=None)
     for record in (None, unseen):
-        found = cliff.Cliff(trial, 3000, None, record=record, beyond=record)
-        (line,) = cliff_told.told(what, found)
+        found = search.Cliff(trial, 3000, None, record=record, beyond=record)
+        (line,) = findings.told(what, found)
         assert " is 3000 bytes, measured of the server nginx" in line
         assert ("over HTTP/" in line) == (http != "3")
     seen = replace(unseen, flight_bytes=3600, allowed_bytes=3600, flight_segments=3,
                    flight_datagrams="1200+1200+1200", request_segments=3)
-    lines = list(cliff_told.told(what, cliff.Cliff(trial, 3000, None, record=seen)))
-    assert len(lines) == (1 if what == cliff.RESPONSE and http != "3" else 2)
+    lines = list(findings.told(what, search.Cliff(trial, 3000, None, record=seen)))
+    assert len(lines) == (1 if what == search.RESPONSE and http != "3" else 2)
 
 
 @pytest.mark.parametrize(("what", "lists", "words"), [
-    (cliff.RESPONSE, {}, "over HTTP/3 a capture does not show where a response begins"),
-    (cliff.CHAIN, {"initcwnd": [3, 10]}, "no route sets the window"),
-    (cliff.CHAIN, {"server": ["builtin"]}, "speaks HTTP/1.1 only")])
+    (search.RESPONSE, {}, "over HTTP/3 a capture does not show where a response begins"),
+    (search.CHAIN, {"initcwnd": [3, 10]}, "no route sets the window"),
+    (search.CHAIN, {"server": ["builtin"]}, "speaks HTTP/1.1 only")])
 def test_what_makes_no_sense_over_quic_is_refused(what: str, lists: dict[str, list[Any]],
                                                   words: str) -> None:
     with pytest.raises(UsageError, match=words):
@@ -199,16 +199,16 @@ def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
 
 
 def test_early_data_has_its_cliff_under_the_clients_window() -> None:
-    study = registry.cliff_question(cliff.EARLY, Overrides(ASKED))
+    study = registry.cliff_question(search.EARLY, Overrides(ASKED))
     (trial,) = study.trials
     assert (trial.server, trial.resumed, trial.system) == ("nginx", 1, "debian13")
-    ((agrees, lines),) = registry.cliffs(cliff.EARLY, study, early)
+    ((agrees, lines),) = registry.cliffs(search.EARLY, study, early)
     assert agrees and lines == [
         "0-RTT: the largest early data that costs no further round trip is 13656 bytes, measured"
         " of the server nginx over HTTP/1.1",
         "  with the client's hello it leaves in 10 segments, and the window of Linux is 10; no"
         " --iw sets the client's"]
-    (all_fit,) = cliff.search(cliff.EARLY, study.trials, {}, lambda some: {
+    (all_fit,) = search.search(search.EARLY, study.trials, {}, lambda some: {
         each: replace(record, request_round_trips=1) for each, record in early(some).items()})
     assert all_fit.is_open and all_fit.fits_bytes == 16_384
 
@@ -221,46 +221,46 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
 def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]],
                                                       words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        trials(cliff.EARLY, **lists)
+        trials(search.EARLY, **lists)
 
 
 def test_what_varies_besides_the_window_is_named() -> None:
     asked = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
-    assert sorted(set(cliff_told.told_apart(asked))) == ["RTT 100 ms", "RTT 20 ms"]
+    assert sorted(set(findings.told_apart(asked))) == ["RTT 100 ms", "RTT 20 ms"]
 
 
 def test_what_a_line_says_anyway_is_not_named_again() -> None:
     """The window and what follows from it, the server and its HTTP."""
     (trial,) = trials(initcwnd=[10])
     other = replace(trial, initcwnd=200, initrwnd=200, queue_packets=300, server="nginx", http="2")
-    assert cliff_told.told_apart([trial, other]) == ["", ""]
+    assert findings.told_apart([trial, other]) == ["", ""]
 
 
 def test_a_response_has_its_cliff_too() -> None:
     """Ten segments of 1448 bytes, less the headers: of plain HTTP, and of one TLS record."""
-    (plain,) = cliff.search(cliff.RESPONSE, trials(cliff.RESPONSE, initcwnd=[10]), {}, by_model)
+    (plain,) = search.search(search.RESPONSE, trials(search.RESPONSE, initcwnd=[10]), {}, by_model)
     assert plain.fits_bytes == plain.model_bytes == 14_480 - 61
-    (secure,) = cliff.search(cliff.RESPONSE, trials(
-        cliff.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
+    (secure,) = search.search(search.RESPONSE, trials(
+        search.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
     # Two tickets go first: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
-    lines = list(cliff_told.told(cliff.RESPONSE, secure))
+    lines = list(findings.told(search.RESPONSE, secure))
     assert lines[0].startswith("IW10: the largest response behind a chain of 2000 bytes and 2 tickets,")
     assert "in 1 write: 11584 bytes (8 segments)" in lines[1]
-    first, second = cliff_told.told(cliff.RESPONSE, plain)
+    first, second = findings.told(search.RESPONSE, plain)
     assert first.startswith("IW10: the largest response that costs no further round trip is 14419 ")
     assert "in 1 write: 14480 bytes (10 segments)" in second
 
 
 def test_the_ends_of_the_range_are_told() -> None:
-    question = registry.cliff_question(cliff.CHAIN, Overrides({**ASKED, "initcwnd": [100]}))
+    question = registry.cliff_question(search.CHAIN, Overrides({**ASKED, "initcwnd": [100]}))
     sysctls = question.head.sysctls  # buffers as large as that window needs
-    (all_fit,) = cliff.search(cliff.CHAIN, question.trials, sysctls,
+    (all_fit,) = search.search(search.CHAIN, question.trials, sysctls,
                               lambda some: by_model(some, sysctls=sysctls))
-    assert all_fit.is_open and "96000 bytes or more" in next(cliff_told.told(cliff.CHAIN, all_fit))
-    (none,) = cliff.search(cliff.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
+    assert all_fit.is_open and "96000 bytes or more" in next(findings.told(search.CHAIN, all_fit))
+    (none,) = search.search(search.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
     assert none.fits_bytes is None and none.model_bytes is None
-    assert "even the smallest" in next(cliff_told.told(cliff.CHAIN, none))
+    assert "even the smallest" in next(findings.told(search.CHAIN, none))
 
 
 @pytest.mark.parametrize("broken", [
@@ -268,15 +268,15 @@ def test_the_ends_of_the_range_are_told() -> None:
     lambda record: replace(record, handshake_round_trips=None)])
 def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], Record]) -> None:
     with pytest.raises(FirstFlightError, match="^--find-cliff: rtt100-bw100000"):
-        cliff.search(cliff.CHAIN, trials(initcwnd=[3]), {}, lambda some: {
+        search.search(search.CHAIN, trials(initcwnd=[3]), {}, lambda some: {
             trial: broken(record) for trial, record in by_model(some).items()})
 
 
 @pytest.mark.parametrize(("what", "lists", "words"), [
-    (cliff.CHAIN, {"chain_bytes": [4000]}, "--chain is what is searched for"),
-    (cliff.RESPONSE, {"response_bytes": [4000]}, "--size is what is searched for"),
-    (cliff.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --think")])
+    (search.CHAIN, {"chain_bytes": [4000]}, "--chain is what is searched for"),
+    (search.RESPONSE, {"response_bytes": [4000]}, "--size is what is searched for"),
+    (search.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --think")])
 def test_what_makes_no_sense_is_refused(what: str, lists: dict[str, list[Any]],
                                         words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        cliff.search(what, trials(what, **lists), {}, by_model)
+        search.search(what, trials(what, **lists), {}, by_model)

@@ -13,11 +13,11 @@ from random import Random
 import pytest
 
 from lab import registry
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING
+from lab.core.run.kinds import NOTHING
 from lab.fetches.study import expand
-from lab.fetches.sweep import SWEPT, Sweep, bucket_value
+from lab.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
 from tests.unit.fetches.small import scenario_of
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lab.fetches import reasons
-from lab.fetches.cells import Change, changes, settings
-from lab.fetches.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
-from lab.fetches.record import Record
+from lab.fetches.figures import limiting_factor
+from lab.fetches.figures.cells import Change, changes, settings
+from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
+from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 LARGE: dict[str, Any] = {"response_bytes": 60_000}
@@ -28,7 +28,7 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
 
 
 def words(of: Change) -> list[tuple[str, str]]:
-    return [(reason.word, reason.text) for reason in reasons.reasons(of)]
+    return [(reason.word, reason.text) for reason in limiting_factor.reasons(of)]
 
 
 @pytest.mark.parametrize("limited, word, text", [
@@ -107,10 +107,10 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
     one, other = (change({"queue_drops": 0}, {"queue_drops": 7}, rtt_ms=rtt_ms, queue_packets=5,
                          **LARGE) for rtt_ms in (100.0, 200.0))
     line = "the queue of 5 packets dropped 7 with 10 segments and none with 3."
-    assert reasons.said([one]) == [f"T{line[1:]}"]
-    assert reasons.said([one, other]) == [f"Everywhere: {line}"]
+    assert limiting_factor.said([one]) == [f"T{line[1:]}"]
+    assert limiting_factor.said([one, other]) == [f"Everywhere: {line}"]
     fits = change(response_bytes=2000, rtt_ms=500.0)
-    assert reasons.said([one, other, fits]) == [
+    assert limiting_factor.said([one, other, fits]) == [
         f"In 2 of 3 comparisons: {line[:-1]} (as at RTT 100 ms, BW 1000 kbit/s, queue 5"
         " packets, size 60000 bytes, 3 → 10).",
         "In 1 of 3 comparisons: larger windows cannot help: the whole response (2 segments) fits"
@@ -119,9 +119,9 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
 
 def test_the_cells_with_the_largest_change_come_first() -> None:
     small, large = (change({"total_ms": 500.0 + more}, {"total_ms": 500.0}) for more in (10, -90))
-    ordered: list[Record] = reasons.by_effect([small, large])
+    ordered: list[Record] = limiting_factor.by_effect([small, large])
     assert [record.total_ms for record in ordered] == [410.0, 500.0, 510.0, 500.0]
-    assert reasons.said([]) == []
+    assert limiting_factor.said([]) == []
 
 
 def test_a_receive_window_that_held_later_flights_back_is_named() -> None:

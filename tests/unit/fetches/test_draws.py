@@ -10,9 +10,9 @@ import numpy
 import pytest
 
 from lab.core.errors import UsageError
-from lab.fetches import draws, population
-from lab.fetches.population import Mechanism, Population
-from lab.fetches.trial import Trial
+from lab.fetches.features.population import draws, population
+from lab.fetches.features.population.population import Mechanism, Population
+from lab.fetches.scenario.trial import Trial
 
 LIKE = Trial("test", 1, 1, 1, 1000, 0.0, 3, 64, "cubic", "libcurl", 1, 1)
 TABLE: dict[str, Any] = {"name": "some", "title": "some", "datacenter": "average",

@@ -6,23 +6,24 @@ from typing import Any
 
 import pytest
 
-from engines import nginx
-from engines.commands import commands_of
-from hosts import early as request
+from engines.servers import nginx
+from engines.network.commands import commands_of
+from hosts import tls_records as request
 from hosts.certificates import Files
 from lab import registry
-from lab.core import checks
+from lab.core.results import checks
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.records import FAIL, PASS
-from lab.fetches import remarks, zero_rtt
-from lab.fetches.evidence import Evidence
-from lab.fetches.tolerances import EXACT
-from lab.fetches.trial import NEWER, Trial
-from lab.fetches.verify import CHECKS
-from lab.tcp.early import Early, early
-from lab.tcp.exchange import read_exchange
-from lab.tcp.messages import Messages
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import FAIL, PASS
+from lab.fetches.verify import notes
+from lab.fetches.features.tls import zero_rtt
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.scenario.trial import NEWER, Trial
+from lab.fetches.verify.verify import CHECKS
+from lab.tcp.wire.early_data import Early, early
+from lab.tcp.wire.exchange import read_exchange
+from lab.tcp.wire.messages import Messages
 from lab.tcp.packets import CaptureError
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
@@ -138,10 +139,10 @@ def test_a_run_says_how_many_requests_were_early() -> None:
     early_one, late = GOOD.judge(), LATE.judge()
     said = ("The requests of 1 of 2 trials were early data (0-RTT), 3000 bytes: they left with the"
             " client's hello, and the server took them.")
-    assert said in remarks.of_servers([early_one, late])
-    assert not any("early" in each for each in remarks.of_servers([late]))
+    assert said in notes.of_servers([early_one, late])
+    assert not any("early" in each for each in notes.of_servers([late]))
     refused = LATE.asked(early_data_bytes=1).judge()
-    assert not any("early" in each for each in remarks.of_servers([refused]))
+    assert not any("early" in each for each in notes.of_servers([refused]))
 
 
 def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(

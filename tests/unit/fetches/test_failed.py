@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.records import SKIPPED
+from lab.core.results.records import SKIPPED
 from tests.golden.stored import Stored
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lab.core import runs
-from lab.core.findings import Finding, Interval, Report
-from lab.core.records import FAIL, SKIPPED
-from lab.fetches.record import Record
+from lab.core.run import runs
+from lab.core.findings.findings import Finding, Interval, Report
+from lab.core.results.records import FAIL, SKIPPED
+from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 Change = Callable[[Record], Record]

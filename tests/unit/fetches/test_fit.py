@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.charts import LineChart
+from lab.core.scenario import scenario_file
+from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
-from lab.fetches import fit, reading
-from lab.fetches.population import Population
-from lab.fetches.scenario import Scenario
+from lab.fetches.features.population import fit
+from lab.fetches.scenario import reading
+from lab.fetches.features.population.population import Population
+from lab.fetches.scenario.scenario import Scenario
 
 NAME = "dukkipati2010"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engines.shaping import Shape
+from engines.network.shaping import Shape
 from lab import registry
-from lab.core import scenario_file
-from lab.core.kinds import Overrides
-from lab.core.records import FAIL, PASS
-from lab.fetches.observed import OVERTAKEN
+from lab.core.scenario import scenario_file
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import FAIL, PASS
+from lab.fetches.verify.observed import OVERTAKEN
 from tests.golden import stored
 
 GOOD = stored.load("iw10")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core.curves import Numbers, network_curve
+from lab.core.scenario.curves import Numbers, network_curve
 from lab.core.errors import UsageError
-from lab.core.published import PublishedBucket
-from lab.fetches import draws, joint
-from lab.fetches.joint import Joint
+from lab.core.scenario.published import PublishedBucket
+from lab.fetches.features.population import draws, joint
+from lab.fetches.features.population.joint import Joint
 
 
 @pytest.fixture(scope="module")

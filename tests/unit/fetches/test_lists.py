@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lab.core.kinds import NOTHING, Overrides
-from lab.core.quantities import FLAGS
-from lab.fetches import own
+from lab.core.run.kinds import NOTHING, Overrides
+from lab.core.scenario.quantities import FLAGS
+from lab.fetches.scenario import own
 from lab.fetches.study import Fetches, study
-from lab.fetches.trial import Trial
+from lab.fetches.scenario.trial import Trial
 
 # Values of each flag, to draw lists from. The client and whose programs run are the question's.
 VALUES: dict[str, tuple[Any, ...]] = {

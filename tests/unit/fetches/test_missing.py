@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from lab import registry
-from lab.core.cell_charts import GroupChart
-from lab.core import scenario_file
+from lab.core.findings.cell_charts import GroupChart
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.findings import Report
-from lab.core.kinds import Overrides, RunData
-from lab.core.records import FAIL
-from lab.fetches import explained, joint, reading
-from lab.fetches.record import Record
+from lab.core.findings.findings import Report
+from lab.core.run.kinds import Overrides, RunData
+from lab.core.results.records import FAIL
+from lab.fetches.features.population import ablation, joint
+from lab.fetches.scenario import reading
+from lab.fetches.verify.record import Record
 from lab.fetches.study import Fetches
-from lab.fetches.timelines import timelines
-from lab.fetches.trial import OWN
+from lab.fetches.figures.timelines import timelines
+from lab.fetches.scenario.trial import OWN
 from lab.tcp.packets import PCAP_HEADER
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES
@@ -115,7 +116,7 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
 def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
     drawn = stored_fetches.scenario("dukkipati2010")
     plain = tuple(replace(each, explained=0) for each in drawn.populations)
-    assert explained.explained(replace(drawn, populations=plain), []) == []
+    assert ablation.explained(replace(drawn, populations=plain), []) == []
 
 
 # In the files ------------------------------------------------------------------------

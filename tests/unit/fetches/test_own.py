@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core import scenario_file
-from lab.core.cell_charts import GroupChart, MapChart
 from lab.core.errors import UsageError
-from lab.core.findings import Finding, Report
-from lab.core.kinds import Overrides, RunData
-from lab.core.quantities import FLAGS
-from lab.fetches import maps, reasons
-from lab.fetches.cells import Change, changes, settings
-from lab.fetches.limits import RECEIVE_WINDOW, RESPONSE
-from lab.fetches.record import Record
+from lab.core.findings.cell_charts import GroupChart, MapChart
+from lab.core.findings.findings import Finding, Report
+from lab.core.run.kinds import Overrides, RunData
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import FLAGS
+from lab.fetches.figures import limiting_factor, maps
+from lab.fetches.figures.cells import Change, changes, settings
+from lab.fetches.verify.limits import RECEIVE_WINDOW, RESPONSE
+from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
@@ -152,7 +152,7 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
 
 
 def said(of: Change) -> str:
-    (line,) = reasons.said([of])
+    (line,) = limiting_factor.said([of])
     return line
 
 
@@ -182,7 +182,7 @@ def test_the_queue_is_named_with_what_it_dropped() -> None:
 def test_the_bandwidth_is_named_where_it_takes_the_time() -> None:
     slow = change({"total_ms": 600.0}, {"total_ms": 590.0}, response_bytes=60000)
     assert said(slow).startswith("The bandwidth decides: 502 of 600 ms")
-    assert reasons.reasons(change({"total_ms": 900.0}, {"total_ms": 800.0},
+    assert limiting_factor.reasons(change({"total_ms": 900.0}, {"total_ms": 800.0},
                                   response_bytes=60000)) == []
 
 
@@ -193,14 +193,14 @@ def test_earlier_responses_are_named() -> None:
 
 def test_cells_that_one_thing_decides_on_share_a_sentence() -> None:
     one, other = change(response_bytes=8000), change(response_bytes=9000)
-    (line,) = reasons.said([one, other])
+    (line,) = limiting_factor.said([one, other])
     assert line.startswith("In 2 of 2 comparisons: 10 segments hold the whole response")
     assert "(as at RTT 100 ms" in line
-    assert [record.trial.initcwnd for record in reasons.by_effect([one, other])] == [3, 10, 3, 10]
+    assert [record.trial.initcwnd for record in limiting_factor.by_effect([one, other])] == [3, 10, 3, 10]
 
 
 def test_records_are_those_of_the_cells() -> None:
-    assert all(isinstance(record, Record) for record in reasons.by_effect([change()]))
+    assert all(isinstance(record, Record) for record in limiting_factor.by_effect([change()]))
 
 
 def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(

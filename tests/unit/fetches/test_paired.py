@@ -7,21 +7,23 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from lab.core import scenario_file
-from lab.core.cell_charts import ApproachChart
-from lab.core.charts import BarPage, GridChart
+from lab.core.scenario import scenario_file
+from lab.core.findings.cell_charts import ApproachChart
+from lab.core.findings.charts import BarPage, GridChart
 from lab.core.errors import UsageError
-from lab.core.findings import bars
-from lab.fetches import analysis, draws, explained, paired, reading
-from lab.fetches.buckets import Excluded, NoPanel, Panel
-from lab.fetches.explained import close
-from lab.fetches.claims import judged
-from lab.fetches.figure import figure_table
-from lab.fetches.responses import Responses
-from lab.fetches.population_findings import population_findings
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
-from lab.fetches.trial import Trial
+from lab.core.findings.findings import bars
+from lab.fetches.figures import analysis, paired
+from lab.fetches.features.population import draws, ablation
+from lab.fetches.scenario import reading
+from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
+from lab.fetches.features.population.ablation import close
+from lab.fetches.figures.claims import judged
+from lab.fetches.figures.figure import figure_table
+from lab.fetches.figures.paired import Responses
+from lab.fetches.features.population.findings import population_findings
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.trial import Trial
 from tests.golden import stored_fetches
 
 NAME = "dukkipati2010"
@@ -163,7 +165,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
     assert list(others)[:6] == ["fig5", "causes", "two_weeks", "held_out", "joint_average",
                                 "joint_slow"]
     near, of = others["two_weeks"].tables[0].rows[0][1:3]
-    assert (near, of) == (sum(map(close, explained.explained(scenario, records)[-1].panels["RTT"])), 8)
+    assert (near, of) == (sum(map(close, ablation.explained(scenario, records)[-1].panels["RTT"])), 8)
     paper = [row[4] for row in others["two_weeks"].tables[0].rows]
     assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # paper_arithmetic
     page = others["fig5"].chart
@@ -177,7 +179,7 @@ def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
 
 def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
         scenario: Scenario, records: list[Record], panels: dict[str, Panel]) -> None:
-    found = explained.explained(scenario, records)
+    found = ablation.explained(scenario, records)
     assert [step.title for step in found] == [cause.title for cause in scenario.steps]
     saved = [step.base_ms - step.experiment_ms for step in found]
     # What the network does not change keeps the step before: a third of the responses.
@@ -201,7 +203,7 @@ def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
         times = 6 if record.trial.initcwnd == 3 else 2
         return replace(record, trial=replace(record.trial, weight=times * record.trial.weight))
 
-    plain, changed = (explained.explained(scenario, each) for each in
+    plain, changed = (ablation.explained(scenario, each) for each in
                       (records, list(map(leaning, records))))
     assert [step.base_ms for step in changed[:6]] == [step.base_ms for step in plain[:6]]
     assert plain[6].base_ms < changed[6].base_ms < changed[7].base_ms
@@ -214,7 +216,7 @@ def test_why_ten_segments_are_slower_is_read_off_the_record(records: list[Record
                           ({"random_drops": 1, "lost_segments": 1}, "random loss"),
                           ({"retransmissions": 1}, "longer than the retransmission timer"),
                           ({}, "client's timer")):
-        assert words in explained.why(replace(record, **change))
+        assert words in ablation.why(replace(record, **change))
 
 
 def test_the_steps_are_told_and_drawn(scenario: Scenario, records: list[Record]) -> None:

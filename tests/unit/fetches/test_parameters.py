@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from engines.commands import commands_of
-from engines.shaping import Shape
-from lab.core import checks
+from engines.network.commands import commands_of
+from engines.network.shaping import Shape
+from lab.core.results import checks
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.quantities import FLAGS, QUANTITIES
-from lab.core.records import FAIL, PASS
-from lab.core.scenario_file import find
-from lab.fetches.record import Record
-from lab.fetches.setups import segments_at_once
+from lab.core.run.kinds import Overrides
+from lab.core.scenario.quantities import FLAGS, QUANTITIES
+from lab.core.results.records import FAIL, PASS
+from lab.core.scenario.scenario_file import find
+from lab.fetches.verify.record import Record
+from lab.fetches.features.replication.setup import segments_at_once
 from lab.fetches.study import study
-from lab.fetches.sweep import SWEPT, queue_of
-from lab.fetches.trial import SWITCHES, Trial
-from lab.fetches.verify import CHECKS, judge
+from lab.fetches.scenario.sweep import SWEPT, queue_of
+from lab.fetches.scenario.trial import SWITCHES, Trial
+from lab.fetches.verify.verify import CHECKS, judge
 from tests.golden import stored
 
 GOOD = stored.load("iw10")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lab.fetches import verify
-from lab.fetches.evidence import Evidence
-from lab.fetches.tolerances import EXACT
+from lab.fetches.verify import verify
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.tolerances import EXACT
 from lab.tcp.packets import ACK, MS, PUSH, SYN
 from tests.golden import stored
 from tests.unit.tcp.conversation import MSS, Conversation

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.evidence import Evidence
-from lab.fetches.tolerances import EXACT
-from lab.tcp.exchange import clock_phases_ns, read_exchange
-from lab.tcp.predict import Prediction, predict
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.tolerances import EXACT
+from lab.tcp.wire.exchange import clock_phases_ns, read_exchange
+from lab.tcp.model.predict import Prediction, predict
 from tests.golden import stored
 
 MS = 1_000_000

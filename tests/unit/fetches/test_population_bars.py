@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.records import FAIL, PASS
-from lab.fetches import explained, reading
-from lab.fetches.explained import Step
-from lab.fetches.population_findings import _slower
+from lab.core.results.records import FAIL, PASS
+from lab.fetches.features.population import ablation
+from lab.fetches.scenario import reading
+from lab.fetches.features.population.ablation import Step
+from lab.fetches.features.population.findings import _slower
 from tests.golden import stored
 
 TEXT = scenario_file.find("dukkipati2010").text
@@ -51,5 +52,5 @@ def test_a_response_is_slower_from_a_millisecond_on(more_ms: float | None, verdi
                                                     is_slower: bool) -> None:
     base = stored.load("iw3").judge()
     latency_ms = None if more_ms is None else (base.latency_ms or 0.0) + more_ms
-    assert explained._is_slower(base, replace(base, latency_ms=latency_ms,
+    assert ablation._is_slower(base, replace(base, latency_ms=latency_ms,
                                               verdict=verdict)) is is_slower

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from engines import system
-from engines.routes import curves_of
-from hosts.records import LEAST_BYTES, SIGNATURE_BYTES
+from engines.network.routes import curves_of
+from hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.records import PASS, SKIPPED
-from lab.core.scenario_file import parsed
-from lab.fetches.transfers import computed
-from lab.fetches.trial import HERE, NEWER, Trial
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import PASS, SKIPPED
+from lab.core.scenario.scenario_file import parsed
+from lab.fetches.verify.transfers import computed
+from lab.fetches.scenario.trial import HERE, NEWER, Trial
 from tests.golden import stored
 
 GOOD = stored.load("https")
@@ -76,7 +76,7 @@ def test_the_flight_of_a_newer_library_is_known(signature: str, x25519: int,
 
 
 def test_every_signature_has_its_sizes() -> None:
-    from lab.core.quantities import QUANTITIES
+    from lab.core.scenario.quantities import QUANTITIES
     known = QUANTITIES["signature"].known  # type: ignore[attr-defined]
     assert set(known) == LEAST_BYTES.keys() == SIGNATURE_BYTES.keys()
 

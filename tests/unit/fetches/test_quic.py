@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from engines import nginx
+from engines.servers import nginx
 from hosts.certificates import Files
 from lab import registry
-from lab.core import checks
+from lab.core.results import checks
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.records import FAIL, PASS
-from lab.fetches import quic, sentences
-from lab.fetches.trial import NEWER
-from lab.fetches.verify import CHECKS
-from lab.tcp import datagrams
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import FAIL, PASS
+from lab.fetches.features.tls import quic
+from lab.fetches.figures import summary
+from lab.fetches.scenario.trial import NEWER
+from lab.fetches.verify.verify import CHECKS
+from lab.tcp.wire import datagrams
 from lab.tcp.packets import CaptureError
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
@@ -114,7 +115,7 @@ def test_each_check_is_told_only_where_it_judged() -> None:
     assert told["retransmissions"][2] == 0, "TCP's judge nothing of it"
     plain = {row[0] for row in checks.table(CHECKS, [stored.load("iw10").judge()]).rows}
     assert not names & plain
-    assert "Of the 1 over QUIC the datagrams" in sentences._verified([GOOD.judge()])
+    assert "Of the 1 over QUIC the datagrams" in summary._verified([GOOD.judge()])
 
 
 @pytest.mark.parametrize(("lists", "words"), [

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.published import PublishedBucket
-from lab.fetches import joint, users_findings
-from lab.fetches.record import Record
+from lab.core.run.kinds import Overrides
+from lab.core.scenario.published import PublishedBucket
+from lab.fetches.features.population import joint
+from lab.fetches.features.users import findings
+from lab.fetches.verify.record import Record
 from lab.fetches.study import Fetches, study
-from lab.fetches.trial import Trial
+from lab.fetches.scenario.trial import Trial
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
@@ -163,13 +164,13 @@ def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
     made = study(scenario_file.of_run("users_of_x", USERS))
     users = made.scenario.users
     assert users is not None
-    assert users_findings._assumed(made.scenario, users) == (
+    assert findings._assumed(made.scenario, users) == (
         "A note. Each user fetches once, after 2 earlier responses on it, alone on the link, by"
         " bbr, and offers a receive window of 44 segments; the bottleneck's queue holds 50ms"
         " (fifo), the uplink has 300 kbit/s, 0.5 % of packets are lost at random, the delay varies"
         " by 3 ms.")
     said_less = replace(made.scenario, head=replace(made.scenario.head, note=""))
-    assert users_findings._assumed(said_less, users).startswith("Each user fetches once, after")
+    assert findings._assumed(said_less, users).startswith("Each user fetches once, after")
 
 
 # Published shares ---------------------------------------------------------------------

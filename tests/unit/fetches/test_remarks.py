@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings import Report
-from lab.fetches import remarks
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.core.findings.findings import Report
+from lab.fetches.verify import notes
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
 from tests.golden import stored_fetches
 
 LIMITED = ("In 1 of 128 transfers something else than the initial window limited the first"
@@ -79,8 +79,8 @@ def test_each_limit_in_words(stored: list[Record], limited_by: str, initrwnd: in
                              told: str) -> None:
     record = replace(stored[0], limited_by=limited_by, seen_first_flight=2,
                      trial=replace(stored[0].trial, initcwnd=10, initrwnd=initrwnd))
-    assert remarks.limit(record) == (f"10 asked, first flight 2: {told}" if told else "")
-    assert remarks.is_limited(record) == bool(told)
+    assert notes.limit(record) == (f"10 asked, first flight 2: {told}" if told else "")
+    assert notes.is_limited(record) == bool(told)
 
 
 def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
@@ -119,14 +119,14 @@ def test_later_flights_that_waited_are_told_with_the_windows_and_what_to_set() -
     usual = stored_fetches.stored("zhao2019")
     waited = met(usual, receive_window_waits=24, least_offered_segments=44.4,
                  most_offered_segments=232.3)
-    assert remarks.of(usual) == ()
-    assert remarks.of(waited) == (
+    assert notes.of(usual) == ()
+    assert notes.of(waited) == (
         "In 1 of 128 transfers later flights waited for the client's receive window, up to 24"
         " times (set a larger initrwnd).",)
     (record,) = (each for each in waited if each.receive_window_waits)
-    assert remarks.limit(record) == (
+    assert notes.limit(record) == (
         "10 requested, later flights waited 24 times for the client's receive window of 44.4 to"
         " 232.3 segments (set a larger initrwnd)")
-    assert remarks.limits(record) == ["receive window, later"]
+    assert notes.limits(record) == ["receive window, later"]
     first = replace(record, limited_by="receive window", seen_first_flight=7)
-    assert remarks.limits(first) == ["receive window"] and "first flight 7" in remarks.limit(first)
+    assert notes.limits(first) == ["receive window"] and "first flight 7" in notes.limit(first)

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from lab.fetches import sentences, verify
-from lab.fetches.analysis import panels
-from lab.fetches.buckets import published_bars
-from lab.fetches.users_analysis import Measured, verdict
+from lab.fetches.figures import summary
+from lab.fetches.verify import verify
+from lab.fetches.figures.analysis import panels
+from lab.fetches.figures.buckets import published_bars
+from lab.fetches.features.users.analysis import Measured, verdict
 from tests.golden import stored, stored_fetches
 
 
@@ -54,12 +55,12 @@ def test_goodput_is_better_where_there_is_more_of_it(tmp_path: Path) -> None:
                for record in stored_fetches.stored("marrama2012") if record.total_ms]
     (panel,) = panels(replace(scenario, figures=(replace(figure, metric="goodput_kbps",
                                                          published=""),)), records)[0].values()
-    said = sentences._best_window(panel)
+    said = summary._best_window(panel)
     assert said.startswith("Of the windows ") and " 16 had the most goodput: " in said
     assert " % more than 3." in said
     times = stored_fetches.panels("marrama2012")["fig2"]
-    assert "16 took the least time: " in sentences._best_window(times)
-    assert " % less than 3; published, 16 took the least, 641 ms." in sentences._best_window(times)
+    assert "16 took the least time: " in summary._best_window(times)
+    assert " % less than 3; published, 16 took the least, 641 ms." in summary._best_window(times)
 
 
 def test_a_percentage_of_the_experiment_is_another_where_more_is_better() -> None:

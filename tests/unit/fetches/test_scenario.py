@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import USAGE, UsageError
-from lab.core.records import read_records
-from lab.fetches.record import METRICS, Record
-from lab.fetches.scenario import Scenario
+from lab.core.results.records import read_records
+from lab.fetches.verify.record import METRICS, Record
+from lab.fetches.scenario.scenario import Scenario
 from tests.unit.fetches.conftest import GOLDEN
 from tests.unit.fetches.small import scenario_of, small
 

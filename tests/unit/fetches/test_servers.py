@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from engines.commands import commands_of
-from engines.routes import named_of
+from engines.network.commands import commands_of
+from engines.network.routes import named_of
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.records import PASS, SKIPPED, to_text
-from lab.core.scenario_file import find
-from lab.fetches.analysis import counting
-from lab.fetches.remarks import of_servers
-from lab.fetches.sentences import summary
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import PASS, SKIPPED, to_text
+from lab.core.scenario.scenario_file import find
+from lab.fetches.figures.analysis import counting
+from lab.fetches.verify.notes import of_servers
+from lab.fetches.figures.summary import summary
 from lab.fetches.study import study
-from lab.fetches.trial import OWN, Trial
-from lab.tcp.exchange import read_exchange
-from lab.tcp.messages import Messages, messages, timed
+from lab.fetches.scenario.trial import OWN, Trial
+from lab.tcp.wire.exchange import read_exchange
+from lab.tcp.wire.messages import Messages, messages, timed
 from tests.golden import stored
 from tests.unit.fetches.small import small
 from tests.unit.fetches.test_verify import fails

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.claims import DIRECTION_ONLY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
+from lab.core.scenario import scenario_file
+from lab.core.findings.claims import DIRECTION_ONLY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from lab.core.errors import UsageError
-from lab.core.findings import Statement
-from lab.core.kinds import RunData
-from lab.core.records import FAIL
-from lab.fetches import step_claims
-from lab.fetches.record import Record
-from lab.fetches.said import Claim
+from lab.core.findings.findings import Statement
+from lab.core.run.kinds import RunData
+from lab.core.results.records import FAIL
+from lab.fetches.figures import steps
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.claim import Claim
 from lab.fetches.study import Fetches, study
 from tests.golden import stored
 from tests.unit.fetches.test_steps import made
@@ -79,17 +79,17 @@ def test_a_tampered_trial_changes_the_word(tmp_path: Path, chain_bytes: int, cha
 
 def test_a_capture_that_breaks_the_limit_is_no_trial_that_counts() -> None:
     claim = Claim("at_once", "s", at_most="allowed_bytes")
-    assert step_claims.tested(claim, "unvalidated_bytes", [GOOD]).word == REPRODUCED
+    assert steps.tested(claim, "unvalidated_bytes", [GOOD]).word == REPRODUCED
     small = stored.load("quic").asked(chain_bytes=3000).judge()
-    assert step_claims.tested(claim, "unvalidated_bytes", [GOOD, small]).word == NOT_MEASURED
+    assert steps.tested(claim, "unvalidated_bytes", [GOOD, small]).word == NOT_MEASURED
 
 
 def test_more_where_nothing_is_more_cannot_be_told() -> None:
     claim = Claim("rounds", "s", more_where=("flight_bytes", "allowed_bytes"))
     backwards = [replace(GOOD, flight_bytes=flight, handshake_round_trips=trips)
                  for flight, trips in ((100, 2), (9000, 1))]
-    assert step_claims.tested(claim, "handshake_round_trips", backwards).word == NOT_REPRODUCED
-    alone = step_claims.tested(claim, "handshake_round_trips", [GOOD])
+    assert steps.tested(claim, "handshake_round_trips", backwards).word == NOT_REPRODUCED
+    alone = steps.tested(claim, "handshake_round_trips", [GOOD])
     assert alone.word == NOT_MEASURED and alone.found.startswith("not to be told: ")
     assert alone.found.endswith("is larger than what it may send at once in 1 of 1 trials.")
 

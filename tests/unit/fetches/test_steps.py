@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import drawing
-from lab.core import scenario_file
-from lab.core.cell_charts import LevelChart
-from lab.core.charts import LineChart
+from lab.core.scenario import scenario_file
+from lab.core.findings.cell_charts import LevelChart
+from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
-from lab.core.findings import Finding
-from lab.core.kinds import RunData
-from lab.core.records import FAIL, SKIPPED
-from lab.fetches.record import Record
-from lab.fetches.steps import _steep
+from lab.core.findings.findings import Finding
+from lab.core.run.kinds import RunData
+from lab.core.results.records import FAIL, SKIPPED
+from lab.fetches.verify.record import Record
+from lab.fetches.figures.steps import _steep
 from lab.fetches.study import Fetches, study
 from tests.golden import stored_questions
 

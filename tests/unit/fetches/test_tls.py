@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from engines.commands import commands_of
+from engines.network.commands import commands_of
 from lab.core.errors import UsageError
-from lab.core.kinds import Overrides
-from lab.core.records import PASS
-from lab.core.scenario_file import find
-from lab.fetches.cells import Setting, changes
-from lab.fetches.reasons import reasons
+from lab.core.results.records import PASS
+from lab.core.run.kinds import Overrides
+from lab.core.scenario.scenario_file import find
+from lab.fetches.figures.cells import Setting, changes
+from lab.fetches.figures.limiting_factor import reasons
+from lab.fetches.figures.timelines import by_round_trips, timelines
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import study
-from lab.fetches.timelines import by_round_trips, timelines
-from lab.fetches.transfers import computed
-from lab.fetches.trial import Trial
+from lab.fetches.verify.transfers import computed
 from tests.golden import stored
 from tests.unit.fetches.test_verify import fails
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING, Overrides
-from lab.fetches.scenario import Scenario
-from lab.fetches.sweep import CLIENTS, SWEPT, cell_of, seed_of
-from lab.fetches.trial import NETWORK, Trial
+from lab.core.run.kinds import NOTHING, Overrides
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of
+from lab.fetches.scenario.trial import NETWORK, Trial
 from lab.fetches.study import Fetches, covers, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import WITHOUT_FIGURES, scenario_of, small

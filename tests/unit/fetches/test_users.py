@@ -8,16 +8,16 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.charts import LineChart
+from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
-from lab.fetches import users_analysis, window_commands
-from lab.fetches.record import Record
-from lab.fetches.scenario import Scenario
+from lab.fetches.features.users import analysis, window_commands
+from lab.fetches.verify.record import Record
+from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import study
-from lab.fetches.users import Users
-from lab.fetches.users_analysis import Measured, verdict
-from lab.fetches.users_findings import users_findings
-from lab.core.scenario_file import parsed
+from lab.fetches.features.users.scenario import Users
+from lab.fetches.features.users.analysis import Measured, verdict
+from lab.fetches.features.users.findings import users_findings
+from lab.core.scenario.scenario_file import parsed
 
 COUNT = 200
 TEXT = """# Which window?
@@ -168,7 +168,7 @@ def test_groups_have_a_choice_of_their_own() -> None:
 def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> None:
     made, users, records = scenario()
     records[0] = replace(records[0], verdict="fail")
-    measured = users_analysis.measured(users, records)
+    measured = analysis.measured(users, records)
     assert measured.left_out == 1 and len(measured.weight) == 2
     findings, _ = users_findings(made, users, records)
     assert findings[0].tables[1].notes == ("No user of these groups counts under every window:"

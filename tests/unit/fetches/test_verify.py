@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lab.core import checks
-from lab.core.records import FAIL, PASS, columns_of, to_text, value_of
-from lab.fetches.evidence import Evidence
-from lab.fetches.record import Record
-from lab.fetches.tolerances import EXACT
-from lab.fetches.verify import CHECKS, ON_THE_WIRE, judge
-from lab.tcp.exchange import read_exchange
+from lab.core.results import checks
+from lab.core.results.records import FAIL, PASS, columns_of, to_text, value_of
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.verify import CHECKS, ON_THE_WIRE, judge
+from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
 

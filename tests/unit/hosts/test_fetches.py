@@ -14,7 +14,7 @@ import pytest
 
 import client
 from hosts.serving import body_of
-from hosts.tcp_info import TcpInfo
+from hosts.kernel import TcpInfo
 from tests.unit.hosts.running import Program, running
 
 SIZE = 70_000

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hosts import connection_tap, probe
+from probe import tap, client
 from hosts.certificates import Asked, make
 from tests.unit.hosts.running import running
 
@@ -61,14 +61,14 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 300"
 
 
 def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> dict[str, Any]:
-    return probe.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
+    return client.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
 
 
 def may_filter() -> bool:
     """Whether this kernel lets this user set a filter on a socket; hardened ones let only root."""
     with socket.socket() as one:
         try:
-            connection_tap.attach(one, probe._NO_DATA)
+            tap.attach(one, client._NO_DATA)
         except PermissionError:
             return False
     return True
@@ -98,7 +98,7 @@ def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> 
 def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
-    monkeypatch.setattr(probe, "ConnectionTap", refused)
+    monkeypatch.setattr(client, "ConnectionTap", refused)
     with serving(says(OK, 300)) as (port, _):
         seen = observed(port)
     assert not seen["captured"] and seen["packets"] == []
@@ -149,19 +149,19 @@ def test_other_answers_are_not_followed(head: bytes, status: int, location: str)
 
 @filters
 def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "ANSWER_S", 0.3)
+    monkeypatch.setattr(client, "ANSWER_S", 0.3)
     for answer, words in (
             (says(b"SSH-2.0-something"), "does not answer in HTTP/1.1"),
             (lambda connection: None, "closes the connection without an answer"),
             (lambda connection: time.sleep(1), "says nothing for 0.3 s")):
         with serving(answer) as (port, _):
             for capture in (True, False):
-                with pytest.raises(probe.NoAnswer, match=words):
+                with pytest.raises(client.NoAnswer, match=words):
                     observed(port, capture=capture)
-    with pytest.raises(probe.NoAnswer, match="cannot be reached: Connection refused"):
+    with pytest.raises(client.NoAnswer, match="cannot be reached: Connection refused"):
         observed(port)
-    with pytest.raises(probe.NoAnswer, match="has no address"):
-        probe.observe(urlsplit("http://nowhere.invalid/"))
+    with pytest.raises(client.NoAnswer, match="has no address"):
+        client.observe(urlsplit("http://nowhere.invalid/"))
 
 
 ENDED = "is not done within 1 s|does not answer$"  # whichever wait is the last
@@ -192,7 +192,7 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
                 for_ever(secured, piece, pause_s)
         return answer
 
-    monkeypatch.setattr(probe, "ALL_S", 1.0)
+    monkeypatch.setattr(client, "ALL_S", 1.0)
     for answer, words in (
             (lambda connection: (connection.sendall(record), for_ever(connection, b"\x02", 0.03)),
              ENDED),
@@ -200,26 +200,26 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
             (after_the_handshake(b"x", 0.05), ENDED),
             (after_the_handshake(bytes(65536), 0), "sends more than 1048576 bytes before the")):
         with serving(answer, peeked=True) as (port, _), \
-                pytest.raises(probe.NoAnswer, match=words):
-            probe.observe(urlsplit(f"https://127.0.0.1:{port}/"), capture)
+                pytest.raises(client.NoAnswer, match=words):
+            client.observe(urlsplit(f"https://127.0.0.1:{port}/"), capture)
     with serving(lambda connection: for_ever(connection, b"x", 0.03)) as (port, _), \
-            pytest.raises(probe.NoAnswer, match="is not done within 1 s|does not answer in HTTP"):
+            pytest.raises(client.NoAnswer, match="is not done within 1 s|does not answer in HTTP"):
         observed(port, capture=capture)
 
 
 @filters
 def test_a_socket_that_drops_data_has_not_seen_it() -> None:
     with running("server", "--port", "0") as server:
-        with socket.create_connection(("127.0.0.1", server.line()["port"]), timeout=5) as client:
-            connection_tap.attach(client, probe._NO_DATA)
-            client.sendall(b"GET /100 HTTP/1.1\r\n\r\n")
-            client.settimeout(0.1)
+        with socket.create_connection(("127.0.0.1", server.line()["port"]), timeout=5) as visitor:
+            tap.attach(visitor, client._NO_DATA)
+            visitor.sendall(b"GET /100 HTTP/1.1\r\n\r\n")
+            visitor.settimeout(0.1)
             with pytest.raises(TimeoutError):
-                client.recv(1)
-            assert probe._drops(client) >= 1
-            connection_tap.detach(client)
-            client.settimeout(5)
-            assert client.recv(12) == b"HTTP/1.1 200"
+                visitor.recv(1)
+            assert client._drops(visitor) >= 1
+            tap.detach(visitor)
+            visitor.settimeout(5)
+            assert visitor.recv(12) == b"HTTP/1.1 200"
 
 
 def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
@@ -227,10 +227,10 @@ def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(probe, "attach", refused)
+    monkeypatch.setattr(client, "attach", refused)
     with socket.create_server(("127.0.0.1", 0)) as server, \
-            pytest.raises(probe.NotAllowed, match="lets only root set a filter"):
-        probe.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
+            pytest.raises(client.NotAllowed, match="lets only root set a filter"):
+        client.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
 
 
 def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,14 +238,14 @@ def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.Monke
     def refused(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(probe, "_connected", refused)
-    with pytest.raises(probe.NoAnswer, match="cannot be reached: Permission denied") as raised:
-        probe.observe(urlsplit("http://192.0.2.7/"))
-    assert not isinstance(raised.value, probe.NotAllowed)
+    monkeypatch.setattr(client, "_connected", refused)
+    with pytest.raises(client.NoAnswer, match="cannot be reached: Permission denied") as raised:
+        client.observe(urlsplit("http://192.0.2.7/"))
+    assert not isinstance(raised.value, client.NotAllowed)
 
 
 @pytest.mark.parametrize(("options", "stamp"), [
     ("", None), ("0101080a0000000700000009", 7), ("020405b4", None), ("080a00", None),
     ("0008" + "0a" * 9, None), ("0500080a0000000700000009", 7)])
 def test_the_stamp_among_options_also_damaged_ones(options: str, stamp: int | None) -> None:
-    assert connection_tap.stamp_of(bytes.fromhex(options)) == stamp
+    assert tap.stamp_of(bytes.fromhex(options)) == stamp

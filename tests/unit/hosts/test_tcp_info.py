@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hosts.tcp_info import SAMPLE_FIELDS, TcpInfo, Trace, sample_of
+from hosts.kernel import SAMPLE_FIELDS, TcpInfo, Trace, sample_of
 
 # Offsets in struct tcp_info (include/uapi/linux/tcp.h), each field's own number there.
 OFFSETS = {"congestion_state": 1, "flags": 7, "retransmission_timeout_us": 8, "mss": 16,

@@ -13,7 +13,7 @@ import pytest
 from hosts import tls
 from hosts.certificates import LEAST_BYTES, Asked, CertificateError, Files, make
 from hosts.issuing import ALGORITHMS, fillers
-from hosts.records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
+from hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 
 ADDRESS = "127.0.0.1"

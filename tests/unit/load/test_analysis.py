@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from lab.core.errors import FirstFlightError
-from lab.core.records import FAIL
+from lab.core.results.records import FAIL
 from lab.load import analysis
 from lab.load.record import LoadRecord
 from lab.load.runs import MissingRuns, Runs

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.charts import LineChart, Plot
-from lab.core.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS
-from lab.core.findings import Finding, Rounded
-from lab.core.kinds import Overrides
-from lab.core.records import FAIL
+from lab.core.scenario import scenario_file
+from lab.core.findings.charts import LineChart, Plot
+from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS
+from lab.core.findings.findings import Finding, Rounded
+from lab.core.run.kinds import Overrides
+from lab.core.results.records import FAIL
 from lab.core.stats import Estimate
 from lab.load import analysis, charts, findings
 from lab.load.record import LoadRecord

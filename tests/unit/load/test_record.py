@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.records import measure
+from lab.core.results.records import measure
 from lab.load.connections import COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections
 from lab.load.record import Evidence, LoadRecord
 from lab.load.trial import wire_bytes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING, Overrides
+from lab.core.run.kinds import NOTHING, Overrides
 from lab.load.runs import describe, name_of, named
 from lab.load.scenario import apply, expand
 from tests.unit.load.test_scenario import claim, figure, made

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lab.core import scenario_file, schema
+from lab.core.scenario import scenario_file, schema
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING, Overrides
-from lab.core.quantities import FLAGS, QUANTITIES
-from lab.core.scenario_file import ScenarioFile
+from lab.core.run.kinds import NOTHING, Overrides
+from lab.core.scenario.quantities import FLAGS, QUANTITIES
+from lab.core.scenario.scenario_file import ScenarioFile
 from lab.load import scenario
 from lab.load.scenario import Claim, Figure, LoadScenario, apply, expand, read
 from lab.load.study import study

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.charts import LineChart
+from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
-from lab.core.findings import Finding
-from lab.load import analysis, findings, shared, tables
+from lab.core.findings.findings import Finding
+from lab.load import analysis, findings, tables
 from lab.load.runs import Runs
 from lab.load.trial import distribution, points_of, sizes_text
 from tests.golden import stored_load
@@ -22,14 +22,14 @@ def _runs() -> Runs:
 
 
 def test_the_cost_is_what_the_second_part_takes_longer(runs: Runs) -> None:
-    base, other = shared.found(runs)
+    base, other = analysis.found(runs)
     assert base.initcwnd == 3 and other.initcwnd == 16
     assert base.first.percent.value == base.second.percent.value == other.first.percent.value == 0
     assert other.second.percent.value == pytest.approx(-10)
     # Of the stored run's slowest connections some never ended: nobody knows their time.
     assert other.second_p99 is None and other.second.absolute.n == 2
     whole = analysis.whole(runs, "3+10")
-    parts = shared.parts(runs, "3+10")
+    parts = analysis.parts(runs, "3+10")
     assert [part.name for part in parts] == ["part 1", "part 2"]
     assert sum(part.count for part in parts) == whole.count and base.count == parts[1].count
 
@@ -45,7 +45,7 @@ def test_it_is_told_and_drawn(runs: Runs) -> None:
     (mean,), (p99,) = shown.chart.columns
     assert [line.name for line in mean.lines] == ["your users", "the others"]
     assert mean.lines[1].y[1] == pytest.approx(-10) and mean.zero and p99.zero
-    assert tables.shared(shared.found(runs)).title == "Your users with each window, the others with 3"
+    assert tables.shared(analysis.found(runs)).title == "Your users with each window, the others with 3"
 
 
 @pytest.mark.parametrize("windows", [["3", "10"], ["3+10", "10"]])

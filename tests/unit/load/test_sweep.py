@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING
+from lab.core.run.kinds import NOTHING
 from lab.load.scenario import expand
 from lab.load.trial import (LoadTrial, distribution, mean_bytes, mean_wire_bytes, points_of,
                             wire_bytes)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.findings import Table
+from lab.core.findings.findings import Table
 from lab.core.stats import Estimate
-from lab.load import analysis, findings, shared, tables
+from lab.load import analysis, findings, tables
 from lab.load.analysis import Distribution, Gain
 from lab.load.connections import joined, read
 from lab.load.record import wire_flights
@@ -76,12 +76,12 @@ def test_a_group_beside_runs_of_its_own_takes_less_or_more(mean_ms: float, said:
     assert (found.says, found.found) == ("IW 3 in the mix against everybody with IW 3:", said)
 
 
-def cost(percent: float) -> shared.Shared:
+def cost(percent: float) -> analysis.Shared:
     """What the second part of a mix saves; nothing for the first, and no 99th percentile."""
     gain = analysis.paired({1: 1000.0, 2: 1000.0}, {seed: 1000 - 10 * percent for seed in (1, 2)})
     none = analysis.paired({1: 500.0}, {1: 500.0})
     assert isinstance(gain, Gain) and isinstance(none, Gain)
-    return shared.Shared(initcwnd=16, first=none, first_p99=None, second=gain, second_p99=gain,
+    return analysis.Shared(initcwnd=16, first=none, first_p99=None, second=gain, second_p99=gain,
                          retransmission=Estimate(0.5), count=7)
 
 

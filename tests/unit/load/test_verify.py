@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lab.core import checks
-from lab.core.records import FAIL, PASS, SKIPPED, measured_columns
+from lab.core.results import checks
+from lab.core.results.records import FAIL, PASS, SKIPPED, measured_columns
 from lab.load.connections import FILE, QUEUE_FILE, ConnectionsError, joined, read, read_bottleneck
 from lab.load.record import LoadRecord
 from lab.load.trial import LoadTrial

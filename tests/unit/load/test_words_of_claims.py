@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
 from lab.core.errors import UsageError
 from lab.load import analysis, deck, findings
 from lab.load.runs import Runs

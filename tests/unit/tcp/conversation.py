@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import dpkt
 
-from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.tcp.packets import ACK, PUSH, SYN
 
 MS = 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.cubic import Cubic
+from lab.tcp.model.window import Cubic
 from lab.tcp.path import NEVER
 
 SLOW = 1e6  # bytes a second; a cushion of a millisecond

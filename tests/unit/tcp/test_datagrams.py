@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lab.tcp import datagrams
+from lab.tcp.wire import datagrams
 from lab.tcp.packets import CaptureError
 from tests.unit.tcp.conversation import CLIENT, MS, SERVER, START_NS, capture
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lab.tcp.flights import Rounds, flights
-from lab.tcp.predict import predict
-from lab.tcp.transfer import Secure, Transfer
+from lab.tcp.wire.flights import Rounds, flights
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Secure, Transfer
 from tests.unit.tcp.conversation import Conversation
 
 MSS = 1448

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.tcp.handshake import Handshake
+from lab.tcp.model.handshake import Handshake
 from lab.tcp.path import Clock, Link
 
 CLOCK = Clock(phase_ns=2002)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.predict import predict
-from lab.tcp.transfer import Secure, Transfer
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Secure, Transfer
 
 # What a network of no sysctls but its own kept (scenarios/dukkipati2010.toml).
 OLD = {"restart_after_idle": False, "loss_probes": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.messages import Messages, messages
+from lab.tcp.wire.messages import Messages, messages
 from lab.tcp.packets import ACK, PUSH, SYN
 from tests.unit.tcp.conversation import MSS, Conversation, plain
 

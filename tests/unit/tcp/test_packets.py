@@ -8,7 +8,7 @@ import struct
 import dpkt
 import pytest
 
-from lab.tcp.exchange import read_exchange
+from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.packets import (ACK, PCAP_HEADER, CaptureError, Segment, capture_file, client_ports,
                              read_connection, read_connections)
 from tests.unit.tcp.conversation import (CLIENT, MS, SERVER, START_NS, Conversation, capture,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.exchange import read_exchange
+from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.packets import ACK, PUSH, SYN, Segment
-from lab.tcp.retransmissions import (ASKING, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER,
-                                     SYN_ACK_TIMER, SYN_TIMER, Retransmission, explain)
+from lab.tcp.wire.retransmissions import (ASKING, FALLBACK_TIMER, PROBE, RETRANSMISSION_TIMER, SYN_ACK_TIMER, SYN_TIMER, Retransmission, explain)
 from tests.golden import stored
 from tests.golden.stored import Stored, nth_data, sent_again
 from tests.unit.tcp.conversation import MS, Conversation

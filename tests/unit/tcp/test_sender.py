@@ -6,13 +6,13 @@ from collections import deque
 
 import pytest
 
-from lab.tcp.offered import RECEIVE_BUFFERS
+from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, RoundTrip, Sent
-from lab.tcp.receiver import Receiver
-from lab.tcp.sender import Sender
-from lab.tcp.timers import LONGEST_TIMEOUT, LossTimer
-from lab.tcp.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
+from lab.tcp.model.receiver import Receiver
+from lab.tcp.model.sender import Sender
+from lab.tcp.model.timers import LONGEST_TIMEOUT, LossTimer
+from lab.tcp.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
 
 CLOCK = Clock(phase_ns=0)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.offered import RECEIVE_BUFFERS
+from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, Sent
-from lab.tcp.receiver import Receiver
-from lab.tcp.sender import Sender
+from lab.tcp.model.receiver import Receiver
+from lab.tcp.model.sender import Sender
 
 CLOCK = Clock(phase_ns=0)
 

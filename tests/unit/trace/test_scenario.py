@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core import scenario_file
+from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
-from lab.core.kinds import NOTHING, Overrides
+from lab.core.run.kinds import NOTHING, Overrides
 from lab.trace.scenario import Curve, TraceScenario, overridden, read
 from lab.trace.trial import TraceTrial
 

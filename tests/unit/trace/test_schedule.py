@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hosts.request import parse_writes
-from lab.core import scenario_file, schema
+from hosts.server.request import parse_writes
+from lab.core.scenario import scenario_file, schema
 from lab.core.errors import UsageError
 from lab.trace.scenario import read
 from lab.trace.schedule import Schedule, Write, due_times_s

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core import scenario_file
-from lab.core.kinds import NOTHING
-from lab.core.records import FAIL, PASS
+from lab.core.scenario import scenario_file
+from lab.core.run.kinds import NOTHING
+from lab.core.results.records import FAIL, PASS
 from lab.trace import warm
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import Curve

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.core.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
+from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.trace.findings import _judged
 from lab.trace.scenario import Claim, Curve
 

@@ -10,8 +10,8 @@ import dpkt
 import pytest
 
 from lab.core.errors import UsageError
-from lab.users import captures
-from lab.users.rows import Users
+from lab.fetches.features.users import captures
+from lab.fetches.features.users.rows import Users
 
 SYN, ACK, FIN = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN
 MSS, SPACE = 1448, 1 << 32

@@ -13,13 +13,13 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from lab.core import regular
+from lab.core import files
 from lab.core.errors import UsageError
-from lab.users import captures, logs
-from lab.users.asked import Asked
-from lab.users.reading import read
-from lab.users.rows import MOST_GROUPS, Users
-from lab.users.sample import scenario
+from lab.fetches.features.users import captures, logs
+from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.reading import read
+from lab.fetches.features.users.rows import MOST_GROUPS, Users
+from lab.fetches.features.users.sample import scenario
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
@@ -38,7 +38,7 @@ def written(path: Path, content: bytes | str) -> Users:
     ids=lambda line: line[:9])
 def test_a_line_is_read_in_linear_time(line: str) -> None:
     """A program of its own, since a regular expression that runs on hears no signal."""
-    program = ("import sys; from lab.users import logs\n"
+    program = ("import sys; from lab.fetches.features.users import logs\n"
                "from lab.core.errors import UsageError\n"
                "line = sys.stdin.read()\n"
                "for lines in ([line], ['rtt=3000 bytes=100', line], ['State Recv-Q', line],\n"
@@ -85,14 +85,14 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"rtt_ms\n")
         file.truncate(20 << 30)
-    program = ("import sys; from pathlib import Path; from lab.users.reading import read\n"
+    program = ("import sys; from pathlib import Path; from lab.fetches.features.users.reading import read\n"
                "from lab.core.errors import UsageError\n"
                "try: read(Path(sys.argv[1]))\n"
                "except UsageError as error: print(error)\n")
     done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],
                           capture_output=True, text=True, check=True, cwd=PROJECT)
     assert done.stdout == (f"{path}: cannot be read: it has a line of more than"
-                           f" {regular.MOST_LINE_CHARACTERS} characters\n")
+                           f" {files.MOST_LINE_CHARACTERS} characters\n")
 
 
 def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(OSError, match="it has more than 64 MB"):
-        regular.content(path)
+        files.content(path)
     os.truncate(path, 10)
-    assert regular.content(path, 10) == b"\0" * 10
+    assert files.content(path, 10) == b"\0" * 10
     with pytest.raises(OSError, match="it has more than 0 MB"):
-        regular.content(path, 9)
+        files.content(path, 9)
 
 
 def test_weights_are_summed_without_a_warning() -> None:

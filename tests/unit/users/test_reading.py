@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as any_
 
 from lab.core.errors import UsageError
-from lab.users import logs
-from lab.users.reading import read
-from lab.users.rows import Users
+from lab.fetches.features.users import logs
+from lab.fetches.features.users.reading import read
+from lab.fetches.features.users.rows import Users
 from tests.golden import stored
 
 COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'

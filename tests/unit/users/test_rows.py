@@ -8,8 +8,8 @@ import numpy
 import pytest
 
 from lab.core.errors import UsageError
-from lab.users import logs
-from lab.users.rows import Row, Users, collect, summary
+from lab.fetches.features.users import logs
+from lab.fetches.features.users.rows import Row, Users, collect, summary
 
 COMBINED = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
             '{rtt}\n')

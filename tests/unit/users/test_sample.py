@@ -9,10 +9,10 @@ import pytest
 
 from lab.core.errors import UsageError
 from lab.registry import study_of
-from lab.users import logs
-from lab.users.rows import Users
-from lab.users.asked import Asked
-from lab.users.sample import scenario
+from lab.fetches.features.users import logs
+from lab.fetches.features.users.rows import Users
+from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.sample import scenario
 
 PATH = Path("My log.csv")
 
@@ -91,7 +91,7 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
     ("rtt_ms = [20]", "rtt_ms = [-1]", "out of range"),
 ])
 def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
-    from lab.core.scenario_file import parsed
+    from lab.core.scenario.scenario_file import parsed
     text = scenario(users_of(["20,1000,9000,,1"]), Asked((10,)), PATH, 1).text
     assert old in text
     with pytest.raises(UsageError, match=message):

@@ -11,8 +11,8 @@ import pytest
 from lab.core.errors import UsageError
 from lab.load.study import LoadStudy
 from lab.registry import study_of
-from lab.users.asked import Asked
-from lab.users.shared import NETWORKS, scenario, size_points
+from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.shared import NETWORKS, scenario, size_points
 from tests.unit.users.test_sample import users_of
 
 PATH = Path("My log.csv")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lab.tcp.delivery.host import without_cause
-from lab.tcp.exchange import Exchange, read_exchange
+from lab.tcp.wire.exchange import Exchange, read_exchange
 from lab.tcp.packets import MS, Segment
 from tests.golden import stored
 

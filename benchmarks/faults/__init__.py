@@ -1,0 +1,1 @@
+"""What is broken on purpose: hostile inputs, strikes, changed code."""

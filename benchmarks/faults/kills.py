@@ -1,0 +1,226 @@
+"""Kill a small run at random moments, resume it, and count what is lost or left behind.
+
+    /usr/bin/python3 -m benchmarks.faults.kills [--kills 200] [--seed 1]
+
+A run of some seconds is struck one to four times by the signals that users, shells and
+the system send, is stopped for a while, or one of its guests loses power (its kernel is
+killed); then the same
+command is let through to its end. All its records must equal those of a run that nobody
+disturbed, but for the time at which they were measured. After each strike its processes,
+network devices and namespaces, mounts, temporary files and memory in /dev/shm have to be
+gone. Prints a table, and each fault as it is found; exit status 1 where there is one.
+As root it has mounts, a network, a /dev/shm and a /run/netns of its own, where nobody else's
+work is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+
+from benchmarks import command
+from benchmarks.faults import aftermath
+from benchmarks.faults.aftermath import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
+from lab.core.command_line import Parser, positive
+from lab.core.errors import FAILED, OK, FirstFlightError
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+# Some seconds, and a figure to be drawn.
+SCENARIO = """\
+# A small run that is killed.
+title = "Two windows on twelve networks"
+source = "benchmarks/faults/kills.py"
+
+[defaults]
+response_bytes = [9000]
+initcwnd = [3, 10]
+repeat = 2
+initrwnd = 27
+loss_percent = 0
+congestion_control = "cubic"
+client = "curl"
+queue_packets = 1000
+uplink = "same"
+
+[[sweep]]
+name = "by_rtt"
+rtt_ms = [20, 50, 100, 200, 500, 1000]
+bandwidth_kbps = [1000]
+
+[[sweep]]
+name = "by_bandwidth"
+rtt_ms = [60]
+bandwidth_kbps = [56, 256, 512, 2000, 5000, 7000]
+
+[[axis]]
+by = "rtt_ms"
+values = [20, 50, 100, 200, 500, 1000]
+labels = ["20", "50", "100", "200", "500", "1000"]
+
+[[figure]]
+name = "rtt"
+title = "Improvement by RTT"
+kind = "improvement"
+sweep = "by_rtt"
+by = "rtt_ms"
+baseline_initcwnd = 3
+experiment_initcwnd = 10
+metric = "total_ms"
+"""
+POWER, STOPPED = "guest's power", "stop, continue"
+# Each with the statuses that a run may end with: killed by it, or interrupted. A guest
+# without power is replaced.
+WAYS = {"SIGKILL": (-signal.SIGKILL,), "SIGTERM": (-signal.SIGTERM, 130),
+        "SIGINT": (-signal.SIGINT, 130), "SIGHUP": (-signal.SIGHUP, 130), STOPPED: (0,),
+        POWER: (0,)}
+STOPPED_S = 2.0  # at most
+MOST_STRIKES = 4  # of one run, before it may come to its end
+END_S = 3600.0  # no run takes as long, on a machine however busy: it hangs
+OWN = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c",
+       'for place in /dev/shm /run/netns; do test ! -d $place || mount -t tmpfs tmpfs $place'
+       ' || exit; done; exec "$@"', "sh"]
+
+
+class Loop:
+    """Small runs, one after another, each in a folder of its own, struck and resumed."""
+
+    def __init__(self, home: Path, random: Random) -> None:
+        self.home, self.random = home, random
+        self.scenario = home / "killed.toml"
+        self.scenario.write_text(SCENARIO)
+        self.said = home / "said"
+        self.temporary = home / "tmp"
+        self.temporary.mkdir()
+        self.machine = Machine.now(self.temporary)
+        self.struck: Counter[tuple[str, str]] = Counter()  # by way and stage
+        self.faults: Counter[tuple[str, str]] = Counter()  # by way and kind
+        self.meant, self.takes_s = self._undisturbed()
+
+    def _undisturbed(self) -> tuple[Path, float]:
+        """A run that nobody disturbs, and the seconds that it takes."""
+        folder, began = self.home / "undisturbed", time.monotonic()
+        status, said = self.end(self.start(folder))
+        if status != 0:
+            raise FirstFlightError(f"an undisturbed run fails: {said}")
+        return aftermath.folders(folder / "killed")[-1], time.monotonic() - began
+
+    def start(self, results: Path) -> subprocess.Popen[bytes]:
+        """The driver, at the head of a group of processes as in a terminal."""
+        with self.said.open("wb") as said:  # a file: an orphan would keep a pipe open
+            return subprocess.Popen(
+                [str(PROJECT / "run.sh"), str(self.scenario), "--results", str(results),
+                 "--figures", str(results / "figures")], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
+                preexec_fn=heed_interrupts, env={**os.environ, "TMPDIR": str(self.temporary)})
+
+    def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
+        """The status of a run, and what it said."""
+        return run.wait(END_S), self.said.read_text()
+
+    def strike(self, way: str, results: Path) -> bool:
+        """Start the run and strike it at a random moment; False where it had ended before."""
+        home = results / "killed"
+        before = aftermath.folders(home)[-1:]
+        rows = [row for folder in before for row in aftermath.rows(folder)]
+        run = self.start(results)
+        time.sleep(self.random.uniform(0, self.takes_s))
+        while way == POWER and run.poll() is None and not aftermath.guests(run.pid):
+            time.sleep(0.01)
+        stage, alive = aftermath.stage(home), run.poll() is None
+        if alive:
+            self._hit(way, run)
+        status, said = self.end(run)
+        faults = self.leftovers() + complaints(said)
+        if status not in (*WAYS[way], 0):  # 0: it was about to end
+            faults.append((STATUS, f"{status} in {stage}: {said.strip()[-300:]}"))
+        kept = [row for folder in before for row in aftermath.rows(folder)[:len(rows)]]
+        faults += [] if kept == rows else [(aftermath.LOST, f"{before} had other rows")]
+        self.struck[way, stage] += alive
+        self.note(way, faults)
+        return alive
+
+    def _hit(self, way: str, run: subprocess.Popen[bytes]) -> None:
+        if way == POWER:
+            os.kill(self.random.choice(aftermath.guests(run.pid)), signal.SIGKILL)
+        elif way == STOPPED:  # as Ctrl-Z; its guests go on
+            os.killpg(run.pid, signal.SIGSTOP)
+            time.sleep(self.random.uniform(0, STOPPED_S))
+            os.killpg(run.pid, signal.SIGCONT)
+        elif way == "SIGINT":  # as Ctrl-C, which all in the terminal's foreground get
+            os.killpg(run.pid, signal.SIGINT)
+        else:
+            run.send_signal(signal.Signals[way])
+
+    def leftovers(self) -> list[Fault]:
+        """What is left of a run that has ended."""
+        processes = aftermath.of_processes()
+        return processes + self.machine.more(Machine.now(self.temporary))
+
+    def round(self, number: int, most: int) -> int:
+        """Strike one run some times, then let it end; return how many strikes met it."""
+        results, met = self.home / f"round{number}", 0
+        for _ in range(self.random.randint(1, min(most, MOST_STRIKES))):
+            way = self.random.choice(list(WAYS))
+            met += self.strike(way, results)
+        status, said = self.end(self.start(results))
+        faults = self.leftovers() + complaints(said)
+        faults += aftermath.of_run(results / "killed", self.meant)
+        self.note(way, faults + ([(STATUS, f"{status} at last: {said}")] if status else []))
+        return met
+
+    def note(self, way: str, faults: list[Fault]) -> None:
+        for kind, what in faults:
+            print(f"{way}: {kind}: {what}", flush=True)
+            self.faults[way, kind] += 1
+
+    def table(self) -> str:
+        def row(name: str, ways: Iterable[str]) -> list[object]:
+            struck = [sum(self.struck[way, stage] for way in ways) for stage in STAGES]
+            return [name, sum(struck), *struck,
+                    *(sum(self.faults[way, kind] for way in ways) for kind in FAULTS)]
+        rows: list[list[object]] = [["struck by", "times", *STAGES, *FAULTS],
+                                    *(row(way, [way]) for way in WAYS), row("all", WAYS)]
+        return "\n".join("".join(f"{cell!s:<14}" if place == 0 else f"{cell!s:>11}"
+                                 for place, cell in enumerate(each)) for each in rows)
+
+
+def heed_interrupts() -> None:
+    """Programs in the background ignore Ctrl-C, and what they start does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def complaints(said: str) -> list[Fault]:
+    """What no user may read."""
+    return [(WORDS, line) for line in said.splitlines()
+            if "Traceback" in line or "internal error" in line or "not resumed" in line]
+
+
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="kills", description="Kill runs, resume them, count what is lost.")
+    parser.add_argument("--kills", type=positive, default=200,
+                        help="strikes that meet a run (default 200)")
+    parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
+    arguments = parser.parse_args(words)
+    if os.geteuid() == 0 and not aftermath.is_own():
+        os.environ[aftermath.OWN] = "own"
+        os.execvp(OWN[0], [*OWN, sys.executable, "-m", "benchmarks.faults.kills", *words])
+    aftermath.adopt_orphans()
+    with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
+        loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
+        while met < arguments.kills:
+            met, number = met + loop.round(number, arguments.kills - met), number + 1
+        print(loop.table())
+    print(f"{number} runs, {loop.faults.total()} faults")
+    return FAILED if loop.faults else OK
+
+
+if __name__ == "__main__":
+    command.run("kills", main)

@@ -1,0 +1,91 @@
+"""Is docs/EXAMPLES.md still true? Runs each of its commands and looks for each line of output.
+
+    /usr/bin/python3 -m benchmarks.outside.examples
+
+Every indented line below a command has to be among what it prints today, but for `…`, which
+stands for lines that are left out. Status 1 where one is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import command
+from lab.core.command_line import Parser
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
+LEFT_OUT = "…"
+PAGE_BYTES = 40_000  # that the document's own server has
+
+
+def blocks(text: str) -> list[str]:
+    """The indented parts of a document, each without its indentation."""
+    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M)
+    return [re.sub("(?m)^    ", "", block).strip("\n") for block in found]
+
+
+def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
+    """(command, lines that it is to print) of each; what makes up users; nginx's configuration."""
+    found: list[tuple[str, list[str]]] = []
+    program, configuration, is_run = "", "", False
+    for block in blocks(re.sub(r"\\\n +", "", text)):
+        lines = [line for line in block.splitlines() if line.strip() and line.strip() != LEFT_OUT]
+        if lines[0].startswith("./run.sh "):
+            found.append((lines[0], lines[1:]))
+            is_run = True
+        elif lines[0].startswith("import "):
+            program = block
+        elif lines[0].startswith("daemon off"):
+            configuration = block
+        elif lines[0].startswith("$ "):  # what needs more than this project
+            is_run = False
+        elif is_run:
+            found[-1][1].extend(lines)
+    return found, program, configuration
+
+
+def missing(said: str, lines: Sequence[str]) -> list[str]:
+    """The lines that are not there, whatever their spaces at the end."""
+    there = {line.rstrip() for line in said.splitlines()}
+    return [line for line in lines if line.rstrip() not in there]
+
+
+def main(argv: Sequence[str]) -> int:
+    Parser(prog="examples", description=__doc__).parse_args(argv)
+    found, program, configuration = examples(EXAMPLES.read_text(encoding="utf-8"))
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.redirect_stdout(io.StringIO()) as users:
+            exec(program, {})  # noqa: S102  our own document
+        Path(folder, "mobile.csv").write_text(users.getvalue())
+        site = Path(folder, "mine", "site")
+        site.mkdir(parents=True)
+        (site / "page.bin").write_bytes(bytes(PAGE_BYTES))
+        (site.parent / "mine.conf").write_text(configuration)
+        for told, expected in found:
+            _, *words = shlex.split(told)
+            done = subprocess.run(
+                [PROJECT / "run.sh", *words, "--results", folder, "--figures", folder, "--quiet"],
+                cwd=folder, stdout=subprocess.PIPE, text=True, check=False,
+                env={**os.environ, "COLUMNS": "116"})
+            lost = missing(done.stdout, expected)
+            wrong += bool(lost) or done.returncode != 0
+            print(f"{'ok' if not lost else 'OTHERWISE'}  status {done.returncode}  {told}",
+                  flush=True)
+            for line in lost:
+                print(f"    not there: {line}")
+    print(f"{len(found) - wrong} of {len(found)} examples are as docs/EXAMPLES.md has them")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    command.run("examples", main)

@@ -1,0 +1,99 @@
+"""tshark's reading of a run's captures beside the project's own.
+
+    ./run.sh --scenario zhao2019 --fresh --keep-captures
+    /usr/bin/python3 -m benchmarks.outside.first_flights [RUN]
+
+For every transfer whose packets at the server were kept: the data segments that
+the server sent at once before the first acknowledgement of data (the first
+flight), and how many data segments it sent again, by Wireshark's dissector and as
+recorded (seen_first_flight, retransmissions). A tail loss probe, which a timer sends
+some RTTs later and without an acknowledgement, is told apart by its time.
+
+RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree,
+1 if not.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import command
+from lab.core.command_line import Parser
+from lab.core.errors import FAILED, CannotError, FirstFlightError
+from lab.core.results.records import read_records
+from lab.fetches.verify.record import Record
+
+FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
+SERVER_PORT = 80
+AT_ONCE_S = 0.001  # a flight leaves at one moment; the kernel's timers wait 2 ms at least
+
+
+@dataclass(frozen=True)
+class Reading:
+    """first_flight, probes: segments before the first acknowledgement of data.
+
+    retransmissions: of data, by the server.
+    """
+
+    first_flight: int
+    probes: int
+    retransmissions: int
+
+
+def by_tshark(capture: Path) -> Reading:
+    """Raises FirstFlightError where tshark cannot read it."""
+    done = subprocess.run(["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields", "-E",
+                           "separator=,", *(word for name in FIELDS for word in ("-e", name))],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise FirstFlightError(f"tshark: {done.stderr.strip().splitlines()[-1]}")
+    flight: list[float] = []
+    probes, repeated, acknowledged = 0, 0, False
+    for line in done.stdout.splitlines():
+        time_s, port, length, ack, again = line.split(",")
+        if int(port) != SERVER_PORT:
+            # tshark counts from 0 at the SYN: the first byte of data is 1.
+            acknowledged = acknowledged or int(ack) > 1
+        elif int(length) > 0 and again:
+            repeated += 1
+        elif int(length) > 0 and not acknowledged:
+            if flight and float(time_s) - flight[-1] > AT_ONCE_S:
+                probes += 1
+            else:
+                flight.append(float(time_s))
+    return Reading(len(flight), probes, repeated)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="first_flights", description="tshark's reading beside the project's.")
+    parser.add_argument("run", nargs="?", type=Path, default=Path("results/zhao2019/latest"))
+    run = parser.parse_args(words).run
+    if shutil.which("tshark") is None:
+        raise CannotError("no tshark: apt-get install --no-install-recommends tshark")
+    read, probes, differing = 0, 0, 0
+    for record in read_records(run / "trials.csv", Record):
+        capture = run / "captures" / f"{record.trial.id}-server.pcap"
+        if not capture.exists():
+            continue
+        read += 1
+        seen = by_tshark(capture)
+        probes += seen.probes
+        if (seen.first_flight, seen.retransmissions) != (record.seen_first_flight,
+                                                         record.retransmissions):
+            differing += 1
+            print(f"{record.trial.id}: first flight {record.seen_first_flight}, tshark"
+                  f" {seen.first_flight}; sent again {record.retransmissions}, tshark"
+                  f" {seen.retransmissions}")
+    if not read:
+        raise FirstFlightError(f"{run} keeps no captures: run it with --keep-captures")
+    print(f"{read - differing} of {read} transfers: tshark reads the same first flight and the"
+          f" same number of segments sent again ({probes} tail loss probes)")
+    return FAILED if differing else 0
+
+
+if __name__ == "__main__":
+    command.run("first_flights", main)

@@ -1,0 +1,1 @@
+"""How long things take, and what they take: time, memory, processor."""

@@ -1,0 +1,1 @@
+"""What the programs at the top level do: their flags, and who measures."""

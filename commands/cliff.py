@@ -1,0 +1,41 @@
+"""run.sh --find-cliff: the largest chain or response of one flight, measured to the byte."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from commands.runners import engine_errors, measurer_for
+from lab import registry
+from lab.core import errors, files
+from lab.core.command_line import say
+from lab.core.run.kinds import Overrides
+
+
+def find(arguments: argparse.Namespace, asked: Overrides) -> int:
+    """Print where one byte more costs a round trip, window by window; the exit status.
+
+    Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
+    """
+    what, agreed = arguments.find_cliff, []
+    study = registry.cliff_question(what, asked)
+    with tempfile.TemporaryDirectory(prefix="cliff-", dir=files.make_folder(arguments.results)
+                                     ) as folder, \
+            engine_errors(), measurer_for(study, arguments) as measurer:
+        rounds = itertools.count(1)
+
+        def measured(trials: Sequence[Any]) -> dict[Any, Any]:
+            """The records of some trials, judged as those of any run."""
+            say(f"--find-cliff: {len(trials)} trials")
+            work = Path(folder) / f"round{next(rounds)}"
+            return {each.record.trial: each.record
+                    for each in measurer.judged(study, trials, set(), work)}
+
+        for agrees, lines in registry.cliffs(what, study, measured):
+            print("\n".join(lines), flush=True)
+            agreed.append(agrees)
+    return errors.OK if all(agreed) else errors.VERDICT

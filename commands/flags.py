@@ -1,0 +1,273 @@
+"""The command line of run.sh: its flags, and what they ask for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.core import command_line, files
+from lab.core.command_line import Parser, listed, positive
+from lab.core.run.kinds import Overrides
+from lab.core.run.sample import CAPTURES_KEPT
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import FLAGS
+from lab.fetches.features.users.requested import LOAD, TRIALS
+
+PROJECT = Path(__file__).resolve().parent.parent
+EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
+DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
+
+EPILOG = """\
+the three commands that people need:
+  ./run.sh                                                   the paper's Figure 5, measured here
+  ./run.sh --rtt 25 --bw 20000 --iw 10,40 --size 29000        a question of your own
+  ./run.sh --list                                            what can be measured
+
+exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
+3 measured, but a verdict failed · 4 this machine cannot · 130 interrupted ·
+141 who read the output has left
+"""
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog="run.sh", description="Measure what TCP's initial window does, on real Linux TCP.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    add = parser.add_argument
+    add("--list", action="store_true", help="list the scenarios and what each claims")
+    add("names", nargs="*", metavar="SCENARIO",
+        help="what to measure: names of --list, or files of your own, path/to/my.toml"
+             f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
+             " response a question of your own)")
+    add("--new", metavar="NAME",
+        help="write NAME.toml here, a scenario with every key told; it runs as it is")
+    add("--check", metavar="FILE",
+        help="read a scenario, expand it and say how long it takes; measure nothing")
+    add("--scenario", nargs="+", metavar="SCENARIO", default=[],
+        help="what to measure, as without a flag")
+    add("--as-published", action="store_true",
+        help="of a published reproduction: why its numbers are what they are; the scenarios'"
+             " NAME_as_published, which switch its set-up's defects on (default: the clean run)")
+    add_question(parser)
+    add_own_server(parser)
+    add_users(parser)
+    add_how(parser)
+    arguments = parser.parse_args(argv)
+    arguments.scenario = [*arguments.names, *arguments.scenario]
+    if arguments.as_published:
+        arguments.scenario = as_published(arguments.scenario, parser)
+    check_together(parser, arguments)
+    if not arguments.scenario and not arguments.own:
+        arguments.scenario = DEFAULT_SCENARIOS
+    return arguments
+
+
+def sample(word: str) -> str | int:
+    """Reads "full", or N of "1/N"."""
+    part = word.removeprefix("1/")
+    if word != "full" and (part == word or not part.isdecimal() or not 2 <= int(part) <= 10_000):
+        raise argparse.ArgumentTypeError(f"'{word}' is not full, nor 1/N like 1/16")
+    return word if word == "full" else int(part)
+
+
+def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Exits with a line where flags do not go together; whether it is a question of one's own."""
+    given = overrides_of(arguments).given
+    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+        parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
+                     " --sysctl")
+    if arguments.share_link is not None and not arguments.users:
+        parser.error("--share-link is of --users FILE")
+    if arguments.probe and (arguments.scenario or given or arguments.users):
+        parser.error("--probe asks one server, and takes no scenario and no flag of a network")
+    if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
+        parser.error("--cluster: its workers measure in guests, each as many as it has threads:"
+                     " without --engine host and --jobs")
+    if arguments.find_cliff and (arguments.scenario or arguments.users or arguments.name
+                                 or arguments.repeat or arguments.export):
+        parser.error("--find-cliff is a question of its own: it takes flags of a network, TCP and"
+                     " TLS, and no scenario, --users, --name, --repeat or --export")
+    check_own_server(parser, arguments)
+    if arguments.trials and not arguments.users:
+        parser.error("--trials is of --users FILE")
+    if arguments.sample and not arguments.scenario:
+        parser.error("--sample is of a scenario: full of dukkipati2010, 1/16 of map_of_windows")
+    arguments.own = not arguments.scenario and bool(given or arguments.name)
+    if arguments.name and (arguments.users or not arguments.own):
+        parser.error("--name: a scenario has a name; it is for a question of your own")
+    if arguments.export and (arguments.export[0] not in command_line.EXPORTS
+                             or len(arguments.scenario) != 1 and not arguments.own):
+        parser.error(f"--export: {', '.join(command_line.EXPORTS)} of one scenario, not"
+                     f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
+
+
+def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Exits with a line where the flags of a server of one's own do not go together."""
+    asked = own_server(arguments)
+    if not asked:
+        return
+    if "command" not in asked:
+        parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name are of"
+                     " --server-command COMMAND")
+    if arguments.users or arguments.cluster:
+        parser.error("--server-command: a server of your own is measured on this machine, without"
+                     " --users and --cluster")
+    for folder in arguments.server_folder:
+        if not os.path.isdir(folder):  # also for a name that is too long to be one
+            parser.error(f"--server-folder: {folder} is no folder")
+    if arguments.ca and not is_certificate(arguments.ca):
+        parser.error(f"--ca: {arguments.ca} is no file with a certificate in PEM")
+
+
+def is_certificate(path: Path) -> bool:
+    try:
+        return b"-----BEGIN CERTIFICATE-----" in files.content(path)
+    except OSError:
+        return False
+
+
+def as_published(names: Sequence[str], parser: Parser) -> list[str]:
+    """The scenarios that explain these; an error of the parser's where there is none."""
+    known = [name.removesuffix(EXPLAINS) for name in scenario_file.names()
+             if name.endswith(EXPLAINS)]
+    for name in names:
+        if name.removesuffix(EXPLAINS) not in known:
+            parser.error(f"--as-published: {name}: nobody has explained its set-up; known:"
+                         f" {', '.join(known)}")
+    return [f"{name.removesuffix(EXPLAINS)}{EXPLAINS}" for name in names or known]
+
+
+def add_question(parser: Parser) -> None:
+    """The flags that say what is measured."""
+    add = parser.add_argument_group(
+        "a question of your own: a network, TCP and responses",
+        "Each takes a list, and every combination is measured. What is not said has the default"
+        " here;\nwith a scenario, its own, and these take the place of it.").add_argument
+    for quantity in FLAGS.values():
+        add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
+            type=listed(quantity.parsed, quantity.like), help=quantity.help)
+    add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
+        help="a TCP setting of both hosts other than a current distribution's, like"
+             " net.ipv4.tcp_slow_start_after_idle=0; may be said several times (default none)")
+    add("--repeat", type=positive, metavar="N",
+        help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
+    add("--client", choices=("curl", "wget", "libcurl"),
+        help="the fetching program (default libcurl, curl's library)")
+    add("--sample", type=sample, metavar="1/N|full",
+        help="1/N: of a scenario's networks only one in N, evenly spread, as a scenario of its own;"
+             " full: of one that draws its responses the large sample, with narrower intervals")
+    add("--name", metavar="NAME",
+        help="of the folder of results and of the figures (default own)")
+
+
+def add_own_server(parser: Parser) -> None:
+    """The flags of a server of one's own."""
+    add = parser.add_argument_group(
+        "a server of your own", "Started in the guest, which reads the machine's programs, writes"
+        " to /tmp and /var in its memory and\nreaches no network; docs/TLS.md.").add_argument
+    add("--server-command", metavar="COMMAND",
+        help="measure this server: its words as in a shell, which does not run it; {p} is the port"
+             " that it has to listen on, 8080 or with TLS 8443, {address} the address, {chain} and"
+             " {key} the files of --chain."
+             " The scenario's files name none unless --allow-commands is said (default: --server)")
+    add("--server-folder", action="append", type=Path, default=[], metavar="DIR",
+        help="what it may read beside programs; it starts in the first; may be said several times"
+             " (default none)")
+    add("--server-ready", metavar="PATH",
+        help="it is ready when it answers this path with status 200 (default: when it takes"
+             " connections)")
+    add("--url-path", metavar="PATH",
+        help="what is fetched; {size} in it is --size (default /{size})")
+    add("--ca", type=Path, metavar="FILE",
+        help="its certificate has this root, PEM: HTTPS (default: HTTP, or HTTPS with --chain)")
+    add("--server-name", metavar="NAME",
+        help="the host's name in its certificate (default: its address, 10.0.0.2)")
+    add("--allow-commands", action="store_true",
+        help="also a scenario's file may name such a command: read it first (default: refused)")
+
+
+def add_users(parser: Parser) -> None:
+    """The flags of a question about users, and of stored runs."""
+    add = parser.add_argument_group("which window for my users, and stored runs").add_argument
+    add("--users", type=Path, metavar="FILE",
+        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
+             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
+             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
+    add("--trials", type=positive, metavar="N",
+        help=f"of --users: how many are measured under each window (default {TRIALS})")
+    add("--share-link", type=float, metavar="KBPS",
+        help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
+             f" half of whose connections are theirs; --load says how full it is (default"
+             f" {LOAD:g})")
+    add("--find-cliff", choices=("chain", "response", "early"),
+        help="the largest certificate chain, response or early data that a first flight holds,"
+             " found to the byte for each --iw, with the writes and segments that explain it; of a"
+             " chain over HTTP/3, where no route sets the window, with the datagrams")
+    add("--probe", metavar="URL",
+        help="what window does this server of yours use, seen from here: one connection, to this"
+             " URL and no other; the only flag that talks to the network. With the right to"
+             " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
+             " them; take a page of 100 kB or more")
+    add("--compare", type=Path, nargs="+", metavar="RUN",
+        help="folders of stored runs: the same cells of each beside those of the first, and what"
+             " was asked otherwise; measures nothing")
+
+
+def add_how(parser: Parser) -> None:
+    """The flags that say how it is measured, and where things go."""
+    add = parser.add_argument
+    add("--engine", choices=("auto", "uml", "host"), default="auto",
+        help="uml: guests in virtual time; host: this kernel in real time, as root;"
+             " auto: uml where its kernel is built, else host (default auto)")
+    add("--jobs", type=positive, metavar="N",
+        help="guests side by side (default one a core, as far as memory goes); host runs alone")
+    add("--cluster", metavar="ADDRESS",
+        help="measure on the machines of a Dask cluster: tls://host:8786 or a scheduler file,"
+             " FILE.json; local:N for N guests of this machine's (docs/CLUSTER.md; default: here)")
+    add("--cluster-insecure", action="store_true",
+        help="also tcp:// to another machine, where whoever reaches the port may run anything"
+             " (default: refused)")
+    add("--seed", type=int, default=1, metavar="N",
+        help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
+    add("--dry-run", action="store_true",
+        help="print the trials, the commands and the expected time; measure nothing")
+    add("--yes", action="store_true",
+        help=f"also more than {scenario_file.MANY_TRIALS} trials are meant (default: refused)")
+    add("--fresh", action="store_true", help="do not resume an interrupted run (default: resume)")
+    add("--keep-captures", action="store_true",
+        help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"
+             " trials)")
+    add("--export", nargs=2, metavar=("FORMAT", "FILE"),
+        help="also write the findings of one scenario: json, md or csv, with units, intervals and"
+             " provenance")
+    add("--format", type=command_line.pictures, default=("png",), metavar="png,svg,pdf",
+        help="which files of each figure to write (default png)")
+    add("--quiet", action="store_true",
+        help="no progress, only results and what is wrong (default: a bar on a terminal, a line"
+             " every 30 s elsewhere)")
+    add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
+    add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+        help="where results go (default results)")
+    add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
+        help="where figures go (default figures)")
+
+
+def overrides_of(arguments: argparse.Namespace) -> Overrides:
+    lists = {name: getattr(arguments, name) for name in FLAGS
+             if getattr(arguments, name) is not None}
+    return Overrides(lists, arguments.repeat, arguments.client,
+                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
+                     sample="full" if arguments.sample == "full" else "",
+                     own_server=own_server(arguments))
+
+
+def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of a server of one's own say; {} without its command."""
+    given = {"command": arguments.server_command, "ready": arguments.server_ready,
+             "url_path": arguments.url_path, "name": arguments.server_name,
+             "ca": arguments.ca and str(arguments.ca.absolute()),
+             "folders": [str(folder.absolute()) for folder in arguments.server_folder]}
+    return {name: value for name, value in given.items() if value not in (None, [])}

@@ -1,0 +1,1 @@
+"""The emulated network: links, addresses, queues, qdiscs, by netlink; Mininet's part."""

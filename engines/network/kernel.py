@@ -1,0 +1,251 @@
+"""What a network asks of its kernel (netlink, /proc/sys), and how it reads back what it got.
+
+Whatever is installed is compared with what was asked: a difference is an
+error, never a warning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from mininet.node import Node
+
+from engines.network import links, qdiscs, routes
+from engines.network.namespaces import network_of
+from engines.network.netlink import Netlink, Refused
+from engines.network.ports import Htb, Port
+from engines.network.qdiscs import Told
+from engines.network.routes import Neighbour, Route
+
+# Waits on the kernel or on a tool of ours; far above what either needs.
+TOOL_DEADLINE_S = 20.0
+
+# ETHTOOL_STSO, _SGSO and _SGRO of linux/ethtool.h; what asks for each is one less.
+OFFLOADS = {"tcp-segmentation-offload": 0x1F, "generic-segmentation-offload": 0x24,
+            "generic-receive-offload": 0x2C}
+_SIOCETHTOOL = 0x8946
+SYSCTLS = Path("/proc/sys")
+# IPv6 would send neighbour discovery through the bottleneck.
+NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1"}
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+# Every knob that changes what a short transfer does, pinned to the value a
+# current distribution has, but for the metrics cache: with it a connection
+# would inherit the RTT and ssthresh of the one before it.
+TCP_SYSCTLS: dict[str, str] = {
+    "net.ipv4.tcp_adv_win_scale": "1",
+    "net.ipv4.tcp_congestion_control": "cubic",
+    "net.ipv4.tcp_dsack": "1",
+    "net.ipv4.tcp_early_retrans": "3",
+    "net.ipv4.tcp_ecn": "2",
+    "net.ipv4.tcp_fastopen": "1",
+    "net.ipv4.tcp_frto": "2",
+    "net.ipv4.tcp_moderate_rcvbuf": "1",
+    "net.ipv4.tcp_mtu_probing": "0",
+    "net.ipv4.tcp_no_metrics_save": "1",
+    "net.ipv4.tcp_recovery": "1",
+    "net.ipv4.tcp_reordering": "3",
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_slow_start_after_idle": "1",
+    "net.ipv4.tcp_syn_retries": "6",
+    "net.ipv4.tcp_synack_retries": "5",
+    "net.ipv4.tcp_timestamps": "1",
+    "net.ipv4.tcp_window_scaling": "1",
+    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+}
+
+
+class NetworkError(Exception):
+    """The network could not be built, or is not what was asked."""
+
+
+class KernelLacks(NetworkError):
+    """This kernel cannot do what is asked, whoever asks."""
+
+
+class NodeKernel:
+    """What the kernel has for a node: qdiscs, routes and neighbours, over netlink."""
+
+    def __init__(self, node: Node) -> None:
+        self.name = node.name
+        self.netlink = Netlink(node.pid)
+        self.kinds: dict[str, tuple[str, ...]] = {}  # of the qdiscs installed, by port
+
+    def close(self) -> None:
+        self.netlink.close()
+
+    def install_ports(self, *ports: Port) -> dict[str, list[Told]]:
+        """Install what ports carry; what the kernel tells of them then, by port.
+
+        Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
+        """
+        said: dict[str, tuple[int, bytes]] = {}
+        for port in ports:
+            index = self.index(port.name)
+            known = self.kinds.get(port.name, ())
+            same = (all(now == asked for now, asked in zip(known, port.kinds))
+                    and not any(qdisc.anew for qdisc in port.qdiscs))
+            if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
+                said[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
+                                                              qdiscs.removal(index))
+                known = ()
+            said.update(zip(port.commands, port.requests(index)))
+            self.kinds[port.name] = port.kinds + known[len(port.kinds):]
+        told = self._qdiscs([port.name for port in ports],
+                            self._ask(said, qdiscs.RTM_GETQDISC, qdiscs.question()))
+        for port in ports:
+            if port.has_classes:
+                told[port.name] = self._with_classes(port.name, told[port.name])
+            if wrong := port.differences(told[port.name]):
+                raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
+        return told
+
+    def qdiscs(self, *interfaces: str) -> dict[str, list[Told]]:
+        """What the kernel tells of the qdiscs of interfaces. Raises NetworkError."""
+        return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
+
+    def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]) -> dict[str, list[Told]]:
+        told = list(map(qdiscs.told, answers))
+        return {name: [each for each in told if each.interface == self.index(name)]
+                for name in interfaces}
+
+    def _with_classes(self, interface: str, told: list[Told]) -> list[Told]:
+        """Of qdiscs that have a class its options in the place of their own."""
+        answers = self._ask({}, qdiscs.RTM_GETTCLASS,
+                            qdiscs.class_question(self.index(interface)))
+        of_class = {each.handle: each.options for each in map(qdiscs.told, answers)
+                    if each.kind == Htb.kind}
+        return [replace(each, options=of_class.get(each.handle, b""))
+                if each.kind == Htb.kind else each for each in told]
+
+    def install_routes(self, *wanted: Route) -> None:
+        """Install routes. Raises NetworkError where the kernel tells otherwise."""
+        said = {route.command: (routes.RTM_NEWROUTE,
+                                route.request(self.index(route.interface)))
+                for route in wanted}
+        answers = self._ask(said, routes.RTM_GETROUTE, Route.question())
+        for route in wanted:
+            if wrong := route.differences(answers):
+                raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
+
+    def install_neighbours(self, *wanted: Neighbour) -> None:
+        """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
+        said = {each.command: (routes.RTM_NEWNEIGH,
+                               each.request(self.index(each.interface)))
+                for each in wanted}
+        self._ask(said, routes.RTM_GETROUTE, Route.question())
+
+    def forget_neighbours(self, *known: Neighbour) -> None:
+        """Forget neighbours, also those that were learned: who sends has to ask (ARP)."""
+        self.install_neighbours(*known)  # else one that is not there could not be removed
+        said = {f"ip neigh del {each.to} dev {each.interface}": (
+            routes.RTM_DELNEIGH, each.removal(self.index(each.interface))) for each in known}
+        self._ask(said, routes.RTM_GETROUTE, Route.question())
+
+    def index(self, interface: str) -> int:
+        """The number of an interface. Raises OSError."""
+        return self.netlink.index(interface)
+
+    def change(self, *wanted: links.Request) -> None:
+        """Change links or addresses. Raises NetworkError where the kernel refuses."""
+        self._ask({words: (kind, body) for words, kind, body in wanted}, routes.RTM_GETROUTE,
+                  Route.question())
+
+    def _ask(self, said: dict[str, tuple[int, bytes]], question: int, body: bytes) -> list[bytes]:
+        """Requests by the words for them, and a question; its answers. Raises NetworkError."""
+        try:
+            return self.netlink.ask(list(said.values()), question, body)
+        except Refused as refused:
+            words = [*said, "what there is"][refused.number]
+            if "qdisc kind is unknown" in str(refused):
+                raise KernelLacks(f"this kernel has no such qdisc: {words}") from refused
+            raise NetworkError(f"{self.name}: the kernel refused '{words}': {refused}"
+                               ) from refused
+        except OSError as error:
+            raise NetworkError(f"{self.name}: {error}") from error
+
+
+def pin_sysctls(host: Node, pinned: dict[str, str],
+                asked: dict[str, str] | None = None) -> dict[str, str]:
+    """Set sysctls in the host's network namespace and return what it has then.
+
+    Those that a scenario asked for come on top of the pinned ones. Of the
+    latter, one that this kernel does not have is left out. Raises KernelLacks
+    where it lacks one that was asked for, NetworkError where it refuses a value
+    or keeps another one.
+    """
+    with network_of(host.pid):
+        write_sysctls(NO_IPV6, host.name)
+        seen = write_sysctls({**pinned, **(asked or {})}, host.name)
+    lacking = sorted(set(asked or {}) - set(seen))
+    if lacking:
+        raise KernelLacks(f"this kernel has no sysctl {', '.join(lacking)}")
+    return seen
+
+
+def set_sysctls(host: Node, asked: dict[str, str]) -> None:
+    """Set sysctls of a host's that its kernel has. Raises NetworkError."""
+    with network_of(host.pid):
+        write_sysctls(asked, host.name)
+
+
+def write_sysctls(asked: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[str, str]:
+    """Write sysctls to their files below root and read them back; of: whose they are.
+
+    No shell sees the values: they may come from a stranger's scenario. See pin_sysctls.
+    """
+    seen = {}
+    for key, value in asked.items():
+        path = root.joinpath(*key.split("."))
+        if not path.is_file():
+            continue
+        try:
+            file = os.open(path, os.O_WRONLY)
+            try:
+                os.write(file, value.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            if key == CONGESTION_CONTROL and error.errno == errno.ENOENT:
+                raise KernelLacks(f"this kernel has no congestion control {value}"
+                                  f" (sudo modprobe tcp_{value})") from error
+            raise NetworkError(f"{of} cannot have {key} = {value!r}: {error.strerror}") from error
+        seen[key] = " ".join(path.read_text(encoding="ascii").split())
+    wrong = {key: value for key, value in seen.items() if value != " ".join(asked[key].split())}
+    if wrong:
+        raise NetworkError(f"sysctls on {of} are not as asked: {wrong}")
+    return seen
+
+
+def switch_offloads_off(node: Node) -> None:
+    """Switch TSO, GSO and GRO off on every interface, and look whether they are.
+
+    With them on, veth carries skbs of several segments: netem's limit,
+    loss and rate would act on those, and one ACK would answer many.
+    Raises NetworkError, OSError.
+    """
+    with network_of(node.pid), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for interface in node.intfNames():
+            if interface == "lo":
+                continue
+            for switch_off in OFFLOADS.values():
+                ethtool(any_socket, interface, switch_off, 0)
+            on = [name for name in OFFLOADS if ethtool(any_socket, interface, OFFLOADS[name] - 1)]
+            if on:
+                raise NetworkError(f"{interface} keeps {', '.join(on)} on")
+
+
+def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
+    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); what it tells."""
+    asked = (ctypes.c_uint32 * 2)(command, value)
+    fcntl.ioctl(any_socket, _SIOCETHTOOL,
+                struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked)))
+    return asked[1]

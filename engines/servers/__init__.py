@@ -1,0 +1,1 @@
+"""Servers that are not server.py: nginx, and programs of the user's own."""

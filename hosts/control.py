@@ -1,0 +1,52 @@
+"""How a program on a host is told what to do and reports: JSON lines, and records as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def requests() -> Iterator[dict[str, Any]]:
+    """What standard input asks for, a JSON line each, as it comes."""
+    while line := sys.stdin.readline():
+        yield json.loads(line)
+
+
+def report(line: dict[str, Any]) -> None:
+    """One JSON line to standard output, at once."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def write_records(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file with a header."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+STANDARD_INPUT = 0
+
+
+class Orders:
+    """Lines as they come."""
+
+    def __init__(self) -> None:
+        self.torn = b""
+        self.ended = False
+
+    def take(self) -> list[dict[str, Any]]:
+        """The whole lines that have come; to be called where there is something to read.
+
+        Raises ValueError where one is no JSON.
+        """
+        more = os.read(STANDARD_INPUT, 1 << 16)
+        self.ended = not more
+        *whole, self.torn = (self.torn + more).split(b"\n")
+        return [json.loads(line) for line in whole]

@@ -1,0 +1,1 @@
+"""The parts of server.py: the listener, its connections, requests and responses."""

@@ -1,0 +1,101 @@
+"""Who is let in: a server's listening sockets, how many connections it has, how TLS is spoken."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hosts import kernel
+from hosts.control import STANDARD_INPUT, Orders, report
+from hosts.kernel import TcpInfo
+from hosts.server.connection import Connection
+from hosts.server.loop import Loop
+from hosts.serving import listening, most_connections, where
+
+if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
+    from hosts.tls import Secured
+
+
+class Accepting(Loop):
+    """Accepts connections; what is done on them is the server's.
+
+    secure_port: for TLS, None for none. told: the report on where it listens.
+    """
+
+    def __init__(self, address: str, port: int, deadline_s: float,
+                 secure_port: int | None) -> None:
+        super().__init__()
+        self.listener = listening(address, port)
+        self.deadline_s = deadline_s
+        self.most = most_connections()
+        self.call(self.listener, partial(self.accept, self.listener))
+        self.accepted = 0
+        self.secured: Secured | None = None
+        if secure_port is not None:
+            secure = listening(address, secure_port)
+            self.call(secure, partial(self.accept, secure))
+            self.orders = Orders()
+            self.call(STANDARD_INPUT, self.take_orders)
+            self.told = {**where(self.listener), "secure_port": secure.getsockname()[1]}
+            self.secure: socket.socket | None = secure
+        else:
+            self.secure, self.told = None, where(self.listener)
+
+    def close(self, connection: Connection, error: str = "") -> None:
+        """Close a connection, and say why (Server)."""
+        raise NotImplementedError
+
+    def take_orders(self) -> None:
+        """How TLS is to be spoken on connections from here on."""
+        from hosts.tls import secured
+        for order in self.orders.take():
+            error = ""
+            try:
+                self.secured = secured(order)
+            except (OSError, LookupError, TypeError, ValueError) as found:
+                self.secured, error = None, f"{type(found).__name__}: {found}"
+            report({"event": "secured", "error": error})
+        if self.orders.ended:
+            self.selector.unregister(STANDARD_INPUT)
+
+    def accept(self, listener: socket.socket) -> None:
+        try:
+            accepted, peer = listener.accept()
+        except BlockingIOError:
+            return
+        secured = self.secured if listener is self.secure else None
+        if not self._has_room() or (listener is self.secure and secured is None):
+            accepted.close()
+            return
+        # Read before anything is sent: this is the initial window.
+        at_accept = TcpInfo.of(accepted)
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        kernel.number_bytes(accepted)
+        self.accepted += 1
+        connection = Connection(accepted, peer, at_accept, self.accepted, time.monotonic())
+        self.selector.register(accepted, selectors.EVENT_READ, connection)
+        if secured is not None:
+            from hosts.tls import Tls
+            connection.tls = Tls(secured)
+            self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
+                    self._expect_handshake)
+
+    def _expect_handshake(self, connection: Connection) -> None:
+        if connection.tls is not None and not connection.tls.done:
+            self.close(connection, error=f"no whole handshake in {self.deadline_s:g} s")
+
+    def _has_room(self) -> bool:
+        """Whether one more connection may be open, if need be in place of a silent one."""
+        open_ones: list[Connection] = [key.data for key in self.selector.get_map().values()
+                                       if isinstance(key.data, Connection)]
+        if len(open_ones) < self.most:
+            return True
+        longest = min(open_ones, key=lambda connection: connection.heard)
+        if time.monotonic() - longest.heard < self.deadline_s:
+            return False
+        self.close(longest, error="silent for too long")
+        return True

@@ -1,0 +1,1 @@
+"""What is reported: findings, charts and claims, before anything renders them."""

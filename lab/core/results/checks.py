@@ -1,0 +1,89 @@
+"""Checks: what a verdict rests on. Each kind has one table of them; the loop over it is here.
+
+A check compares what was asked with what was seen in the evidence of one
+trial. It may find nothing to compare, or several things (a host each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lab.core.findings.findings import Column, Table
+from lab.core.results.records import FAIL, PASS, Record
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One comparison; seen and asked are words for the reader. name: if not the check's."""
+
+    passed: bool
+    seen: str
+    asked: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of a kind's table.
+
+    name: in verdict_reason and on the page. why: what it compares, for a
+    reader. compare: (evidence) → comparisons, none where it does not apply.
+    judged: whether a stored record was one for it to judge. exact_only: it
+    judges in virtual time only. seldom: it is told where it judged something.
+    """
+
+    name: str
+    why: str
+    compare: Callable[[Any], Iterable[Compared]]
+    judged: Callable[[Any], bool]
+    exact_only: bool = False
+    seldom: bool = False
+
+
+def failures(checks: Sequence[Check], evidence: Any) -> list[str]:
+    """What differs, one line each; [] where all that applies passes."""
+    return [f"{compared.name or check.name}: seen {compared.seen}, asked {compared.asked}"
+            for check in checks for compared in check.compare(evidence) if not compared.passed]
+
+
+def verdict(checks: Sequence[Check], evidence: Any) -> dict[str, str]:
+    """The verdict and its reason, as the columns of a record."""
+    failed = failures(checks, evidence)
+    return {"verdict": FAIL if failed else PASS, "verdict_reason": "; ".join(failed)}
+
+
+def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:
+    """The names of the checks that a stored record failed, from its verdict_reason."""
+    parts = record.verdict_reason.split("; ") if record.verdict_reason else []
+    names = sorted((check.name for check in checks), key=len, reverse=True)  # "model latency" first
+    return [next((name for name in names if part.startswith(name)), part.partition(":")[0])
+            for part in parts if ":" in part]
+
+
+def table(checks: Sequence[Check], records: Sequence[Record], exact: bool = True) -> Table:
+    """Each check with how many trials passed, failed, and were not for it to judge.
+
+    exact: whether they were measured in virtual time.
+    """
+    checks = [check for check in checks if exact or not check.exact_only]
+    failed: dict[str, int] = {}
+    judged = dict.fromkeys((check.name for check in checks), 0)
+    for record in records:
+        names = failed_checks(checks, record)
+        for name in set(names):
+            failed[name] = failed.get(name, 0) + 1
+        for check in checks:
+            judged[check.name] += check.judged(record) or check.name in names
+    rows: list[tuple[str | int | None, ...]] = []
+    for check in checks:
+        wrong = failed.pop(check.name, 0)
+        if check.seldom and not judged[check.name]:
+            continue
+        rows.append((check.name, check.why, judged[check.name] - wrong, wrong,
+                     len(records) - judged[check.name]))
+    rows += [(name, "", None, count, None) for name, count in sorted(failed.items())]
+    return Table("Checks", (Column("check", is_text=True), Column("what", is_text=True),
+                            Column("passed"), Column("failed"), Column("not judged")),
+                 tuple(rows))

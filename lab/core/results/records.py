@@ -1,0 +1,289 @@
+"""Records: one row of trials.csv a trial, read by name; lab.core.results.record_file writes them.
+
+A record is a frozen dataclass with its trial, another one, first. A row has
+what was asked (the trial's columns), what was measured, what was seen on the
+wire, what the model predicts, and the verdict. An empty field means that the
+value could not be had.
+
+Columns have names, not places: a run that was made before a column existed
+has that column's default, and a column that this version does not know stays
+in its file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime, timezone
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from lab.core import files
+from lab.core.errors import FirstFlightError
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.quantity import Quantity
+from lab.core.words import exact
+
+PASS = "pass"
+FAIL = "fail"
+SKIPPED = "skipped"  # nothing to judge: the transfer itself failed, or the kernel lacks it
+
+ANY = Quantity("", "a number")
+MOST_BYTES = 2 << 30  # of trials.csv: a million rows have a quarter of it
+LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
+
+
+class RecordsError(FirstFlightError):
+    """A results file cannot be read as what it should be."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the records of every kind have; a kind adds its trial and its columns.
+
+    ok: whether the transfer itself succeeded, else error says what happened.
+    verdict: pass, fail or skipped; verdict_reason says what differed.
+    """
+
+    trial: Any
+    ok: bool
+    error: str = ""
+    verdict: str = field(default=SKIPPED, kw_only=True)
+    verdict_reason: str = field(default="", kw_only=True)
+    measured_at: str = field(default="", compare=False, kw_only=True)
+
+    @property
+    def counts(self) -> bool:
+        """Whether this record may enter a number."""
+        return self.ok and self.verdict == PASS
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that the transfer failed."""
+        return (self.verdict if self.ok else
+                "failed as expected" if self.failed_as_expected else "failed transfer")
+
+    @property
+    def failed_as_expected(self) -> bool:
+        """Whether the transfer had to fail, and its packets say that it did as it had to."""
+        return not self.ok and self.verdict == PASS
+
+    @property
+    def was_skipped(self) -> bool:
+        """Whether it was not measured, since this machine lacks what it needs."""
+        return self.ok and self.verdict == SKIPPED
+
+    @property
+    def why_not(self) -> str:
+        """Why it does not count; "" where it does."""
+        return "" if self.counts else (self.error or self.verdict_reason
+                                       or "no reason was recorded")
+
+
+R = TypeVar("R", bound=Record)
+_SOURCE = "lab.core.results.records"
+_LAST = ("verdict", "verdict_reason", "measured_at")
+
+
+def measured(source: Callable[[Any], Any], default: Any = None) -> Any:
+    """A column of a record that is read off the evidence of a trial: source(evidence)."""
+    return field(default=default, metadata={_SOURCE: source}, kw_only=True)
+
+
+def measure(kind: type[Record], evidence: Any) -> dict[str, Any]:
+    """The values of all `measured` columns of a record."""
+    return {column.name: column.metadata[_SOURCE](evidence) for column in fields(kind)
+            if _SOURCE in column.metadata}
+
+
+def started_at(observation: Mapping[str, Any]) -> str:
+    """When a trial started, by the measuring kernel's clock; ISO 8601, UTC; "" if not known."""
+    if "started_at" not in observation:
+        return ""
+    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
+    return started.isoformat(timespec="milliseconds")
+
+
+def measured_columns(kind: type[Record]) -> tuple[str, ...]:
+    """The names of all `measured` columns of a record."""
+    return tuple(column.name for column in fields(kind) if _SOURCE in column.metadata)
+
+
+def trial_class(kind: type[Record]) -> type[Any]:
+    """The dataclass of the trials that a kind of record is of."""
+    trial: type[Any] = get_type_hints(kind)["trial"]
+    return trial
+
+
+def columns_of(kind: type[Record]) -> tuple[str, ...]:
+    """The columns of trials.csv: the trial's, then the record's, the verdict last."""
+    own = [column.name for column in fields(kind) if column.name not in ("trial", *_LAST)]
+    return (*(column.name for column in fields(trial_class(kind))), *own, *_LAST)
+
+
+def value_of(record: Record, column: str) -> Any:
+    """The value of one column, of the trial or of the record itself."""
+    return getattr(record.trial if hasattr(record.trial, column) else record, column)
+
+
+# Reading -----------------------------------------------------------------------------
+
+def read_records(path: Path, kind: type[R]) -> list[R]:
+    """All whole rows of a trials.csv; a torn last line is dropped.
+
+    Raises RecordsError where the file is missing, lacks a column that has no
+    default, or holds a value that is none.
+    """
+    rows, records = rows_of(whole_lines(path)), []
+    try:
+        reader = RowReader(kind, next(rows, []))
+        if reader.lacking:
+            raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a"
+                               " file of such trials")
+        for number, row in enumerate(rows, start=2):
+            try:
+                records.append(reader.record(row))
+            except (ValueError, KeyError) as error:
+                raise RecordsError(f"{path}, line {number}: {error}; measure again with"
+                                   " --fresh") from error
+    except csv.Error as error:
+        raise RecordsError(f"{path}: is damaged ({error}); measure again with --fresh") from error
+    return records
+
+
+def rows_of(lines: bytes) -> Iterator[list[str]]:
+    """The rows of a results file, one at a time: a million at once take gigabytes."""
+    return csv.reader(io.TextIOWrapper(io.BytesIO(lines), "utf-8", errors="replace", newline="\n"))
+
+
+def whole_lines(path: Path) -> bytes:
+    """The content of a results file but for a torn last line. Raises RecordsError."""
+    data = content(path)
+    return data if data.endswith(b"\n") else data[:data.rfind(b"\n") + 1]
+
+
+def content(path: Path) -> bytes:
+    """All that a results file holds. Raises RecordsError."""
+    try:
+        return files.content(path, MOST_BYTES)
+    except OSError as error:
+        raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+class RowReader:
+    """Rows of one header, as records of a kind.
+
+    lacking: required columns that the header does not have.
+    """
+
+    def __init__(self, kind: type[Record], header: Sequence[str]) -> None:
+        self.kind, self.trial = kind, trial_class(kind)
+        self.width = len(header)
+        places = {column: place for place, column in enumerate(header)}
+        self.of_trial = _parsers(self.trial, places, asked=True)
+        self.of_record = _parsers(kind, places, asked=False)
+        self.lacking = [
+            column.name for owner in (self.trial, kind) for column in fields(owner)
+            if column.name not in (*places, "trial") and column.default is MISSING]
+
+    def record(self, row: Sequence[str]) -> Any:
+        """Raises ValueError or KeyError."""
+        if len(row) != self.width:
+            raise ValueError(f"{len(row)} fields, expected {self.width}")
+        asked, seen = ({name: parse(row[place]) for name, place, parse, has_default in columns
+                        if row[place] or not has_default}
+                       for columns in (self.of_trial, self.of_record))
+        return self.kind(trial=self.trial(**asked), **seen)
+
+
+Column = tuple[str, int, Callable[[str], Any], bool]
+
+
+def _parsers(owner: type[Any], places: Mapping[str, int], asked: bool) -> list[Column]:
+    """Of each column that the header has: name, place, what reads its text, and whether an
+    empty field means its default. What was asked is in the range of what may be asked."""
+    return [(column.name, places[column.name],
+             _parser(str(column.type), QUANTITIES.get(column.name, ANY) if asked else ANY),
+             column.default is not MISSING)
+            for column in fields(owner) if column.name in places and column.name != "trial"]
+
+
+def _parser(kind: str, of: Quantity) -> Callable[[str], Any]:
+    """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
+    base = kind.removesuffix(" | None")
+    parsers: dict[str, Callable[[str], Any]] = {
+        "str": remembered(_from_text), "bool": {"true": True, "false": False}.__getitem__,
+        "int": _limited(int, of), "float": _limited(float, of)}
+    parse = parsers[base]
+    if base == kind:
+        return parse
+    return lambda text: None if text == "" else parse(text)
+
+
+def _limited(parse: Callable[[str], Any], of: Quantity) -> Callable[[str], Any]:
+    """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
+    lowest, highest = max(of.lowest, -LARGEST), min(of.highest, LARGEST)
+
+    def read(text: str) -> Any:
+        value = parse(text)
+        if not lowest <= value <= highest:
+            raise ValueError(f"{of.what} of {text[:40]} is out of range")
+        return value
+    return remembered(read)
+
+
+# What stands in many rows of a column is read once, and is one object.
+remembered = lru_cache(maxsize=1024)
+
+
+class RowWriter:
+    """Writes the rows of a table with these columns; nothing under one that it does not know."""
+
+    def __init__(self, kind: type[Record], columns: Sequence[str]) -> None:
+        asked = {column.name for column in fields(trial_class(kind))}
+        self.columns = [(column, column in asked) for column in columns]
+
+    def row(self, record: Record) -> list[str]:
+        trial = record.trial
+        return [to_text(getattr(trial, column), exact) if asked else
+                to_text(getattr(record, column, None)) for column, asked in self.columns]
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str:
+    """A field as it stands in the file.
+
+    of_float: what was asked keeps every digit, what was measured those to the
+    microsecond. A spreadsheet takes text that begins with = + - or @ for a
+    formula, which may call programs: a quote in front says that it is text.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return of_float(value)
+    if isinstance(value, int):
+        return str(value)
+    return _harmless(str(value))
+
+
+@remembered
+def _harmless(text: str) -> str:
+    """On one line, without what cannot be printed, and no formula."""
+    text = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _from_text(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+_FORMULA = re.compile(r"'*[=+\-@]")

@@ -1,0 +1,1 @@
+"""One run: the kinds of study, measuring, folders of runs, their report."""

@@ -1,0 +1,213 @@
+"""Runs side by side: the same cells paired, what differs in numbers, and in what was asked.
+
+A cell is all that a trial asks but for its number and what is drawn at random.
+Of each cell the runs' means are compared, over repeats; the whole is the mean
+difference over all cells that the runs share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from lab.core import words
+from lab.core.errors import UsageError
+from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.findings import Cell, Column, Finding, Interval, Report, Table
+from lab.core.results.records import Record
+from lab.core.run.kinds import RunData
+from lab.core.run.reporting import MOST_ROWS, mapping
+from lab.core.scenario import quantities
+from lab.core.stats import Estimate, estimate
+
+METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
+DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
+# Keys of run.json that say what was asked and with what, and what differs each time anyway.
+OF_EACH = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed", "scenario_file",
+           "started_at", "trials", "wall_s", "emulated_s", "state"}
+
+Key = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One cell of two runs: the means in both, and the second less the first."""
+
+    cell: dict[str, Any]
+    first: float
+    second: float
+    difference: Estimate
+
+
+def names(folders: Sequence[Path]) -> dict[Path, str]:
+    """A name for each run: its scenario, and its folder where several are of one."""
+    of_scenario = {folder: folder.resolve().parent.name for folder in folders}
+    alone = Counter(of_scenario.values())
+    return {folder: name if alone[name] == 1 else folder.resolve().name
+            for folder, name in of_scenario.items()}
+
+
+def report(runs: Sequence[tuple[str, RunData]]) -> Report:
+    """What the second and further runs have otherwise than the first. Raises UsageError.
+
+    runs: each with a name for the reader.
+    """
+    (base_name, base), *others = runs
+    metric = _metric(base)
+    pairs = {name: _pairs(base, run, metric) for name, run in others}
+    for name, found in pairs.items():
+        if not found:
+            raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
+                             " they measured the same network, response and window")
+    return Report(
+        name="comparison", title=f"{base_name} beside {', '.join(pairs)}",
+        claim="Runs beside each other", source="", path="", facts={},
+        verified=sum(record.counts for _, run in runs for record in run.records),
+        count=sum(len(run.records) for _, run in runs),
+        findings=(Finding(
+            "comparison", "The same cells in each run",
+            (_whole(pairs, metric), _differs(runs), _cells(pairs, metric)),
+            text="The difference of each cell that the runs share. " + " ".join(
+                _sentence(name, found) for name, found in pairs.items()),
+            chart=_chart(base_name, pairs, metric)),),
+        summary=tuple(_sentence(name, found) for name, found in pairs.items()))
+
+
+# Cells -------------------------------------------------------------------------------
+
+def _metric(run: RunData) -> str:
+    for name in METRICS:
+        if run.records and hasattr(run.records[0], name):
+            return name
+    raise UsageError(f"{run.folder}: holds nothing that can be compared: none of"
+                     f" {', '.join(METRICS)}")
+
+
+def _pairs(first: RunData, second: RunData, metric: str) -> list[Pair]:
+    """The cells that both runs have, in the order of the first."""
+    base, other = (_by_cell(run.records, metric) for run in (first, second))
+    return [Pair(dict(key), sum(values) / len(values), sum(other[key]) / len(other[key]),
+                 _difference(values, other[key]))
+            for key, values in base.items() if key in other]
+
+
+def _by_cell(records: Iterable[Record], metric: str) -> dict[Key, list[float]]:
+    """The values that count, by what was asked, in the order of the repeats."""
+    found: dict[Key, list[float]] = {}
+    for record in records:
+        value = getattr(record, metric, None)
+        if record.counts and value is not None:
+            key = tuple((each.name, getattr(record.trial, each.name))
+                        for each in fields(record.trial) if each.name not in DRAWN)
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def _difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Paired where both were measured as often: repeats of one number meet the same chance."""
+    if len(first) == len(second):
+        return estimate([after - before for before, after in zip(first, second)])
+    return Estimate(sum(second) / len(second) - sum(first) / len(first), None, len(second))
+
+
+# Tables ------------------------------------------------------------------------------
+
+def _sentence(name: str, pairs: Sequence[Pair]) -> str:
+    over = estimate([pair.difference.value for pair in pairs])
+    interval = f" ({words.between(over.interval)})" if over.interval else ""
+    return (f"{name}: {words.number(over.value, signed=True)} ms{interval} in the mean of"
+            f" {len(pairs)} cells.")
+
+
+def _whole(pairs: Mapping[str, Sequence[Pair]], metric: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for name, found in pairs.items():
+        over = estimate([pair.difference.value for pair in found])
+        rows.append((name, len(found), sum(pair.first for pair in found) / len(found),
+                     sum(pair.second for pair in found) / len(found), over.value,
+                     "" if over.interval is None else Interval(*over.interval),
+                     min(pair.difference.value for pair in found),
+                     max(pair.difference.value for pair in found)))
+    what = quantities.quantity(metric).head or metric
+    return Table(f"All shared cells: {what} in ms", (
+        Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
+        Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
+        Column("95 % interval", "ms", "difference"),
+        Column("least", "ms", "difference", digits=3, signed=True),
+        Column("most", "ms", "difference", digits=3, signed=True)), tuple(rows))
+
+
+def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
+    """What run.json says otherwise of one of them: kernel, sysctls, seed, tools, machine."""
+    told = [dict(_flat(run.facts)) for _, run in runs]
+    names = sorted({name for facts in told for name in facts})
+    rows = [(name, *(facts.get(name, "") for facts in told)) for name in names
+            if len({facts.get(name, "") for facts in told}) > 1]
+    return Table("What was asked or used otherwise", (
+        Column("of run.json", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
+        tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
+
+
+def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in facts.items():
+        if above or name not in OF_EACH:
+            inner = mapping(value)
+            if inner:
+                yield from _flat(inner, f"{above}{name}.")
+            else:
+                yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
+def _cells(pairs: Mapping[str, Sequence[Pair]], metric: str) -> Table:
+    """A row a cell; what is the same in all of them is left out."""
+    every = [pair.cell for found in pairs.values() for pair in found]
+    values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
+    # What follows from another column, as the uplink from the bandwidth, is not told.
+    swept = [name for place, name in enumerate(values) if len(set(values[name])) > 1
+             and not any(len(set(zip(values[other], values[name]))) == len(set(values[other]))
+                         for other in list(values)[:place])]
+    columns = [Column(_head(name), quantities.quantity(name).unit,
+                      is_text=any(isinstance(cell.get(name), str) for cell in every))
+               for name in swept]
+    rows: list[tuple[Cell, ...]] = []
+    for name, found in pairs.items():
+        for pair in found:
+            base = pair.first
+            rows.append((name, *(_plain(pair.cell.get(each)) for each in swept), pair.first,
+                         pair.second, pair.difference.value,
+                         "" if pair.difference.interval is None else
+                         Interval(*pair.difference.interval),
+                         100 * pair.difference.value / base if base else None))
+    return Table("Each cell", (
+        Column("run", is_text=True, is_filter=True), *columns, Column("first", "ms", "mean"),
+        Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
+        Column("95 % interval", "ms", "difference"),
+        Column("mean", "%", "difference", signed=True)), tuple(rows)).first(MOST_ROWS)
+
+
+def _plain(value: Any) -> str:
+    return words.plain(value) if isinstance(value, (int, float)) else str(value or "")
+
+
+def _head(name: str) -> str:
+    return quantities.quantity(name).head or name.replace("_", " ")
+
+
+# The figure --------------------------------------------------------------------------
+
+def _chart(base_name: str, pairs: Mapping[str, Sequence[Pair]], metric: str) -> LineChart:
+    """The difference of each cell, with its interval, from left to right in the run's order."""
+    lines = tuple(Line(name, tuple(map(float, range(1, len(found) + 1))),
+                       tuple(pair.difference.value for pair in found),
+                       tuple(pair.difference.interval for pair in found), look, "points")
+                  for look, (name, found) in enumerate(pairs.items(), start=1))
+    return LineChart(
+        "The same cells in each run", (f"{quantities.quantity(metric).axis}, less that of"
+                                       f" {base_name}",),
+        "cells in the order of the first run · bars: 95 % intervals over repeats",
+        columns=((Plot("cell", "difference (ms)", lines, zero=True, whole=False),),),
+        legend=True)

@@ -1,0 +1,182 @@
+"""The contract of a kind of study: what every kind gives, and what is done with it.
+
+A kind is one folder of lab/. It reads scenario files of its kind and makes
+each a Study; measuring, resuming, telling and drawing know a Study only.
+lab/registry.py names the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from lab.core.errors import UsageError
+from lab.core.findings.findings import Report
+from lab.core.results.checks import Check
+from lab.core.results.records import Record
+from lab.core.scenario.quantities import FLAGS
+from lab.core.scenario.scenario_file import Head, ScenarioFile
+
+# Of the expected time, from runs on two cores: what the host engine spends around a trial.
+HOST_OVERHEAD_S = 0.3
+
+
+class Trial(Protocol):
+    """What is asked, as plain data; `job` is how a worker reads it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def scenario(self) -> str: ...
+
+    def job(self) -> dict[str, Any]: ...
+
+
+class Seen(Protocol):
+    """What an engine brings back of a trial (engines.job.Observation)."""
+
+    @property
+    def trial_id(self) -> str: ...
+
+    @property
+    def content(self) -> dict[str, Any]: ...
+
+    @property
+    def client_pcap(self) -> bytes: ...
+
+    @property
+    def server_pcap(self) -> bytes: ...
+
+    @property
+    def files(self) -> dict[str, bytes]: ...
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says in place of the scenario.
+
+    lists: values by the name of the quantity; client: the fetching program.
+    sysctls: as NAME=VALUE, of a question of one's own only.
+    sample: "full" for the large sample of a scenario that draws its responses.
+    own_server: of a server of one's own what its flags say, by their names.
+    many: more trials than people mean to ask for are meant (scenario_file.check_count).
+    """
+
+    lists: Mapping[str, Sequence[Any]]
+    repeat: int | None = None
+    client: str | None = None
+    many: bool = False
+    sysctls: Sequence[str] = ()
+    sample: str = ""
+    own_server: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The flag of each thing that is given, by its name."""
+        named = {name: FLAGS[name].flag for name in self.lists}
+        return {**named, **({"sysctl": "--sysctl"} if self.sysctls else {}),
+                **({"repeat": "--repeat"} if self.repeat is not None else {}),
+                **({"client": "--client"} if self.client is not None else {}),
+                **({"sample": "--sample"} if self.sample else {}),
+                **({"own_server": "--server-command"} if self.own_server else {})}
+
+    def checked(self) -> dict[str, tuple[Any, ...]]:
+        """The lists, each value in its range and once. Raises UsageError that names the flag."""
+        checked = {}
+        for name, values in self.lists.items():
+            flag = FLAGS[name].flag
+            if not values:
+                raise UsageError(f"{flag}: no value is given")
+            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(each, flag) for each in values))
+        return checked
+
+
+NOTHING = Overrides({}, many=True)  # the scenario as it stands
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as it was measured: what its report is made of.
+
+    folder: of the run; facts: run.json. changed: what somebody did to its
+    records since they were measured, "" for nothing.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+    records: Sequence[Any]
+    changed: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was in virtual time, where computing takes none."""
+        return self.facts.get("virtual_time") is True
+
+
+class Study(Protocol):
+    """One scenario made ready to be measured and told.
+
+    head: title, claim, source, text, sysctls. trials: what to measure.
+    whole: whether these are all that the figures need. record: the class of
+    its records. checks: the table that its verdicts rest on. all_captures:
+    every trial's packets are kept. drawings: names in drawing/ that its
+    figures ask for, by the figure (Finding.also).
+    """
+
+    record: ClassVar[type[Record]]
+    checks: ClassVar[Sequence[Check]]
+    all_captures: ClassVar[bool]
+
+    @property
+    def head(self) -> Head: ...
+
+    @property
+    def trials(self) -> Sequence[Any]: ...
+
+    @property
+    def whole(self) -> bool: ...
+
+    @property
+    def drawings(self) -> Mapping[str, Sequence[str]]: ...
+
+    @staticmethod
+    def judge(trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]:
+        """The record of a trial, and what of its files is kept, by name.
+
+        known_kernel: the TCP is one that the model of TCP was checked against. What the model
+        says of another one is recorded, and is no part of the verdict.
+
+        It takes nothing else of the study, so that another machine can do it, which has the
+        trial only. sysctls: the head's.
+        """
+        ...
+
+    def report(self, run: RunData) -> Report:
+        """All that a run of it says. Raises FirstFlightError where a file is missing."""
+        ...
+
+    def guest_s(self, trial: Any) -> float:
+        """Wall seconds of a trial in a guest, roughly."""
+        ...
+
+    def network_s(self, trial: Any) -> float:
+        """Seconds of a trial on a network in real time, roughly."""
+        ...
+
+
+class Maker(Protocol):
+    """Makes a study of a scenario. Raises UsageError for a wrong file or flag."""
+
+    def __call__(self, file: ScenarioFile, overrides: Overrides, seed: int) -> Study: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind: how it makes a study, and the class of its studies, which judges trials."""
+
+    make: Maker
+    study: type[Study]

@@ -1,0 +1,224 @@
+"""Measuring a study: trials to an engine, observations judged, records appended one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lab.core import files
+from lab.core.command_line import say
+from lab.core.errors import FirstFlightError
+from lab.core.files import WriteError
+from lab.core.progress import Progress
+from lab.core.run import runs
+from lab.core.run.kinds import RunData, Seen, Study
+from lab.core.run.runs import Run
+from lab.core.run.sample import sample_of
+from lab.tcp.packets import capture_file
+
+CAPTURES, FILES = "captures", "files"  # folders of a run
+SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
+GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
+
+
+class Engine(Protocol):
+    """What measuring needs of an engine (engines.engine.Engine)."""
+
+    name: str
+    build: str
+    exact: bool
+    known_kernel: bool
+    jobs: int
+    facts: dict[str, Any]
+
+    def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
+            folder: Path) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A trial as it goes into a run.
+
+    captures: its packets at each side, where they were asked for; files: what is kept beside
+    them, by name; emulated_s: how long it took on its network.
+    """
+
+    record: Any
+    captures: Mapping[str, bytes]
+    files: Mapping[str, bytes]
+    emulated_s: float
+
+
+class Measurer(Protocol):
+    """Who measures and judges: this machine (OneMachine), or many (lab.core.run.batches).
+
+    name, build, exact, jobs, facts: as of an engine. doing: for the line of progress.
+    """
+
+    name: str
+    build: str
+    exact: bool
+    jobs: int
+
+    @property
+    def facts(self) -> dict[str, Any]: ...
+
+    @property
+    def doing(self) -> str: ...
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[Judged]:
+        """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
+        ...
+
+
+class OneMachine:
+    """An engine of this machine's; what it sees is judged here."""
+
+    doing = ""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name, self.build = engine.name, engine.build
+        self.exact, self.jobs = engine.exact, engine.jobs
+        self.known_kernel = engine.known_kernel
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.engine.facts
+
+    def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
+               folder: Path) -> Iterator[Judged]:
+        waiting = {trial.id: trial for trial in trials}
+        for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
+            yield judge(type(study), waiting.pop(seen.trial_id), seen, self.exact,
+                        study.head.sysctls, seen.trial_id in captured, self.known_kernel)
+
+
+def judge(kind: type[Study], trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+          with_captures: bool, known_kernel: bool) -> Judged:
+    """What an engine saw of a trial, judged."""
+    record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
+    captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
+    return Judged(record, captures, files_kept, seen.content.get("duration_s", 0.0))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a study is to be measured: where results go, with which seed, what is kept.
+
+    facts: what else run.json is to say. quiet: without progress.
+    """
+
+    results: Path
+    seed: int
+    fresh: bool
+    keep_captures: bool
+    facts: Mapping[str, Any]
+    quiet: bool = False
+
+
+def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
+    """Measure what has no record yet; return the whole run.
+
+    Raises FirstFlightError where something cannot be written: that is never
+    the fault of a trial, which has no record then.
+    """
+    request = runs.request(study, measurer.name, measurer.build, asked.seed)
+    run = runs.open_run(asked.results, study, request, asked.fresh)
+    try:
+        if run.resumed:
+            if not asked.quiet:
+                say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials"
+                    " are there")
+            run.facts.setdefault("resumed", []).append(
+                {"at": runs.now_text(), "project": asked.facts.get("project"),
+                 "tools": asked.facts.get("tools")})
+        else:
+            run.facts.update(described(study, measurer, asked))
+        run.save()
+        _measure_missing(run, study, measurer, asked)
+        run.order(study.trials)
+        run.finish()
+        return RunData(run.folder, run.facts, run.records())
+    except WriteError as error:
+        raise FirstFlightError(f"{error}; what is measured is kept, the same command resumes"
+                               ) from error
+    finally:
+        run.close()
+
+
+def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -> None:
+    """Append the record of each trial as it comes, and add up what run.json says of them."""
+    started, emulated_s = time.monotonic(), 0.0
+    missing = run.missing(study.trials)
+    captured = ({trial.id for trial in missing} if asked.keep_captures or study.all_captures
+                else sample_of(study.trials))
+    file, sealed = run.open_records(), started
+    try:
+        with Progress(len(study.trials), len(run.measured), study.head.name,
+                      asked.quiet) as progress:
+            for judged in measurer.judged(study, missing, captured, run.work_folder):
+                keep(run.folder, judged)
+                file.append(judged.record)
+                if file.rows == 1 and not study.whole:
+                    run.point_partial()
+                if time.monotonic() - sealed > SEAL_INTERVAL_S:
+                    run.seal(file)
+                    sealed = time.monotonic()
+                run.facts.setdefault("first_record_after_s",
+                                     round(time.monotonic() - started, 3))
+                emulated_s += judged.emulated_s
+                progress.step(measurer.doing)
+    finally:
+        for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
+            run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
+        run.seal(file)
+        file.close()
+    run.facts.update(measurer.facts)
+
+
+def described(study: Study, measurer: Measurer, asked: Asked) -> dict[str, Any]:
+    """What run.json says about a run before it starts."""
+    return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": asked.seed,
+            "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
+            **asked.facts}
+
+
+def keep(folder: Path, judged: Judged) -> None:
+    """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
+    trial_id = judged.record.trial.id
+    for side, packets in judged.captures.items():
+        if packets:
+            files.write(capture_of(folder, trial_id, side), capture_file(packets))
+    for name, content in judged.files.items():
+        files.write(file_of(folder, trial_id, name), content)
+
+
+def capture_of(folder: Path, trial_id: str, side: str) -> Path:
+    """Where the packets of a trial at one side are, if they were kept. Raises FirstFlightError."""
+    return files.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
+
+
+def file_of(folder: Path, trial_id: str, name: str) -> Path:
+    """Where a file that was recorded of a trial is. Raises FirstFlightError."""
+    return files.inside(folder / FILES, f"{trial_id}-{name}")
+
+
+def kept(path: Path) -> bytes:
+    """A file that was kept of a trial. Raises FirstFlightError where it cannot be read."""
+    try:
+        return files.content(path)
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def expected_s(study: Study, engine: str, jobs: int) -> float:
+    """Wall seconds that measuring will take, roughly."""
+    if engine == "uml" and study.trials:
+        return GUEST_START_S + (sum(map(study.guest_s, study.trials))
+                                / min(jobs, len(study.trials)))
+    return sum(map(study.network_s, study.trials))

@@ -1,0 +1,1 @@
+"""What may be requested: quantities with their units and ranges, and the files that hold them."""

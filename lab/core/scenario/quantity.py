@@ -1,0 +1,180 @@
+"""What a quantity is: its range, its words for people, its flag; and those that are words.
+
+lab/core/scenario/quantities.py has a line for each.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from lab.core.errors import UsageError
+from lab.core.words import nearest, plain
+
+_MOST_WINDOW = 65_535  # segments: that of initcwnd
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One quantity.
+
+    what: in a sentence, with its article. unit: "" for a plain number.
+    lowest, highest: the range of what may be asked, both ends included.
+    head: of a table's column. label: on an axis, and where there is room.
+    flag, flag_help: of the command line, "" for none. default: the values of a
+    question of one's own that does not say them, as on the command line. why:
+    behind the range in the message that refuses a value. more_is_better: an
+    improvement is a gain of it, not a saving.
+    """
+
+    name: str
+    what: str
+    unit: str = ""
+    lowest: float = -math.inf
+    highest: float = math.inf
+    whole: bool = False
+    head: str = ""
+    label: str = ""
+    flag: str = ""
+    flag_help: str = ""
+    default: str = ""
+    why: str = ""
+    more_is_better: bool = False
+
+    def check(self, value: Any, where: str) -> Any:
+        """The value as a number; raises UsageError beginning with `where`."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise UsageError(f"{where}: {value!r} is not a number")
+        if isinstance(value, int) and value.bit_length() > 64:
+            raise UsageError(f"{where}: a number of {len(f'{value:x}')} hexadecimal digits is"
+                             " out of range")
+        if not math.isfinite(value):
+            raise UsageError(f"{where}: {value} is not a finite number")
+        if self.whole and value != int(value):
+            raise UsageError(f"{where}: {value:g} is not a whole number")
+        if not self.lowest <= value <= self.highest:
+            unit = f" {self.unit}" if self.unit else ""
+            raise UsageError(f"{where}: {self.what} of {plain(value)}{unit} is out of range; it"
+                             f" can be {plain(self.lowest)} to {plain(self.highest)}{unit}"
+                             f"{self.why}")
+        return int(value) if self.whole else float(value)
+
+    def parsed(self, word: str) -> Any:
+        """A value as it stands on a command line, unchecked. Raises ValueError."""
+        return int(word) if self.whole else float(word)
+
+    @property
+    def like(self) -> str:
+        """What a list of its values is, in a message."""
+        return "whole numbers like 3,10" if self.whole else "numbers like 20,50"
+
+    @property
+    def metavar(self) -> str:
+        """What --help writes behind the flag: "MS,…"."""
+        unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT",
+                "": "N" if self.whole else "PART"}.get(self.unit, self.unit.upper())
+        return f"{unit},…"
+
+    @property
+    def range(self) -> str:
+        """The unit and what may be asked: "ms, 0.1 to 100000"."""
+        ends = f"{plain(self.lowest)} to {plain(self.highest)}"
+        return f"{self.unit}, {ends}" if self.unit else ends
+
+    @property
+    def help(self) -> str:
+        """The flag's line of --help."""
+        default = f" (default {self.default})" if self.default else ""
+        return f"{self.flag_help}: {self.range}{default}".replace("%", "%%")
+
+    @property
+    def improved(self) -> str:
+        """What an improvement of it is, in a word."""
+        return "gained" if self.more_is_better else "saved"
+
+    def with_unit(self, value: str) -> str:
+        """A value as text, with its unit if it has one."""
+        return f"{value} {self.unit}".rstrip()
+
+    @property
+    def axis(self) -> str:
+        """On a figure's axis: "RTT (ms)"."""
+        name = self.label or self.head or self.name.replace("_", " ")
+        name = name[0].upper() + name[1:]
+        return f"{name} ({self.unit})" if self.unit else name
+
+
+@dataclass(frozen=True)
+class Word(Quantity):
+    """One of some words, or a name that looks right; known: the words, () for any such name."""
+
+    known: tuple[str, ...] = ()
+    like = "names like cubic,bbr"
+
+    def check(self, value: Any, where: str) -> str:
+        if self.known and value not in self.known:
+            raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
+                             f" known: {', '.join(self.known)}")
+        if self.known:
+            return str(value)
+        # TCP_CA_NAME_MAX is 16 with the final zero; which names exist, the kernel knows.
+        if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
+            raise UsageError(f"{where}: {value!r} is no name of an algorithm")
+        return value
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def metavar(self) -> str:
+        return "NAME,…"
+
+    @property
+    def range(self) -> str:
+        return "|".join(self.known) or "a name that the kernel knows"
+
+
+@dataclass(frozen=True)
+class Sizes(Quantity):
+    """Sizes in bytes of several writes, as "17+38+2", "" for none."""
+
+    like = "sizes like 17+38+2"
+
+    def check(self, value: Any, where: str) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",
+                                                          value):
+            raise UsageError(f"{where}: {value!r} is no sizes of writes; say bytes of each, like"
+                             ' "17+38+2"')
+        return value
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def range(self) -> str:
+        return "bytes of each, 1 to 9999, like 17+38+2"
+
+
+@dataclass(frozen=True)
+class Windows(Quantity):
+    """Initial windows that act as others, as "10=7,16=8", "" for none."""
+
+    like = "windows like 10=7,16=8"
+
+    def check(self, value: Any, where: str) -> str:
+        if not isinstance(value, str) or not re.fullmatch(
+                r"|\d{1,5}=\d{1,5}(,\d{1,5}=\d{1,5}){0,99}", value):
+            raise UsageError(f"{where}: {value!r} is no windows that act as others; say both of"
+                             ' each, like "10=7,16=8"')
+        if any(not 0 < int(window) <= _MOST_WINDOW for window in re.findall(r"\d+", value)):
+            raise UsageError(f"{where}: {value!r}: a window can be 1 to {_MOST_WINDOW} segments")
+        return value
+
+    def parsed(self, word: str) -> str:
+        return word
+
+    @property
+    def range(self) -> str:
+        return "segments, like 10=7,16=8"

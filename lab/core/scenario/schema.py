@@ -1,0 +1,228 @@
+"""Dataclasses read from TOML tables: the class is the list of keys, with types, ranges, defaults.
+
+A field's annotation and its `key(...)` say what a table may hold:
+
+    str, bool                  a string, true or false
+    Literal["a", "b"]          one of these words
+    int, float                 a number; its range is the quantity of the field's name
+    tuple[int, ...]            a list of such values, none twice
+    T | None                   as T, and may be missing
+    a dataclass, tuple of it   a table, or tables [[name]]
+
+Every fault is one line that names file, table and key. A class may have a
+method `check(where)` for what one field cannot say; it raises UsageError.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from lab.core.errors import UsageError
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.words import nearest
+
+T = TypeVar("T")
+Reader = Callable[[Any, str], Any]  # (value, where) → checked value; raises UsageError
+_KEY = "lab.core.scenario.schema"
+
+
+def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
+        reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
+    """A field that is not read as its annotation alone says.
+
+    default: where the table lacks it; without one the key is required.
+    quantity: whose range a number has, if not the field's; quantity_in: the
+    field above that names it. reader: reads the value in place of the
+    annotation. name: of the key, if not the field's. absent: no key at all:
+    the value is given by who reads the table.
+    """
+    return field(default=default, metadata={_KEY: {
+        "quantity": quantity, "quantity_in": quantity_in, "reader": reader, "name": name,
+        "absent": absent}})
+
+
+def keys_of(kind: type[Any]) -> tuple[str, ...]:
+    """The keys that a table of this class may have, in the order of its fields."""
+    return tuple(_name(each) for each in fields(kind) if not _option(each, "absent"))
+
+
+def name_of(kind: type[Any], attribute: str) -> str:
+    """The key under which a table holds a field."""
+    return next(_name(each) for each in fields(kind) if each.name == attribute)
+
+
+def read(kind: type[T], table: Mapping[str, Any], where: str, **given: Any) -> T:
+    """A table as an instance of the dataclass; given: fields that stand elsewhere.
+
+    Raises UsageError that begins with `where`.
+    """
+    known_keys(table, keys_of(kind), where)
+    hints = get_type_hints(kind)
+    values = dict(given)
+    for each in fields(kind):
+        if each.name in values or _option(each, "absent"):
+            continue
+        name = _name(each)
+        if name in table:
+            values[each.name] = _reader(each, hints[each.name], values)(
+                table[name], f"{where}: {name}")
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise UsageError(f"{where}: {name} is missing")
+    made = kind(**values)
+    if hasattr(made, "check"):
+        made.check(where)
+    return made
+
+
+def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
+                called: str = "name", defaults: Mapping[str, Any] | None = None,
+                **given: Any) -> tuple[T, ...]:
+    """The [[name]] tables of a document.
+
+    called: the key that tells two of them apart. defaults: keys that each has
+    unless it says otherwise. Raises UsageError.
+    """
+    return tuple(read(kind, {**(defaults or {}), **table}, place, **given)
+                 for table, place in tables(raw, name, where, called=called,
+                                            known=keys_of(kind)))
+
+
+def tables(raw: Mapping[str, Any], name: str, where: str, *, called: str = "name",
+           known: Sequence[str]) -> list[tuple[dict[str, Any], str]]:
+    """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
+    named: list[tuple[dict[str, Any], str]] = []
+    words: set[Any] = set()
+    for number, table in enumerate(as_tables(raw, name, where), start=1):
+        word = table.get(called)
+        place = f"{where}: [[{name}]] {number}"
+        if isinstance(word, str):
+            place = f'{where}: [[{name}]] "{word}"'
+        known_keys(table, known, place)
+        if (word := word if isinstance(word, str) else repr(word)) in words:
+            raise UsageError(f"{place}: there are two of them")
+        words.add(word)
+        named.append((table, place))
+    return named
+
+
+def as_tables(raw: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+    """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
+    found = raw.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise UsageError(f"{where}: {name} has to be tables, [[{name}]]")
+    return found
+
+
+def table(raw: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    """The [name] table of a document, {} where it has none. Raises UsageError."""
+    found = raw.get(name, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"{where}: {name} has to be a table, [{name}]")
+    return found
+
+
+def known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for name in table:
+        if name not in known:
+            raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
+                             f" known: {', '.join(known)}")
+
+
+# Readers ---------------------------------------------------------------------------
+
+def text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where} has to be a string, it is {value!r}")
+    return value
+
+
+def flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where} has to be true or false, it is {value!r}")
+    return value
+
+
+def file_name(value: Any, where: str) -> str:
+    """A name that becomes a part of file names."""
+    if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
+        raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
+    return str(value)
+
+
+def number(quantity: str) -> Reader:
+    """A value of a quantity, in its range; of some it is a word."""
+    return QUANTITIES[quantity].check
+
+
+def word(known: Sequence[str]) -> Reader:
+    """One of some words, or the like of strings."""
+    return lambda value, where: one_of(value, known, where)
+
+
+def one_of(value: Any, known: Sequence[str], where: str) -> str:
+    if value not in known:
+        raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), known)};"
+                         f" known: {', '.join(known)}")
+    return str(value)
+
+
+def values(of: Reader, what: str = "numbers", empty: bool = False,
+           distinct: bool = True) -> Reader:
+    """A list of values, none of them twice if distinct; empty: it may have none."""
+    def read_list(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not (value or empty):
+            raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
+        checked = tuple(of(each, where) for each in value)
+        if distinct and len(set(checked)) != len(checked):
+            raise UsageError(f"{where}: has a value twice")
+        return checked
+    return read_list
+
+
+def one_or_more(of: Reader, what: str = "numbers") -> Reader:
+    """A list of values, or a single value without brackets."""
+    several = values(of, what)
+    return lambda value, where: several(value if isinstance(value, list) else [value], where)
+
+
+def _reader(each: Field[Any], hint: Any, above: Mapping[str, Any]) -> Reader:
+    """What reads a field's value; above: those of the fields before it."""
+    given: Reader | None = _option(each, "reader")
+    named = above.get(_option(each, "quantity_in") or "")
+    return given or _of_hint(hint, named or _option(each, "quantity") or _name(each))
+
+
+def _of_hint(hint: Any, quantity: str) -> Reader:
+    """What reads a value of an annotation."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _of_hint(arguments[0], quantity)  # T | None
+    if origin is Literal:
+        return word(arguments)
+    if origin is tuple:
+        inner = arguments[0]
+        if is_dataclass(inner):
+            raise TypeError(f"{inner}: tables are read by read_tables")
+        return values(_of_hint(inner, quantity), "strings" if inner is str else "numbers")
+    if isinstance(hint, type) and is_dataclass(hint):
+        return lambda value, where: read(hint, _as_table(value, where), where)
+    readers: dict[Any, Reader] = {str: text, bool: flag}
+    return readers.get(hint) or number(quantity)
+
+
+def _as_table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: has to be a table")
+    return value
+
+
+def _name(each: Field[Any]) -> str:
+    return str(_option(each, "name") or each.name)
+
+
+def _option(each: Field[Any], option: str) -> Any:
+    return each.metadata.get(_KEY, {}).get(option)

@@ -1,0 +1,1 @@
+"""What can be left out: each folder registers what it brings to the core of fetches."""

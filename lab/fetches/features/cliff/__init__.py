@@ -1,0 +1,1 @@
+"""How many bytes a window answers within a number of round trips."""

@@ -1,0 +1,1 @@
+"""Trials drawn from distributions: the clients of the paper."""

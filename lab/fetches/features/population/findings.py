@@ -1,0 +1,234 @@
+"""What a scenario with populations shows beside its figures.
+
+The paper's Figure 5 on one page, what each cause adds to it, and the joint
+distributions of RTT and bandwidth that clients are drawn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy
+
+from lab.core.findings.cell_charts import ApproachChart, ApproachRow
+from lab.core.findings.charts import BarChart, BarPage, GridChart
+from lab.core.findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
+from lab.core.findings.findings import Cell, Column, Finding, Table
+from lab.core.scenario import published
+from lab.core.scenario.quantities import quantity
+from lab.core.words import number
+from lab.fetches.features.population.ablation import AXES, FIGURE5, Step, close, explained
+from lab.fetches.features.population.fit import fit_findings
+from lab.fetches.features.population.joint import DATACENTERS, Joint
+from lab.fetches.figures.buckets import NoPanel
+from lab.fetches.figures.claims import Judged
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.verify.record import Record
+
+DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
+LEAST_SHARE = 1e-9  # of a cell that is shown
+TABLE3 = "paper_tables.csv", "table3_avgdc"
+TWINS = "kind", "by", "published", "panel"  # what the same figure of two populations shares
+
+
+def population_findings(scenario: Scenario, records: Sequence[Record],
+                        findings: Sequence[Finding], told: Sequence[Judged]) -> list[Finding]:
+    """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
+    """
+    published = {figure.name for figure in scenario.figures if figure.published == FIGURE5}
+    charts = tuple(finding.chart for finding in findings
+                   if finding.name in published and isinstance(finding.chart, BarChart))
+    made = [_page(scenario.head.title, charts)] if charts else []
+    try:
+        found = explained(scenario, records)
+        made += [_causes(found), _two_weeks(found[-1])] if found else []
+    except NoPanel as error:
+        made.append(Finding("causes", "What each cause adds", missing=str(error)))
+    return made + _held_out(told) + [_joint(*each) for each in dict.fromkeys(
+        (each.datacenter, each.mechanism.far_and_slow, each.mechanism.very_far_and_slow)
+        for each in scenario.populations)
+    ] + fit_findings(scenario)
+
+
+def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
+    return Finding("fig5", "The panels together", chart=BarPage(f"{title}: Figure 5", (),
+                                                                charts=charts),
+                   text="The panels together. Their numbers stand in the tables of the single"
+                        " figures.")
+
+
+# Causes ------------------------------------------------------------------------------
+
+def _causes(found: Sequence[Step]) -> Finding:
+    """A row for each step, the panel itself last, and the paper below."""
+    tables = [_overview(found), *(_by_bucket(found, axis) for axis in AXES)]
+    groups = tuple((f"by {quantity(AXES[axis]).axis}",
+                    tuple(bucket.label for bucket in found[0].panels[axis])) for axis in AXES)
+    rows = [ApproachRow(f"{place + 1}  {step.title}", tuple(
+        tuple((bucket.absolute, close(bucket)) for bucket in step.panels[axis]) for axis in AXES),
+        f"{step.near} of {step.count}") for place, step in enumerate(found)]
+    paper = ApproachRow("the paper", tuple(
+        tuple((bucket.published.absolute, False) for bucket in found[0].panels[axis])
+        for axis in AXES))
+    slower = " ".join(filter(None, map(_slower, found)))
+    return Finding(
+        "causes", "What each cause adds", tables=tuple(tables),
+        sentence=f"From {found[0].title} to everything, the bars near the paper's are "
+                 + ", ".join(str(step.near) for step in found) + f" of {found[0].count}. {slower}",
+        text="What each cause adds. " + " ".join(
+            f"{step.title}: {number(step.base_ms - step.experiment_ms)} ms saved of"
+            f" {number(step.base_ms)} ms, {step.near} of {step.count} bars near."
+            for step in found),
+        chart=ApproachChart("What each cause adds to Figure 5",
+                         ("Milliseconds saved by ten segments, of the panel's own responses. Each"
+                          " row adds a cause; the last is the panel.",),
+                         foot="At the right: how many of all bars are near the paper's.",
+                         groups=groups, rows=(*rows, paper)))
+
+
+def _overview(found: Sequence[Step]) -> Table:
+    columns = (Column("causes, one more in each line", is_text=True), Column("n"),
+               Column("IW3", "ms", "mean"), Column("IW10", "ms", "mean"),
+               Column("", "ms", "saved"), Column("", "%", "saved"),
+               *(Column(axis, "", "bars near") for axis in AXES), Column("all", "", "bars near"),
+               Column("slower with IW10", rank=1))
+    rows: tuple[tuple[Cell, ...], ...] = tuple((
+        step.title, step.n, step.base_ms, step.experiment_ms,
+        step.base_ms - step.experiment_ms, 100 * (1 - step.experiment_ms / step.base_ms),
+        *(sum(map(close, step.panels[axis])) for axis in AXES), step.near,
+        sum(step.slower.values())) for step in found)
+    return Table("What each cause adds", columns, rows, (
+        "n: responses, each under both windows. Slower: by more than 1 ms.",
+        *filter(None, map(_slower, found))))
+
+
+def _by_bucket(found: Sequence[Step], axis: str) -> Table:
+    of_last = found[-1].panels[axis]
+    head = quantity(AXES[axis])
+    columns = (Column("ms saved", is_text=True),
+               *(Column(bucket.label, head.unit) for bucket in of_last))
+    rows: list[tuple[Cell, ...]] = [
+        (step.title, *(bucket.absolute for bucket in step.panels[axis])) for step in found]
+    rows.append(("the paper", *(bucket.published.absolute for bucket in of_last)))
+    return Table(f"Step by step, by {head.head}", columns, tuple(rows))
+
+
+def _slower(step: Step) -> str:
+    """Why ten segments make some responses of a step slower."""
+    if not step.slower:
+        return ""
+    why = "; ".join(f"{count}: {reason}" for reason, count in
+                    sorted(step.slower.items(), key=lambda each: -each[1]))
+    return (f"{step.title[0].upper()}{step.title[1:]}: {sum(step.slower.values())} of {step.n}"
+            f" responses are slower with ten segments ({why}).")
+
+
+def _two_weeks(panel: Step) -> Finding:
+    """The sums of the panels beside the paper's, and what the window does alone."""
+    rows: list[tuple[Cell, ...]] = []
+    for axis, bars in panel.panels.items():
+        share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
+        ours = [float(share @ [getattr(bar, name) for bar in bars])
+                for name in ("base", "experiment")]
+        printed = [(bar.responses_percent or 0.0, bar.absolute_ms or 0.0, bar.percent or numpy.nan)
+                   for bar in published.buckets(FIGURE5, axis).values()]
+        base = sum(each * ms / percent for each, ms, percent in printed)
+        saved = sum(each * ms for each, ms, _ in printed) / 100
+        alone = float(share @ [bar.same.absolute if bar.same else bar.absolute for bar in bars])
+        rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
+                     100 * (ours[0] / base - 1), ours[1], base - saved,
+                     100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))
+    near = f"{panel.near} of {panel.count}"
+    said = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
+            f" milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as the paper"
+            " compared: each window in a week of its own. The window alone, with the same responses"
+            f" under both, saves {number(float(str(rows[0][-1])))} of the"
+            f" {number(panel.base_ms - panel.experiment_ms)} ms by which the two weeks differ.")
+    return Finding("two_weeks", "What the window does, and what the two weeks do", (
+        Table("Share × mean, added up over the buckets of a panel", (
+            Column("panel", is_text=True), Column("near"), Column("of"),
+            Column("ours", "ms", "IW 3"), Column("paper", "ms", "IW 3"),
+            Column("off", "%", "IW 3", signed=True),
+            Column("ours", "ms", "IW 10"), Column("paper", "ms", "IW 10"),
+            Column("off", "%", "IW 10", signed=True),
+            Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
+            Column("window alone", "ms", "saved")), tuple(rows)),
+        _where_from(panel, float(str(rows[0][-1])))), sentence=said, text=said)
+
+
+def _where_from(panel: Step, alone: float) -> Table:
+    """The saving in its parts, by the RTT panel, and what the paper's print says of each."""
+    bars = panel.panels["RTT"]
+    saved = panel.base_ms - panel.experiment_ms
+    ours = sum((bar.share_percent or 0.0) * bar.absolute for bar in bars) / 100
+    paper = sum((bar.responses_percent or 0.0) * (bar.absolute_ms or 0.0)
+                for bar in published.buckets(FIGURE5, "RTT").values()) / 100
+    printed = published.buckets(*TABLE3)["mean"].absolute_ms or 0.0
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("all, as the paper compared", saved, printed),
+        ("the window alone", alone, None),
+        ("other responses in the other week", saved - alone, None),
+        ("of that, more of them in far buckets (RTT)", saved - ours, printed - paper),
+        ("of that, other ones within the buckets", ours - alone, None))
+    return Table("Where the saving comes from", (
+        Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms")), rows, (
+            "The paper's print shows only what moves between its buckets (paper_arithmetic); what"
+            " differs within them is known of the fitted population alone.",))
+
+
+# Held out ----------------------------------------------------------------------------
+
+def _held_out(told: Sequence[Judged]) -> list[Finding]:
+    """Figures that no parameter was chosen by next to the same ones as they were fitted."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in told:
+        figure = each.panel.figure
+        twin = next((other for other in told if not other.panel.figure.held_out and [
+            getattr(other.panel.figure, name) for name in TWINS] == [
+                getattr(figure, name) for name in TWINS]), None)
+        if figure.held_out and twin is not None:
+            rows.append((twin.panel.figure.title, len(each.rows), *_found(twin), *_found(each)))
+    if not rows:
+        return []
+    titles, *columns = zip(*rows)
+    rows.append(("all", *(sum(column) for column in columns)))
+    of, near, _, held_near, held_reproduced = rows[-1][1:]
+    said = (f"With parameters of its own {near} of {of} bars are near the paper's; with those that"
+            f" nothing published of it was used for (held out) {held_near}, of which"
+            f" {held_reproduced} {'is' if held_reproduced == 1 else 'are'} reproduced.")
+    groups = ("parameters of its own", "held out")
+    return [Finding("held_out", "SlowDC with parameters of its own, and held out", (
+        Table("Near the paper's, and reproduced", (
+            Column("published", is_text=True), Column("of"),
+            *(Column(name, "", group) for group in groups for name in ("near", REPRODUCED))),
+            tuple(rows), (f"Near: within {WITHIN_PERCENT:.0f} % and {WITHIN_POINTS:.0f} points,"
+                          " whatever the interval. Reproduced: the whole interval.",)),),
+        sentence=said, text=said)]
+
+
+def _found(told: Judged) -> tuple[int, int]:
+    """How many bars are near, and how many are reproduced."""
+    return sum(close(row.bucket) for row in told.rows), told.counts[REPRODUCED]
+
+
+# The joint distribution --------------------------------------------------------------
+
+def _joint(datacenter: str, far_and_slow: float, very_far_and_slow: float) -> Finding:
+    """The share of responses by RTT and bandwidth, and products of both as lines."""
+    joint: Joint = DATACENTERS[datacenter](far_and_slow, very_far_and_slow)
+    names = [known.name for known in joint.marginals]
+    how = ("maximum entropy among all that meet the paper's shares of RTT, bandwidth and BDP"
+           if "BDP" in names else "the paper's shares of RTT and bandwidth, and AvgDC's odds"
+           " ratios between them")
+    if far_and_slow or very_far_and_slow:
+        how += (f"; far and slow together by {far_and_slow:g}, very far and slow by"
+                f" {very_far_and_slow:g}")
+    title = f"RTT and bandwidth together, {datacenter} data centre"
+    chart = GridChart(
+        f"RTT and bandwidth, {datacenter} data centre", (how,), x=joint.rtt_ms,
+        y=joint.bandwidth_kbps,
+        shares=numpy.where(joint.share > LEAST_SHARE, 100 * joint.share, numpy.nan),
+        x_label=quantity("rtt_ms").axis, y_label=quantity("bandwidth_kbps").axis,
+        colour_label="share of responses per grid cell (%)",
+        diagonals=tuple((8.0 * product, f"BDP {product} B") for product in DIAGONALS_BYTES))
+    return Finding(f"joint_{datacenter}", title, chart=chart, text=f"{title}: {how}.")

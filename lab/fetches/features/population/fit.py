@@ -1,0 +1,245 @@
+"""What stands behind a fitted population, as benchmarks.paper stored it beside the scenario.
+
+scenarios/fits/<scenario>.json holds the mechanism that it is of, hold-outs, how the bars
+change along each parameter, each mechanism off in turn, and what else was tried. All of it is
+simulated; what a run measured stands in its figures.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from lab.core.errors import UsageError
+from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.findings import Cell, Column, Finding, Table
+from lab.core.scenario.scenario_file import SCENARIOS
+from lab.core.words import plain
+from lab.fetches.features.population.population import Population
+from lab.fetches.scenario.scenario import Scenario
+
+FITS = SCENARIOS / "fits"
+FIGURE5 = ("RTT", "BW", "BDP")
+FREE_WITHIN, FREE_LOSS = 1, 0.5  # so many bars fewer, so much farther: the paper cannot say
+# What each parameter of dukkipati2010 rests on: said by the paper, fitted, or set by hand.
+RESTS_ON = {
+    "two_stages": ("paper, section 4.1", ""), "burst_segments": ("paper, section 4.1", ""),
+    "no_gap_share": ("fitted", "Table 3: the tenth percentile"),
+    "gap_mean_ms": ("fitted", "Table 3; the paper says about 200 ms"),
+    "gap_shape": ("fitted", "Table 3: how far p10, p50 and p90 are apart"),
+    "first_share": ("fitted", "Figure 5, RTT: what is saved of a round trip"),
+    "link_factor": ("fitted", "Figure 5, BW"),
+    "link_spread": ("fitted", "Figure 5: BDP up to 1000 bytes, and BW"),
+    "rtt_factor": ("fitted", "Figure 5, RTT"),
+    "queueing_bytes": ("fitted", "Figure 5, BW and BDP"),
+    "lossy_share": ("fitted", "Table 7: responses with retransmissions"),
+    "loss_percent": ("fitted", "Table 3: the tail"),
+    "queue_packets": ("by hand", "Figure 2: the rise from 26 to 42 segments"),
+    "far_and_slow": ("fitted", "Figure 5: BW against BDP"),
+    "very_far_and_slow": ("fitted", "Figure 5: BDP up to 5000 bytes"),
+    "baseline_week": ("fitted", "sums of Figure 5's panels (paper_arithmetic)"),
+    "baseline_gap": ("fitted", "Table 3: what p10 and p50 save")}
+# What other populations than the explained one have of their own.
+OF_THEIR_OWN = {
+    ("windows", "baseline_week"): ("paper, Figure 2", "six servers side by side: no weeks"),
+    ("windows", "baseline_gap"): ("paper, Figure 2", "six servers side by side: no weeks"),
+    ("slowdc", "baseline_week"): ("by hand", "sum of Figure 6, which is Table 3's mean within 1 %"),
+    ("slowdc", "baseline_gap"): ("by hand", "sum of Figure 6, which is Table 3's mean within 1 %"),
+    ("slowdc", "lossy_share"): ("fitted", "Table 7: responses with retransmissions at SlowDC")}
+# The published numbers, how many they are, and what they were used for.
+NUMBERS: tuple[tuple[str, int, str], ...] = (
+    ("Figure 5: ms and percent of 22 buckets", 44, "fitted"),
+    ("Figure 7: ms and percent of 8 buckets", 16, "fitted, at a third of the weight"),
+    ("Table 3, AvgDC: two means, ms and percent of six percentiles", 14,
+     "fitted, at a third of the weight"),
+    ("Sums of Figure 5's panels for three segments", 3, "fitted"),
+    ("Table 7: responses with retransmissions, AvgDC and SlowDC", 2, "fitted"),
+    ("Figure 2: five gains, ms and percent", 10,
+     "two set by hand: the queue, and clients up to 500 ms"),
+    ("SlowDC: Table 3, Table 4, Figure 6", 40,
+     "two set by hand: no weeks; held out with AvgDC's parameters only"))
+FARTHEST = ("by hand", "Figure 2: what 6 and 26 segments gain")  # of a population's clients
+CORRELATED = ("They are correlated: the same responses by RTT, bandwidth, BDP, size and percentile,"
+              " each in milliseconds and in percent.")
+
+
+def stored(name: str) -> dict[str, Any] | None:
+    """The stored evidence of a scenario, None without any. Raises UsageError."""
+    path = FITS / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"scenarios/fits/{path.name}: {error}") from None
+    return dict(found)
+
+
+def belongs(fit: dict[str, Any], made: Population) -> bool:
+    """Whether the evidence is of these parameters."""
+    of_today = json.loads(json.dumps(asdict(made.mechanism)))
+    return bool(fit["mechanism"] == of_today)
+
+
+def fit_findings(scenario: Scenario) -> list[Finding]:
+    """Three: what was fitted to what, how far each parameter is fixed, what each mechanism does."""
+    made = next((each for each in scenario.populations if each.explained), None)
+    fit = stored(scenario.name) if made else None
+    if made is None or fit is None:
+        return []
+    if not belongs(fit, made) or any((other.name, name) not in OF_THEIR_OWN
+                                     for other, name in _of_their_own(scenario, made)):
+        why = ("the parameters have changed since: write it anew with"
+               " /usr/bin/python3 -m benchmarks.paper evidence")
+        return [Finding("fit", "What was fitted to what", missing=why)]
+    return [_fitted(scenario, made, fit), _profiles(made, fit), _without(fit)]
+
+
+# What was fitted to what -------------------------------------------------------------
+
+def _fitted(scenario: Scenario, made: Population, fit: dict[str, Any]) -> Finding:
+    own = _of_their_own(scenario, made)
+    rows: list[tuple[Cell, ...]] = [
+        (name, _told(getattr(made.mechanism, name)), *RESTS_ON[name], free(fit, name))
+        for name in RESTS_ON]
+    rows += [(f"{name}, {other.title}", _told(getattr(other.mechanism, name)),
+              *OF_THEIR_OWN[other.name, name], "") for other, name in own]
+    rows += [(f"rtt_at_most_ms, {other.title}", _told(other.rtt_at_most_ms), *FARTHEST, "")
+             for other in scenario.populations if other.rtt_at_most_ms]
+    again = ", ".join(f"{percent:g} % with {share:g}" for share, percent in fit["slow_losses"])
+    parameters = Table("Parameters", (
+        Column("parameter", is_text=True), Column("value", is_text=True),
+        Column("from", is_text=True), Column("which numbers", is_text=True, rank=1),
+        Column("does the paper fix it?", is_text=True)), tuple(rows), (
+            f"Free: between these values the count of Figure 5 changes by {FREE_WITHIN} at most and"
+            f" the distance by less than {FREE_LOSS:g}, the other parameters as they are.",
+            f"Responses with retransmissions at SlowDC, by lossy_share, simulated: {again}. Table 7"
+            " has 10.44 % with ten segments and 10.17 % with three."))
+    from_where = [str(row[2]) for row in rows]
+    of_slow = [OF_THEIR_OWN[other.name, name][0] for other, name in own if other.name == "slowdc"]
+    fitted, slow_by_hand = from_where.count("fitted"), of_slow.count("by hand")
+    by_hand = from_where.count("by hand") - slow_by_hand
+    met = sum(count for _, count, used in NUMBERS if used.startswith("fitted"))
+    freedom = Table("How much was free", (Column("what", is_text=True), Column("how many")), (
+        ("parameters fitted", fitted), ("parameters set by hand", by_hand),
+        ("parameters set by hand, of SlowDC's own", slow_by_hand),
+        ("numbers that they were fitted to", met)), (CORRELATED,))
+    numbers = Table("Numbers that they meet", (
+        Column("numbers", is_text=True), Column("how many"), Column("used", is_text=True)),
+        NUMBERS, (f"{fitted} parameters are fitted to {met} correlated numbers, so that they are"
+                  " compatible with the paper; they do not predict it.",))
+    said = (f"{fitted} parameters are fitted to {met} correlated numbers, {by_hand} more are set by"
+            f" hand, and {slow_by_hand} of SlowDC's own: compatible with the paper, not predicted.")
+    holdouts, found = _holdouts(fit)
+    return Finding("fit", "What was fitted to what", (parameters, freedom, numbers, holdouts),
+                   sentence=f"{said} {found}")
+
+
+def _holdouts(fit: dict[str, Any]) -> tuple[Table, str]:
+    """What was fitted to the rest predicts, and of what was held out how much, in a sentence."""
+    rows: list[tuple[Cell, ...]] = []
+    counts: dict[tuple[str, int], list[str]] = {}
+    for each in fit["holdouts"]:
+        for what, near, of in each["predicts"]:
+            rows.append((each["fitted_on"], what, near, of, "yes" if each["held_out"] else "no"))
+            if each["held_out"]:
+                counts.setdefault((what, of), []).append(str(near))
+    said = "; ".join(f"{what} {', '.join(near)} of {of}" for (what, of), near in counts.items())
+    return Table("Predicted by what was fitted to the rest (simulated)", (
+        Column("fitted on", is_text=True), Column("predicted", is_text=True),
+        Column("near"), Column("of"), Column("held out", is_text=True)), tuple(rows), (
+            "Held out: no parameter was chosen by looking at it.",)), (
+                f"Held out and predicted, fit by fit: {said}.")
+
+
+def _of_their_own(scenario: Scenario, made: Population) -> list[tuple[Population, str]]:
+    """Which parameters another population has otherwise than the explained one."""
+    return [(other, name) for other in scenario.populations for name in RESTS_ON
+            if getattr(other.mechanism, name) != getattr(made.mechanism, name)]
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(plain, value))
+    return plain(value)
+
+
+def free(fit: dict[str, Any], name: str) -> str:
+    """The span of a parameter in which the bars hardly change, "" where none was followed."""
+    rows = fit["profiles"].get(name)
+    if not rows:
+        return ""
+    near, least = fit["as_fitted"]["figure5"], fit["as_fitted"]["loss"]
+    inside = [value for value, count, loss in rows
+              if count >= near - FREE_WITHIN and loss <= least + FREE_LOSS]
+    low, high = min(inside, default=rows[len(rows) // 2][0]), max(
+        inside, default=rows[len(rows) // 2][0])
+    if low == high:
+        return "yes"
+    at_ends = [low == rows[0][0], high == rows[-1][0]]
+    word = "no, free" if all(at_ends) else "roughly, free"
+    return f"{word} from {low:.3g} to {high:.3g}{' or more' if at_ends[1] else ''}"
+
+
+# Along each parameter ----------------------------------------------------------------
+
+def _profiles(made: Population, fit: dict[str, Any]) -> Finding:
+    """Small multiples: the count of Figure 5 along each parameter."""
+    plots = [_profile(name, rows, getattr(made.mechanism, name))
+             for name, rows in fit["profiles"].items()]
+    queue = [[float(packets), float(near)] for packets, near in fit["queue"]]
+    plots.append(replace(_profile("queue_packets", queue, made.mechanism.queue_packets),
+                         y_label="of Figure 2", y_ends=(0.0, 5.5)))
+    columns = tuple(tuple(plots[start::3]) for start in range(3))
+    text = " ".join(f"{name}: {', '.join(f'{count} at {value:.3g}' for value, count, _ in rows)}."
+                    for name, rows in fit["profiles"].items())
+    return Finding(
+        "identifiable", "How far the paper fixes each parameter", text=text,
+        sentence="How many of Figure 5's 22 bars are near along each parameter, the others as"
+                 " they are; simulated. A flat line is a parameter that the paper does not fix.",
+        chart=LineChart("How far the paper fixes each parameter", (
+            "How many of Figure 5's 22 bars are near, along one parameter, the others as fitted.",
+            f"Simulated, {fit['sample']['responses']} responses; a flat line is free."),
+            "The coloured dot is the value that is used; of queue_packets, bars of Figure 2.",
+            columns=columns, height_inches=8.4))
+
+
+def _profile(name: str, rows: list[list[float]], value: float) -> Plot:
+    x = tuple(float(row[0]) for row in rows)
+    used = min(rows, key=lambda row: abs(row[0] - value))
+    return Plot(name, "bars near", (
+        Line("near", x, tuple(float(row[1]) for row in rows)),
+        Line("used", (float(used[0]),), (float(used[1]),), look=2, style="points")),
+        y_ends=(0.0, 22.0))
+
+
+# Off, and tried ----------------------------------------------------------------------
+
+def _without(fit: dict[str, Any]) -> Finding:
+    counts = [Column(group, "", "Figure 5, near") for group in FIGURE5]
+    head = (*counts, Column("all", "", "Figure 5, near"), Column("IW3", "ms", "mean"),
+            Column("IW10", "ms", "mean"))
+
+    def row(each: dict[str, Any]) -> tuple[Cell, ...]:
+        return (*(each["near"][group] for group in FIGURE5), each["figure5"], each["base_ms"],
+                each["experiment_ms"])
+
+    off: list[tuple[Cell, ...]] = [("as fitted", *row(fit["as_fitted"]), "")]
+    off += [(each["without"], *row(each), each["figure2"]) for each in fit["ablation"]]
+    tried: list[tuple[Cell, ...]] = [(each["what"], *row(each)) for each in fit["tried"]]
+    queue = ", ".join(f"{near} with {packets}" for packets, near in fit["queue"])
+    return Finding("without", "Each mechanism off in turn, and what else was tried", (
+        Table("Without it", (Column("without", is_text=True), *head,
+                             Column("Figure 2", "", "near, of 5")), tuple(off),
+              ("Simulated; nothing is fitted again.",
+               f"Figure 2's gains that are near, by the packets that the queue holds: {queue}.")),
+        Table("What else was tried, at the best of the strengths tried",
+              (Column("tried", is_text=True), *head), tuple(tried), (
+                  "Simulated; nothing is fitted again. A connection that begins anew after idle"
+                  " time is the same as no kept connections, above. Not tried: several connections"
+                  " at once.",))),
+        sentence="Without it, bars near of 22: " + "; ".join(
+            f"{each['without']} {each['figure5']}" for each in fit["ablation"]) + ".")

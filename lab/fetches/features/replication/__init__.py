@@ -1,0 +1,1 @@
+"""A published setup with its faults, one cause at a time."""

@@ -1,0 +1,1 @@
+"""TLS, early data and QUIC: chains, records, their checks."""

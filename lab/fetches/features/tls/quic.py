@@ -1,0 +1,124 @@
+"""The verdict on a fetch over HTTP/3: its datagrams are all that can be seen of QUIC.
+
+There is no SYN, and no TCP_INFO; the congestion window is the server's own, and no route sets
+it. So what is judged is the path, what was lost on it, and what a server may send to an
+address that is not validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lab.core.results import checks
+from lab.core.results.checks import Check, Compared
+from lab.core.results.records import FAIL, SKIPPED, measure, started_at
+from lab.fetches.scenario.trial import HTTP_3
+from lab.fetches.verify import path
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.integrity import around_chain
+from lab.fetches.verify.record import Record
+from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.packets import CaptureError
+from lab.tcp.wire.datagrams import Datagrams, read
+
+CAPTURE = "capture"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a trial's client said, and its datagrams."""
+
+    evidence: Evidence
+    wire: Datagrams
+
+    @property
+    def rtt_ms(self) -> float | None:
+        trial = self.evidence.trial
+        return self.wire.rtt_ms(trial.down_kbps, trial.up_kbps)
+
+
+def judged(evidence: Evidence, observation: Mapping[str, Any], client_pcap: bytes,
+           server_pcap: bytes, exact: bool) -> Record:
+    """The record of a transfer that was whole. exact: in virtual time."""
+    found: dict[str, Any]
+    try:
+        if exact:
+            evidence = path.judged(evidence, client_pcap, server_pcap)
+        seen = Seen(evidence, read(client_pcap, server_pcap))
+        found = {**_columns(seen), **checks.verdict((PACKETS, *ON_THE_WIRE), seen)}
+    except CaptureError as error:
+        found = {"verdict": FAIL, "verdict_reason": f"{CAPTURE}: {error}"}
+    return Record(evidence.trial, True, measured_at=started_at(observation),
+                  **{**measure(Record, evidence), **found})
+
+
+def _columns(seen: Seen) -> dict[str, Any]:
+    wire, drops = seen.wire, seen.evidence.drops
+    flight = [each for part in wire.rounds for each in part]
+    return {"seen_rtt_ms": seen.rtt_ms, "seen_bandwidth_kbps": wire.bandwidth_kbps,
+            "lost_segments": wire.lost[0],
+            "queue_drops": drops["to_client"]["queue"] if drops else None,
+            "random_drops": drops["to_client"]["random"] if drops else None,
+            "handshake_round_trips": len(wire.rounds) or None,
+            "flight_bytes": sum(each.payload_bytes for each in flight),
+            "flight_segments": len(flight),
+            "flight_datagrams": ", ".join("+".join(str(each.payload_bytes) for each in part)
+                                          for part in wire.rounds),
+            "unvalidated_bytes": wire.unvalidated_bytes, "allowed_bytes": wire.allowed_bytes}
+
+
+# What is compared --------------------------------------------------------------------
+
+def _rtt(seen: Seen) -> Iterable[Compared]:
+    return path.rtt(seen.evidence, seen.rtt_ms)
+
+
+def _bandwidth(seen: Seen) -> Iterable[Compared]:
+    kbps, busy = seen.wire.bandwidth_kbps, seen.wire.busy
+    if kbps is not None and not seen.evidence.trial.jitter_ms:
+        yield from path.bandwidth(seen.evidence, kbps,
+                                  (busy[-1].time_ns - busy[0].time_ns) / 1e6)
+
+
+def _losses(seen: Seen) -> Iterable[Compared]:
+    return path.losses(seen.evidence, dict(zip(("to_client", "to_server"), seen.wire.lost)))
+
+
+def _amplification(seen: Seen) -> Iterable[Compared]:
+    sent, allowed = seen.wire.unvalidated_bytes, seen.wire.allowed_bytes
+    yield Compared(sent <= allowed, f"{sent} bytes before the client's second flight",
+                   f"at most {allowed}, three times its first")
+
+
+def _flight(seen: Seen) -> Iterable[Compared]:
+    """The chain was sent: QUIC's headers, acknowledgements and padding come on top."""
+    sent = sum(each.payload_bytes for part in seen.wire.rounds for each in part)
+    least = seen.evidence.trial.chain_bytes
+    most = round((least + around_chain(seen.evidence.trial)) * OVERHEAD)
+    yield Compared(least < sent <= most, f"a flight of {sent} bytes",
+                   f"a chain of {least}, and at most {most} with what is around it")
+
+
+OVERHEAD = 1.1  # headers and authentication tags of packets, of what they hold
+
+
+def is_quic(record: Record) -> bool:
+    return record.ok and record.verdict != SKIPPED and record.trial.http == HTTP_3
+
+
+def _is_estimated(record: Record) -> bool:
+    return is_quic(record) and PATH not in record.judged_by.split()
+
+
+# Judged of every trial alike, and in its table.
+PACKETS = replace(path.PACKETS, compare=lambda seen: path.packets(seen.evidence))
+ON_THE_WIRE = tuple(Check(*told, seldom=True) for told in (
+    ("QUIC RTT", "the first datagram each way, less its serialisation", _rtt, _is_estimated),
+    ("QUIC bandwidth", "the spacing of datagrams that left at once", _bandwidth, _is_estimated),
+    ("QUIC losses", "those that queue and random loss dropped, no others", _losses,
+     _is_estimated),
+    ("QUIC amplification", "three times the client's first datagrams (RFC 9000, 8.1)",
+     _amplification, is_quic),
+    ("QUIC flight", "the handshake's datagrams hold the chain", _flight, is_quic)))

@@ -1,0 +1,47 @@
+"""Was early data sent, with the hello, accepted, and answered at once? A part of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hosts.tls_records import LEAST_PADDED_BYTES, RECORD_OVERHEAD_BYTES
+from lab.core.results.checks import Compared
+from lab.fetches.verify.evidence import Evidence
+
+RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
+LEAST_MS = 1.0
+
+
+def sealed(early_bytes: int) -> int:
+    """Early data as it goes over the wire: one record."""
+    return early_bytes + RECORD_OVERHEAD_BYTES
+
+
+def early_data(evidence: Evidence) -> Iterable[Compared]:
+    """Where a client or a server falls back, without a word, to a request after the handshake."""
+    asked = evidence.trial.early_data_bytes
+    if not asked:
+        return
+    accepted = evidence.accepted_early_bytes or 0
+    is_padded = asked >= LEAST_PADDED_BYTES
+    yield Compared(accepted == asked if is_padded else accepted > 0, _told(accepted),
+                   f"{asked} bytes accepted" if is_padded else "accepted")
+    found = evidence.early
+    if found is None:
+        return
+    whole = sealed(accepted)
+    yield Compared(found.wire_bytes == whole if found.round_trips == 1
+                   else 0 < found.wire_bytes <= whole,
+                   f"{found.wire_bytes} bytes of it right behind the hello",
+                   f"{whole}" if found.round_trips == 1 else
+                   f"some of {whole}, the rest a round trip later")
+    allowed = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
+    yield Compared(found.answer_ms <= allowed,
+                   f"the response {found.answer_ms:.3f} ms after it was there",
+                   f"at most {allowed:g} ms")
+
+
+def _told(accepted: int) -> str:
+    if accepted < 0:
+        return f"{-accepted} bytes sent and refused"
+    return f"{accepted} bytes accepted" if accepted else "none sent"

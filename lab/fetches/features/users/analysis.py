@@ -1,0 +1,201 @@
+"""Which window for these users: latency by window and group, and the rule of the recommendation.
+
+Every user was measured under each window, so that differences are paired:
+the network and the size are the same, only the window differs. Intervals are
+95 %, from resampling users (Efron and Tibshirani 1993, chapter 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy
+from numpy.typing import NDArray
+
+from lab.core.stats import Estimate, percentile_interval
+from lab.fetches.features.users.scenario import PART, Users
+from lab.fetches.figures.paired import Responses, resampling_factors, statistics
+from lab.fetches.verify.record import Record
+from lab.tcp.packets import MSS
+
+Numbers = NDArray[numpy.float64]
+
+RESAMPLES = 1000
+PERCENTILES = (50, 95, 99)
+NOISE_PART = 0.01  # of the best mean: what is nearer to it is as good
+WORST_P99_PART = 0.02  # by how much a window may lengthen the 99th percentile
+WORST_RETRANSMITTED_POINTS = 0.5  # by how much it may raise the share sent again
+SAME_MS = 1.0  # a user who is faster by less is told as "the same"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The users that count under every window.
+
+    total_ms, retransmitted, queue_drops: by window, shape (n,) each. weight,
+    group, segments: shape (n,); segments of the response. left_out: users
+    without a counting record under some window.
+    """
+
+    total_ms: Mapping[int, Numbers]
+    retransmitted: Mapping[int, Numbers]
+    queue_drops: Mapping[int, Numbers]
+    weight: Numbers
+    group: NDArray[numpy.intp]
+    segments: Numbers
+    left_out: int
+
+    def only(self, group: int) -> Measured:
+        """The users of one group."""
+        inside = self.group == group
+
+        def cut(columns: Mapping[int, Numbers]) -> dict[int, Numbers]:
+            return {window: column[inside] for window, column in columns.items()}
+
+        return Measured(cut(self.total_ms), cut(self.retransmitted), cut(self.queue_drops),
+                        self.weight[inside], self.group[inside], self.segments[inside], 0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one window does to some users; times in ms.
+
+    saved: mean saving against the baseline. to_best: how much longer the mean
+    is than the best window's. gain_percent, lose_percent: users that are
+    faster, slower than with the baseline by more than SAME_MS.
+    """
+
+    initcwnd: int
+    mean_ms: float
+    percentiles_ms: tuple[float, ...]
+    saved: Estimate
+    to_best: Estimate
+    retransmitted_percent: float
+    queue_drops: float
+    gain_percent: float
+    lose_percent: float
+
+    @property
+    def p99_ms(self) -> float:
+        return self.percentiles_ms[-1]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The window that the rule chooses, and why; fits_percent: responses that fit the baseline."""
+
+    initcwnd: int
+    why: str
+    outcomes: tuple[Outcome, ...]
+    fits_percent: float
+    users: int
+
+
+def measured(users: Users, records: Sequence[Record]) -> Measured:
+    """The users whose records count under every window."""
+    found = Responses(records).by_sample(PART)
+    whole = {sample: rows for sample, rows in sorted(found.items())
+             if all(window in rows and rows[window].counts and rows[window].total_ms is not None
+                    for window in users.initcwnd)}
+
+    def column(name: str, window: int) -> Numbers:
+        return numpy.array([float(getattr(rows[window], name) or 0) for rows in whole.values()])
+
+    def columns(name: str) -> dict[int, Numbers]:
+        return {window: column(name, window) for window in users.initcwnd}
+
+    first = users.initcwnd[0]
+    return Measured(
+        columns("total_ms"), columns("retransmissions"), columns("queue_drops"),
+        weight=numpy.array([rows[first].trial.weight for rows in whole.values()]),
+        group=numpy.array([users.group[sample] for sample in whole], dtype=numpy.intp),
+        segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
+                              for rows in whole.values()], dtype=float),
+        left_out=len(users.rtt_ms) - len(whole))
+
+
+def verdict(found: Measured, baseline: int) -> Verdict:
+    """The rule: the smallest window that is as good as the best, and does no harm.
+
+    As good: the mean is within NOISE_PART of the best mean, or its interval
+    holds the best. No harm: p99 at most WORST_P99_PART longer than the
+    baseline's, retransmissions at most WORST_RETRANSMITTED_POINTS more.
+    Raises ValueError without users.
+    """
+    if not len(found.weight):
+        raise ValueError("no user counts under every window")
+    outcomes = _outcomes(found, baseline)
+    base = next(each for each in outcomes if each.initcwnd == baseline)
+    fits = 100 * float(found.weight @ (found.segments <= baseline) / found.weight.sum())
+    harmless = [each for each in outcomes if not _harm(each, base)]
+    good = [each for each in harmless if _as_good(each, outcomes)]
+    chosen = good[0] if good else max(harmless, key=lambda each: each.saved.value)
+    if chosen.saved.sign <= 0 and chosen is not base:
+        chosen = base
+    return Verdict(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
+                   len(found.weight))
+
+
+def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
+    best_ms = min(each.mean_ms for each in outcomes)
+    return outcome.to_best.sign <= 0 or outcome.to_best.value <= NOISE_PART * best_ms
+
+
+def _harm(outcome: Outcome, base: Outcome) -> str:
+    """What a window makes worse than the baseline by more than the bounds; "" for nothing."""
+    if outcome.p99_ms > (1 + WORST_P99_PART) * base.p99_ms:
+        return f"p99 becomes {outcome.p99_ms:.0f} ms instead of {base.p99_ms:.0f}"
+    more = outcome.retransmitted_percent - base.retransmitted_percent
+    if more > WORST_RETRANSMITTED_POINTS:
+        return (f"{outcome.retransmitted_percent:.2f} % of segments are sent again instead of"
+                f" {base.retransmitted_percent:.2f}")
+    return ""
+
+
+def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: float) -> str:
+    """The reason, with the numbers that decided."""
+    best = min(outcomes, key=lambda each: each.mean_ms)
+    harmed = [f"{each.initcwnd} does harm: {_harm(each, base)}" for each in outcomes
+              if _harm(each, base)]
+    if chosen is base:
+        reasons = ([f"all responses fit in {base.initcwnd} segments"] if fits > 100 - 1e-9 else
+                   ["no other window is faster"] if best is base else
+                   [f"no window saves more than noise: the best, {best.initcwnd}, saves"
+                    f" {best.saved.value:.1f} ms of {base.mean_ms:.1f}"]
+                   if _as_good(base, outcomes) else
+                   ["every window that saves time does harm"])
+    else:
+        reasons = [f"it saves {chosen.saved.value:.1f} ms of {base.mean_ms:.1f}"]
+        if best.initcwnd > chosen.initcwnd:
+            reasons.append(f"{best.initcwnd} would save {best.saved.value:.1f} ms")
+    return "; ".join([*reasons, *harmed])
+
+
+# Numbers -----------------------------------------------------------------------------
+
+def _outcomes(found: Measured, baseline: int) -> tuple[Outcome, ...]:
+    weight, windows = found.weight, sorted(found.total_ms)
+    means = {window: float(weight @ found.total_ms[window] / weight.sum()) for window in windows}
+    best = min(windows, key=lambda window: means[window])
+    draws = resampling_factors(len(weight), RESAMPLES) * weight
+    sent = float(weight @ found.segments)
+
+    def difference(ms: Numbers) -> Estimate:
+        drawn = draws @ ms / draws.sum(axis=1)
+        return Estimate(float(weight @ ms / weight.sum()), percentile_interval(drawn), len(ms))
+
+    shares, made = [percent / 100 for percent in PERCENTILES], []
+    for window in windows:
+        total_ms = found.total_ms[window]
+        saved_ms = found.total_ms[baseline] - total_ms
+        made.append(Outcome(
+            window, means[window],
+            tuple(map(float, statistics(total_ms, [weight], shares)[0])),
+            difference(saved_ms), difference(total_ms - found.total_ms[best]),
+            100 * float(weight @ found.retransmitted[window]) / sent,
+            float(weight @ found.queue_drops[window] / weight.sum()),
+            100 * float(weight @ (saved_ms > SAME_MS) / weight.sum()),
+            100 * float(weight @ (saved_ms < -SAME_MS) / weight.sum())))
+    return tuple(made)

@@ -1,0 +1,151 @@
+"""What a sample of users says: which window, for all and for each group, and how to set it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.findings import Column, Finding, Interval, Statement, Table, Tile
+from lab.core.words import number, plain
+from lab.fetches.features.users import analysis, window_commands
+from lab.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
+from lab.fetches.features.users.scenario import Users
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.verify.record import Record
+
+ALL, OTHERS = "all", "without a group"
+ASIDE = 0.06  # of the distance between windows: groups beside each other
+MOST_GROUPS = 6  # in the figure; the table has all
+RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
+        " best, or not told from it by the interval; and whose p99 is at most"
+        f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
+        f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments sent again. Where"
+        " no window saves more than its interval, the baseline stays.")
+
+
+def users_findings(scenario: Scenario, users: Users,
+                   records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
+    """The finding, and the tile with the recommendation."""
+    title = "Which window for these users"
+    found = analysis.measured(users, records)
+    if not len(found.weight):
+        return [Finding("windows", title, missing="no user counts under every window")], ()
+    verdicts = {ALL: analysis.verdict(found, users.baseline_initcwnd)}
+    if len(users.groups) > 1:
+        verdicts |= _by_group(users, found)
+    whole = verdicts[ALL]
+    chosen = ("keep" if whole.initcwnd == users.baseline_initcwnd else "set")
+    sentence = f"For all of them {chosen} {whole.initcwnd} segments: {whole.why}."
+    commands = [] if chosen == "keep" and len(set(_chosen(verdicts))) == 1 else [
+        window_commands.table(whole.initcwnd, ((name, verdict.initcwnd)
+                                               for name, verdict in verdicts.items()))]
+    finding = Finding(
+        "windows", title,
+        (_outcomes_table(verdicts), _choice_table(users, verdicts), *commands),
+        (Statement("Which window?", sentence), Statement("By which rule?", RULE),
+         Statement("What cannot change?", f"{number(whole.fits_percent)} % of the responses fit in"
+                   f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
+         Statement("What was assumed?", _assumed(scenario, users))),
+        text=f"The mean saving against {users.baseline_initcwnd} segments, by"
+        f" window, with intervals. {sentence}", chart=_chart(scenario, users, verdicts, found))
+    return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
+
+
+def _assumed(scenario: Scenario, users: Users) -> str:
+    """What the file does not say of these users, and the result rests on."""
+    like = users.like
+    network = [f"the bottleneck's queue holds {like.queue[0]}"
+               f"{' packets' if like.queue[0].isdigit() else ''} ({like.qdisc[0]})",
+               "the uplink is as fast as the downlink" if like.uplink_kbps[0] is None else
+               f"the uplink has {plain(like.uplink_kbps[0])} kbit/s",
+               f"{plain(like.loss_percent[0])} % of packets are lost at random"]
+    if like.jitter_ms[0]:
+        network.append(f"the delay varies by {plain(like.jitter_ms[0])} ms")
+    connection = (f"after {like.kept[0]} earlier responses on it" if like.kept[0] else
+                  "on a new connection")
+    return (f"{scenario.head.note}{'. ' if scenario.head.note else ''}Each user fetches once,"
+            f" {connection}, alone on the link, by {like.congestion_control[0]}, and offers a"
+            f" receive window of {like.initrwnd[0]} segments; {', '.join(network)}.")
+
+
+def _by_group(users: Users, found: Measured) -> dict[str, Verdict]:
+    """A group without a user that counts is left out; the table of choices says so."""
+    made = {}
+    for place, name in enumerate(users.groups):
+        own = found.only(place)
+        if len(own.weight):
+            made[name or OTHERS] = analysis.verdict(own, users.baseline_initcwnd)
+    return made
+
+
+def _chosen(verdicts: dict[str, Verdict]) -> list[int]:
+    return [verdict.initcwnd for verdict in verdicts.values()]
+
+
+# Tables ------------------------------------------------------------------------------
+
+def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
+    columns = (
+        Column("users", is_text=True, is_filter=True), Column("IW"),
+        Column("mean", "ms", "time to the last byte"),
+        *(Column(f"p{percent}", "ms", "time to the last byte") for percent in PERCENTILES),
+        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved"),
+        Column("mean", "%", "saved", signed=True),
+        Column("faster", "% of users", rank=3),
+        Column("slower", "% of users", rank=3),
+        Column("sent again", "% of segments", digits=2, rank=2),
+        Column("queue drops", "a user", digits=2, rank=1))
+    return Table("", columns, tuple(
+        (name, each.initcwnd, each.mean_ms, *each.percentiles_ms, *_saved(each, verdict),
+         each.gain_percent, each.lose_percent, each.retransmitted_percent, each.queue_drops)
+        for name, verdict in verdicts.items() for each in verdict.outcomes))
+
+
+def _saved(each: Outcome, verdict: Verdict) -> tuple[float | str | Interval, ...]:
+    """Nothing for the baseline, which is compared with itself."""
+    if each.saved.interval is None or each.saved.interval == (0.0, 0.0):
+        return "", "", ""
+    base_ms = each.mean_ms + each.saved.value
+    return each.saved.value, Interval(*each.saved.interval), 100 * each.saved.value / base_ms
+
+
+def _choice_table(users: Users, verdicts: dict[str, Verdict]) -> Table:
+    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in verdicts]
+    notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
+    return Table(
+        "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
+                       Column("why", is_text=True)),
+        tuple((name, verdict.users, verdict.initcwnd, verdict.why)
+              for name, verdict in verdicts.items()),
+        notes if lost and len(users.groups) > 1 else ())
+
+
+# The figure --------------------------------------------------------------------------
+
+def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
+           found: Measured) -> LineChart:
+    """Mean saving and 99th percentile by window, a line for each group."""
+    shown = dict(list(verdicts.items())[:MOST_GROUPS])
+    windows = sorted(users.initcwnd)
+    ticks = tuple((float(place), str(window)) for place, window in enumerate(windows))
+
+    def places(look: int) -> tuple[float, ...]:
+        return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
+
+    saved = tuple(Line(name, places(look), tuple(each.saved.value for each in verdict.outcomes),
+                       tuple(each.saved.interval for each in verdict.outcomes), look=look)
+                  for look, (name, verdict) in enumerate(shown.items()))
+    tails = tuple(Line(name, places(look), tuple(each.p99_ms for each in verdict.outcomes),
+                       look=look) for look, (name, verdict) in enumerate(shown.items()))
+    return LineChart(
+        scenario.head.title, (scenario.head.source,),
+        f"{len(found.weight)} users under each of {len(windows)} windows"
+        " · bars: 95 % intervals over users",
+        (f"{found.left_out} user{'' if found.left_out == 1 else 's'} left out: a verdict failed"
+         if found.left_out else ""),
+        columns=((Plot("initial window (segments)",
+                       f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
+                       zero=True),),
+                 (Plot("initial window (segments)", "99th percentile (ms)", tails,
+                       ticks=ticks),)),
+        legend=len(shown) > 1)

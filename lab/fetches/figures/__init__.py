@@ -1,0 +1,1 @@
+"""What fetches show: buckets, cells, maps, steps, and their sentences."""

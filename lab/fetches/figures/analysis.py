@@ -1,0 +1,255 @@
+"""From records to the rows of figures.
+
+Only a record that counts (its transfer succeeded and its verdict is pass)
+enters a number; all others are counted beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lab.core import stats
+from lab.core.findings.charts import Ends, Sample
+from lab.core.results.records import PASS
+from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
+                                         by_cell, percent_of, published_bars, sign_of,
+                                         weighted_cells)
+from lab.fetches.scenario.scenario import WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Figure, Scenario
+from lab.fetches.scenario.sweep import Cell, Value
+from lab.fetches.scenario.trial import is_random
+from lab.fetches.verify import notes
+from lab.fetches.verify.record import Record
+
+Values = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The values of one cell that count, by window, and what was excluded.
+
+    matched: base and experiment of the same repeat, which met the same random
+    numbers; empty unless every value has its counterpart.
+    """
+
+    weight: float
+    base: Values
+    experiment: Values
+    excluded: Excluded
+    matched: tuple[tuple[float, float], ...]
+    lossless: bool
+
+
+def panels(scenario: Scenario, records: Sequence[Record],
+           ) -> tuple[dict[str, Panel], dict[str, str]]:
+    """The rows of each figure by its name, and why the others have none."""
+    made: dict[str, Panel] = {}
+    missing: dict[str, str] = {}
+    if scenario.populations:
+        from lab.fetches.figures import paired  # numpy is slow to import
+        from lab.fetches.figures.paired import Responses
+        responses = Responses(records)
+    for figure in scenario.figures:
+        if figure.kind in WITHOUT_BUCKETS:
+            continue
+        try:
+            if scenario.population(figure.sweep):
+                made[figure.name] = paired.panel(scenario, figure, responses)
+            else:
+                make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
+                made[figure.name] = make(scenario, figure, records)
+        except NoPanel as error:
+            missing[figure.name] = str(error)
+    return made, missing
+
+
+def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+    """The rows of one improvement figure.
+
+    A bucket is the mean over its cells, weighted by the shares of the other
+    axis. A cell of which nothing counts loses its weight to the others, and
+    shows in `cells` and `excluded`. Raises NoPanel where a cell was not
+    measured at all or nothing of a bucket counts.
+    """
+    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
+    chosen, cells = by_cell(scenario, figure, windows, records)
+    axis, bars = scenario.axis_of(figure), published_bars(figure)
+    buckets = []
+    every: dict[Cell, Pair] = {}
+    behind: list[tuple[Pair, float]] = []
+    for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
+        pairs = [_pair(figure, cells, cell, weight, windows) for cell, weight in weighted]
+        every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
+        buckets.append(_bucket(figure, axis, value, pairs, bars.get(axis.label(value))))
+        share, total = axis.share_percent(value) or 1.0, sum(pair.weight for pair in pairs)
+        behind += [(pair, share * pair.weight / total) for pair in pairs]
+    return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
+                 congestion_control=chosen[0].trial.congestion_control,
+                 counted=sum(len(pair.base) + len(pair.experiment) for pair in every.values()),
+                 left_out=sum((pair.excluded for pair in every.values()), Excluded()),
+                 remarks=_remarks(cells, windows),
+                 samples=(_sample(windows[0], [(pair.base, weight) for pair, weight in behind]),
+                          _sample(windows[1], [(pair.experiment, weight)
+                                               for pair, weight in behind])))
+
+
+def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+    """The rows of a figure of values against windows: each window against the baseline's.
+
+    n counts a window's own fetches. Raises as `improvement`.
+    """
+    sweep = scenario.sweep(figure.sweep)
+    chosen, cells = by_cell(scenario, figure, sweep.initcwnd, records)
+    (cell,) = sweep.cells
+    axis, bars = scenario.axis_of(figure), published_bars(figure)
+    buckets, samples = [], []
+    for initcwnd in sweep.initcwnd:
+        pair = _pair(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
+        own, excluded = counting(cells[cell, initcwnd], figure.metric)
+        buckets.append(replace(
+            _bucket(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
+            excluded=excluded))
+        samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
+    return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
+                 congestion_control=chosen[0].trial.congestion_control, samples=tuple(samples),
+                 remarks=_remarks(cells, sweep.initcwnd))
+
+
+def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
+    """On what counts of these windows."""
+    return notes.of([record for (_, initcwnd), records in cells.items() if initcwnd in windows
+                       for record in records if record.counts])
+
+
+def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
+    """All values under one window; a cell's weight is shared by its repeats."""
+    return Sample(f"IW {initcwnd}", [value for values, _ in cells for value in values],
+                  [weight / len(values) for values, weight in cells for _ in values])
+
+
+# Buckets -----------------------------------------------------------------------------
+
+def _pair(figure: Figure, cells: ByCell, cell: Cell, weight: float,
+          windows: tuple[int, int]) -> Pair:
+    base_records, experiment_records = (cells[cell, initcwnd] for initcwnd in windows)
+    base, base_excluded = counting(base_records, figure.metric)
+    experiment, excluded = counting(experiment_records, figure.metric)
+    if windows[0] != windows[1]:  # else they are the same records
+        excluded += base_excluded
+    if not base or not experiment:
+        excluded += Excluded(unpaired=len(base) + len(experiment))
+        base, experiment = [], []
+    matched: tuple[tuple[float, float], ...] = ()
+    counterparts = dict(experiment)
+    if (len(counterparts) == len(base) == len(experiment)
+            and dict(base).keys() == counterparts.keys()):
+        matched = tuple((value, counterparts[key]) for key, value in base)
+    return Pair(weight, tuple(value for _, value in base),
+                tuple(value for _, value in experiment), excluded, matched,
+                lossless=repeats(dict(cell.values)))
+
+
+def repeats(network: dict[str, Any]) -> bool:
+    """Whether a second measurement on a network gives the same, to the microsecond.
+
+    cake drops at random for a while once its queue was full (BLUE, cobalt_should_drop of
+    net/sched/sch_cake.c), with numbers that nobody can seed.
+    """
+    return not is_random(network) and network.get("qdisc") != "cake"
+
+
+def counting(records: Iterable[Record],
+             metric: str) -> tuple[list[tuple[tuple[int, int], float]], Excluded]:
+    """The metric of the records that count, by repeat and seed, and what others lack.
+
+    Sorted, so that resampling does not depend on which guest was the faster.
+    """
+    values: list[tuple[tuple[int, int], float]] = []
+    excluded = Excluded()
+    for record in records:
+        value: float | None = getattr(record, metric)
+        if not record.ok:
+            excluded += Excluded(failed_transfers=1)
+        elif record.was_skipped:
+            excluded += Excluded(skipped=1)
+        elif record.verdict != PASS:
+            excluded += Excluded(failed_verdicts=1)
+        elif value is None:
+            excluded += Excluded(without_value=1)
+        else:
+            values.append(((record.trial.repeat, record.trial.seed), value))
+    return sorted(values), excluded
+
+
+def square(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
+    """One cell under two windows; None where nothing of it counts under both."""
+    try:
+        return _bucket(figure, Axis(figure.by, (0.0,)), 0.0,
+                       [_pair(figure, cells, cell, 1.0, windows)], None)
+    except NoPanel:
+        return None
+
+
+def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[Pair],
+            bar: Published | None) -> Bucket:
+    label = axis.label(value)
+    excluded = sum((pair.excluded for pair in pairs), Excluded())
+    used = [pair for pair in pairs if pair.base and pair.weight > 0]
+    if not used:
+        raise NoPanel(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
+                      " verdict_reason and error in trials.csv, then measure again with --fresh")
+    weights = [pair.weight for pair in used]
+    sides = [pair.base for pair in used], [pair.experiment for pair in used]
+    base, experiment = (stats.weighted_mean([sum(values) / len(values) for values in side],
+                                            weights) for side in sides)
+    base_median, experiment_median = (_median(side, weights) for side in sides)
+    sign = sign_of(figure.metric)
+    absolute_interval, percent_interval = _intervals(used, weights, sign)
+    return Bucket(
+        label=label, value=value, share_percent=axis.share_percent(value),
+        n=sum(len(pair.base) + len(pair.experiment) for pair in used), excluded=excluded,
+        cells=len(used), cells_asked=len(pairs), base=base, experiment=experiment,
+        base_median=base_median, experiment_median=experiment_median,
+        absolute_interval=absolute_interval, percent_interval=percent_interval,
+        published=bar or Published(), lossless=all(pair.lossless for pair in pairs), sign=sign,
+        draws=min(sum(map(len, side)) for side in sides))
+
+
+def _median(cells: Sequence[Values], weights: Sequence[float]) -> float:
+    """Median over all responses, where a cell's weight is shared by its repeats."""
+    values = [value for cell in cells for value in cell]
+    shared = [weight / len(cell) for cell, weight in zip(cells, weights) for _ in cell]
+    return stats.weighted_quantile(values, shared, 0.5)
+
+
+def _intervals(pairs: Sequence[Pair], weights: Sequence[float],
+               sign: int) -> tuple[Ends | None, Ends | None]:
+    """95 % intervals of the absolute and the relative (%) improvement."""
+    sides = [pair.base for pair in pairs], [pair.experiment for pair in pairs]
+    if any(len(cell) < 2 for side in sides for cell in side):
+        return None, None
+    if all(len(set(cell)) == 1 for side in sides for cell in side):
+        # Every repeat gave the same: there is nothing to resample.
+        means = [stats.weighted_mean([cell[0] for cell in side], weights) for side in sides]
+        percent = percent_of(means[0], means[1], sign)
+        return (sign * (means[0] - means[1]),) * 2, (percent,) * 2
+    generator = stats.generator(seed=1)
+    if all(pair.matched for pair in pairs):
+        base, experiment = stats.resampled_pairs([pair.matched for pair in pairs], weights,
+                                                 generator)
+    else:
+        base, experiment = (stats.resampled_means(side, weights, generator) for side in sides)
+    absolute = sign * (base - experiment)
+    return (stats.percentile_interval(absolute),
+            stats.percentile_interval(absolute / base * 100))
+
+
+def mean_interval(values: Values) -> Ends | None:
+    """95 % interval of the mean of one cell's values, None of a single one."""
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return stats.percentile_interval(
+        stats.resampled_means([values], [1.0], stats.generator(seed=1)))

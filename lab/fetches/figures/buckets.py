@@ -1,0 +1,354 @@
+"""What a panel is: the rows of one figure, each a bucket, and what entered none of them.
+
+An improvement is the paper's (section 2): baseline less experiment, and that
+as a percentage of the baseline; of a metric of which more is better, its gain.
+Others print base / experiment − 1; their percentages are converted where they
+are read, which is exact (see of_baseline).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, field, replace
+
+from lab.core.errors import FirstFlightError
+from lab.core.findings.charts import Ends, Sample
+from lab.core.scenario import published
+from lab.core.scenario.quantities import quantity
+from lab.core.scenario.quantity import Quantity
+from lab.core.words import plain
+from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, WINDOW_SWEEP, Axis, Figure, Scenario
+from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
+from lab.fetches.verify.record import Record
+
+
+class NoPanel(FirstFlightError):
+    """The records do not give the rows of a figure; the message says why."""
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Records that enter no mean, by reason.
+
+    failed_transfers: not ok; failed_verdicts: ok, but the packets are not
+    what was asked, or could not be judged; without_value: lack the figure's
+    metric; unpaired: count, but no record of the other window does; skipped: not
+    measured, since this machine lacks what they need.
+    """
+
+    failed_transfers: int = 0
+    failed_verdicts: int = 0
+    without_value: int = 0
+    unpaired: int = 0
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(astuple(self))
+
+    def __add__(self, other: Excluded) -> Excluded:
+        return Excluded(*map(sum, zip(astuple(self), astuple(other))))
+
+    def __str__(self) -> str:
+        """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
+        words = (("failed transfer", "failed transfers"), ("failed verdict", "failed verdicts"),
+                 ("record without a value", "records without a value"),
+                 ("record without its counterpart", "records without their counterpart"),
+                 ("skipped trial", "skipped trials"))
+        return ", ".join(f"{count} {one if count == 1 else several}"
+                         for count, (one, several) in zip(astuple(self), words) if count)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published of a bucket, in the unit of the figure's metric.
+
+    absolute, percent: the improvement, of the baseline, converted where it was
+    printed otherwise; level: of a window sweep, the value under this window.
+    error, error_points: see lab.core.scenario.published.
+    """
+
+    absolute: float | None = None
+    percent: float | None = None
+    level: float | None = None
+    error: float = 0.0
+    error_points: float = 0.0
+
+
+@dataclass(frozen=True)
+class SameResponses:
+    """What the window alone changes: the same responses under both, each with the same weight.
+
+    absolute, percent: the improvement, with the 95 % interval of absolute.
+    """
+
+    absolute: float
+    percent: float
+    interval: Ends | None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket of an improvement figure, or one window of a window sweep.
+
+    Values in the unit of the figure's metric; sign: -1 where more of it is
+    better. n: fetches that entered, of both windows; cells: how many of the
+    cells_asked had counting records of both windows and carry the weight.
+    base, experiment: weighted means; the medians are of all responses of the
+    bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
+    where a cell was measured but once; draws: how many independent values of a window they
+    rest on: clients of a population, else fetches. In a window sweep the experiment is the
+    bucket's window. lossless: nothing in the bucket is left to chance. same: None
+    where the windows were measured side by side; else the baseline had a week with
+    other responses of its own, as the paper's, and base is a mean over those.
+    """
+
+    label: str
+    value: Value
+    share_percent: float | None
+    n: int
+    excluded: Excluded
+    cells: int
+    cells_asked: int
+    base: float
+    experiment: float
+    base_median: float
+    experiment_median: float
+    absolute_interval: Ends | None
+    percent_interval: Ends | None
+    published: Published = Published()
+    lossless: bool = False
+    sign: int = 1
+    same: SameResponses | None = None
+    draws: int = 0
+
+    @property
+    def absolute(self) -> float:
+        return self.sign * (self.base - self.experiment)
+
+    @property
+    def paired_interval(self) -> Ends | None:
+        """The experiment's value at the ends of the interval of what is saved of the base."""
+        if self.absolute_interval is None:
+            return None
+        first, last = sorted(self.base - self.sign * end for end in self.absolute_interval)
+        return first, last
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the interval of what is saved holds zero."""
+        ends = self.absolute_interval
+        return ends is not None and ends[0] < 0 < ends[1]
+
+    @property
+    def percent(self) -> float:
+        return percent_of(self.base, self.experiment, self.sign)
+
+    @property
+    def median_absolute(self) -> float:
+        return self.sign * (self.base_median - self.experiment_median)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The rows of one figure, and which client and algorithm measured them.
+
+    counted, left_out: fetches in all, where one can enter several buckets;
+    None where it enters one at most. samples: the values behind it, by window.
+    remarks: what else than the windows decided on what is behind it.
+    """
+
+    figure: Figure
+    buckets: tuple[Bucket, ...]
+    client: str
+    congestion_control: str
+    counted: int | None = None
+    left_out: Excluded | None = None
+    samples: tuple[Sample, ...] = field(default=(), compare=False)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        if self.counted is not None:
+            return self.counted
+        return sum(bucket.n for bucket in self.buckets)
+
+    @property
+    def excluded(self) -> Excluded:
+        if self.left_out is not None:
+            return self.left_out
+        return sum((bucket.excluded for bucket in self.buckets), Excluded())
+
+    @property
+    def metric(self) -> Quantity:
+        return quantity(self.figure.metric)
+
+    @property
+    def by(self) -> Quantity:
+        """What the buckets are of."""
+        return quantity(self.figure.by)
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether the buckets are windows."""
+        return self.figure.kind == WINDOW_SWEEP
+
+    def is_baseline(self, bucket: Bucket) -> bool:
+        """Whether a bucket is the window that the others are compared with."""
+        return self.is_sweep and bucket.value == self.figure.baseline_initcwnd
+
+
+def sign_of(metric: str) -> int:
+    """1 where less of the metric is better, -1 where more is."""
+    return -1 if quantity(metric).more_is_better else 1
+
+
+def percent_of(base: float, experiment: float, sign: int = 1) -> float:
+    """The paper's percentage (section 2): the improvement as a part of the baseline."""
+    return sign * (base - experiment) / base * 100 if base else 0.0
+
+
+def of_baseline(percent: float, sign: int = 1) -> float:
+    """A percentage of the experiment's value (base / experiment − 1) as one of the baseline's."""
+    return percent / (100 + sign * percent) * 100
+
+
+def of_experiment(percent: float, sign: int = 1) -> float:
+    """The reverse of of_baseline."""
+    return percent / (100 - sign * percent) * 100
+
+
+def published_bars(figure: Figure) -> dict[str, Published]:
+    """The figure's published bars by label, percentages as parts of the baseline."""
+    if not figure.published:
+        return {}
+    bars = {}
+    for label, bar in published.buckets(figure.published, figure.panel).items():
+        percent = bar.percent
+        if percent is not None and figure.percent_of == OF_EXPERIMENT:
+            percent = of_baseline(percent, sign_of(figure.metric))
+        bars[label] = Published(bar.absolute_ms, percent, bar.total_ms, bar.error_ms,
+                                bar.error_points)
+    return bars
+
+
+def beside_baseline(panel: Panel) -> tuple[Bucket, ...]:
+    """The buckets; of a window sweep, each published value as an improvement on the baseline's."""
+    base = next((bucket.published for bucket in panel.buckets if panel.is_baseline(bucket)),
+                Published())
+    made = []
+    for bucket in panel.buckets:
+        own = bucket.published
+        if base.level is not None and own.level is not None and own is not base:
+            bucket = replace(bucket, published=replace(
+                own, absolute=bucket.sign * (base.level - own.level),
+                percent=percent_of(base.level, own.level, bucket.sign),
+                error=base.error + own.error))
+        made.append(bucket)
+    return tuple(made)
+
+
+ByCell = dict[tuple[Cell, int], list[Record]]
+
+
+
+def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
+            records: Sequence[Record]) -> tuple[list[Record], ByCell]:
+    """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
+    sweep = scenario.sweep(figure.sweep)
+    chosen = of_sweep(sweep, records)
+    made: ByCell = {}
+    for record in chosen:
+        made.setdefault((cell_of(record.trial), record.trial.initcwnd), []).append(record)
+    missing = [cell for cell in sweep.cells
+               if any((cell, initcwnd) not in made for initcwnd in windows)]
+    if missing:
+        named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
+                          for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise NoPanel(f"{len(missing)} of {len(sweep.cells)} cells ({named}) of {scenario.name}"
+                      f" {figure.name} were not measured; measure with"
+                      f" {_command(scenario, missing)}")
+    return chosen, made
+
+
+def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
+    """The records whose trial the sweep asks for.
+
+    A run may have been made with another client than the sweep names; then
+    all of its records have to agree. Raises NoPanel.
+    """
+    cells = set(sweep.cells)
+    made: dict[str, list[Record]] = {}
+    for record in records:
+        trial = record.trial
+        if not trial.part and trial.initcwnd in sweep.initcwnd and cell_of(trial) in cells:
+            made.setdefault(trial.client, []).append(record)
+    if sweep.client in made or not made:
+        return made.get(sweep.client, [])
+    if len(made) > 1:
+        raise NoPanel(f"the records mix {' and '.join(sorted(made))} in sweep {sweep.name!r};"
+                      " measure again with --fresh")
+    return next(iter(made.values()))
+
+
+def _command(scenario: Scenario, cells: Sequence[Cell]) -> str:
+    """The command line that measures the cells."""
+    line = f"./run.sh --scenario {scenario.name}"
+    if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
+        return line
+    rtts, bandwidths = (",".join(map(plain, dict.fromkeys(values))) for values in
+                        zip(*((cell.rtt_ms, cell.bandwidth_kbps) for cell in cells)))
+    return f"{line} --rtt {rtts} --bw {bandwidths}"
+
+
+def weighted_cells(scenario: Scenario, figure: Figure,
+                   axis: Axis) -> list[list[tuple[Cell, float]]]:
+    """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
+    cells = scenario.sweep(figure.sweep).cells
+    if figure.weights == JOINT:
+        return _joint_cells(scenario, cells, axis)
+    members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
+               for value in axis.values]
+    if not figure.weights:
+        return [[(cell, 1.0) for cell in bucket] for bucket in members]
+    weights = _axis(scenario, figure.weights)
+    return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
+             for cell in bucket] for bucket in members]
+
+
+def _axis(scenario: Scenario, by: str) -> Axis:
+    axis = scenario.axis(by)
+    assert axis is not None  # the reader of the scenario has looked
+    return axis
+
+
+def _joint_cells(scenario: Scenario, cells: Sequence[Cell],
+                 axis: Axis) -> list[list[tuple[Cell, float]]]:
+    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+
+    A cell stands for the responses of its RTT bucket and its bandwidth
+    bucket. Some of them are in one BDP bucket and some in the next, so that a
+    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
+    """
+    import numpy
+
+    from lab.fetches.features.population.joint import average_datacenter
+
+    joint = average_datacenter()
+    axes = [_axis(scenario, by) for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")]
+    for own, marginal in zip(axes, joint.marginals):
+        if own.labels != marginal.labels:
+            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
+                                   f" {', '.join(own.labels)}; the joint distribution has"
+                                   f" {', '.join(marginal.labels)}")
+    of_rtt, of_bandwidth, of_product = (
+        marginal.bucket(values) for marginal, values in
+        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
+    shares = numpy.zeros([len(own.values) for own in axes])
+    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
+    rtts, bandwidths, _ = axes
+    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
+                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
+                 for cell in cells] for bucket in range(len(axis.values))]
+    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
+            for bucket in weighted]

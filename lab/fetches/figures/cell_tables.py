@@ -1,0 +1,241 @@
+"""Tables of trials: every one of a run, single cells, and published raw values beside ours.
+
+Of many trials there is a row for every cell; of a population, for the paper's buckets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from lab.core import stats
+from lab.core.findings.findings import Cell, Column, Finding, Table
+from lab.core.run.reporting import MOST_ROWS
+from lab.core.scenario import published
+from lab.core.words import number, plain
+from lab.fetches.figures.cells import Change, RawRow, Setting, asked_of, mean
+from lab.fetches.figures.limiting_factor import reasons
+from lab.fetches.scenario.scenario import Raw
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.scenario.varied_parameters import asked_columns, order, shown
+from lab.fetches.verify import notes
+from lab.fetches.verify.record import Record
+
+Group = tuple[tuple[Cell, ...], Sequence[Record]]
+
+_SEEN = (Column("RTT", "ms", "seen"), Column("BW", "kbit/s", "seen"), Column("IW", "", "seen"),
+         Column("first flight", "", "seen", rank=2), Column("resent", "", "seen"),
+         Column("dropped by queue", "", "seen"), Column("lost at random", "", "seen"),
+         Column("dropped by uplink's queue", "", "seen"))
+_OF_CELL = (*_SEEN, Column("total", "ms"), Column("model", "ms", rank=1),
+            Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
+            Column("verdict", "pass/n", is_text=True))
+_OF_TRIAL = (Column("n", "", "seen"), *_SEEN, Column("total", "ms", "measured"),
+             Column("latency", "ms", "measured"), Column("total", "ms", "model"),
+             Column("diff.", "ms", "model", signed=True),
+             Column("total", "ms", "published", digits=0),
+             Column("mark", "", "published", is_text=True),
+             Column("first flight limited by", is_text=True, is_filter=True),
+             Column("verdict", is_text=True, is_filter=True))
+_FILED = (Column("part", is_text=True, is_filter=True),
+          Column("RTT", "ms", "filed under", is_filter=True),
+          Column("BW", "kbit/s", "filed under", is_filter=True),
+          Column("IW", "", "asked", is_filter=True), Column("RTT", "ms", "asked"),
+          Column("BW", "kbit/s", "asked"), Column("size", "bytes", "asked"))
+
+
+def _seen(records: Sequence[Record]) -> tuple[Cell, ...]:
+    """The cells under _SEEN. What was seen is worth telling of a failed verdict too."""
+    return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"),
+            *(_count(mean(records, column)) for column in
+              ("seen_initcwnd", "seen_first_flight", "retransmissions")),
+            *(_count(mean(records, column)) or "" for column in
+              ("queue_drops", "random_drops", "uplink_queue_drops")))
+
+
+def _count(value: float | None) -> float | int | None:
+    """A mean of counts: whole where it is."""
+    return int(value) if value is not None and value == int(value) else value
+
+
+def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
+    """Means in ms: total, latency, the model's total, and ours less the model's."""
+    total_ms, latency_ms, model_ms = (mean(records, column) for column in
+                                      ("total_ms", "latency_ms", "model_ms"))
+    late_ms = None if total_ms is None or model_ms is None else total_ms - model_ms
+    return total_ms, latency_ms, model_ms, late_ms
+
+
+# Cells -------------------------------------------------------------------------------
+
+def cells_finding(settings: Sequence[Setting], changes: Sequence[Change]) -> Finding:
+    """What each cell was asked, seen and measured, and what the windows changed."""
+    tables = [_settings(settings), *([_changes(changes)] if changes else [])]
+    return Finding("cells", "Every cell: asked, seen and measured", tables=tuple(tables))
+
+
+def _settings(settings: Sequence[Setting]) -> Table:
+    """A footnote for each cause of retransmissions, each limit and each reason not to count."""
+    asked = asked_columns([row.asked for row in settings])
+    footnotes: dict[str, int] = {}
+    rows = []
+    for row in settings[:MOST_ROWS]:
+        found = dict.fromkeys((*(record.retransmission_cause for record in row.records),
+                               *map(notes.limit, row.records), *(
+            record.error or record.verdict_reason for record in row.records
+            if not record.counts)))
+        marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
+                        for note in found if note)
+        total_ms, latency_ms, model_ms, late_ms = _times(row.counting)
+        rows.append((*(cell(row.asked) for _, cell in asked), *_seen(row.records), total_ms,
+                     model_ms, late_ms, latency_ms,
+                     f"{len(row.counting)}/{len(row.records)}{marks}"))
+    return Table("", (*(column for column, _ in asked), *_OF_CELL), tuple(rows),
+                 tuple(f"[{place}] {note}" for note, place in footnotes.items()),
+                 len(settings) - len(rows)).without_empty(unknown=False)
+
+
+def _changes(changes: Sequence[Change]) -> Table:
+    asked = asked_columns([change.base.asked for change in changes], without=("initcwnd",))
+    columns = (*(column for column, _ in asked), Column("window", "segments", "asked"),
+               Column("from", "ms", "total time"), Column("to", "ms", "total time"),
+               Column("improved", "ms"), Column("improved", "%"), Column("n", rank=1),
+               Column("decided by", is_text=True, is_filter=True))
+    return Table("What the larger window changed", columns, tuple(
+        (*(cell(change.base.asked) for _, cell in asked),
+         f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
+         change.base_ms, change.experiment_ms, change.absolute_ms, change.percent,
+         f"{len(change.base.counting)}, {len(change.experiment.counting)}",
+         ", ".join(dict.fromkeys(reason.word for reason in reasons(change))))
+        for change in changes)).first(MOST_ROWS)
+
+
+# Every trial -------------------------------------------------------------------------
+
+def trials_table(records: Sequence[Record], raw: Raw | None,
+                 published_of: Mapping[Trial, RawRow]) -> Table:
+    """raw: of the scenario; published_of: the published raw value of each trial that has one."""
+    ordered = sorted(records, key=lambda record: order(record.trial))
+    if len(ordered) > MOST_ROWS and any(record.trial.part for record in ordered):
+        return _population_table(ordered)
+    settings: dict[Trial, list[Record]] = {}
+    for record in ordered:
+        trial = record.trial if len(ordered) <= MOST_ROWS else asked_of(record.trial)
+        settings.setdefault(trial, []).append(record)
+    asked = asked_columns(list(settings))
+    groups = [(tuple(cell(trial) for _, cell in asked), group)
+              for trial, group in settings.items()]
+    return _rows_table("Every trial" if len(ordered) <= MOST_ROWS else "Every cell", groups,
+                       tuple(column for column, _ in asked), published_of,
+                       _raw_notes(raw, published_of.values()) if raw is not None else ())
+
+
+def _rows_table(title: str, groups: Sequence[Group], asked: tuple[Column, ...],
+                published_of: Mapping[Trial, RawRow], remarks: Iterable[str]) -> Table:
+    rows = tuple((*cells, *_of_trial(group, published_of.get(group[0].trial)))
+                 for cells, group in groups[:MOST_ROWS])
+    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit, group)
+                           if note)
+    return Table(title, (*asked, *_OF_TRIAL), rows, (*remarks, *limits),
+                 len(groups) - len(rows)).without_empty()
+
+
+def _of_trial(group: Sequence[Record], raw: RawRow | None) -> tuple[Cell, ...]:
+    """The cells under _OF_TRIAL: of one trial, or means over those of a cell that count."""
+    alone = len(group) == 1
+    counting = [record for record in group if record.counts]
+    return ("" if alone else len(group), *_seen(group), *_times(group if alone else counting),
+            "" if raw is None else raw.published_ms, "" if raw is None else raw.mark,
+            ", ".join(dict.fromkeys(word for record in group for word in notes.limits(record))),
+            group[0].outcome if alone else f"{len(counting)}/{len(group)} pass")
+
+
+def _population_table(records: Sequence[Record]) -> Table:
+    """Responses drawn from a population, by the buckets of the paper's Figure 5.
+
+    By RTT and bandwidth, or by RTT alone where that makes too many rows.
+    """
+    groups = _by_bucket(records, by_bandwidth=True)
+    if len(groups) > MOST_ROWS:
+        groups = _by_bucket(records, by_bandwidth=False)
+    return _rows_table("Every cell", groups, _FILED, {}, (
+        "Filed under: the bucket of the paper's Figure 5 that the client belongs to. Asked: the"
+        " mean over the networks that were emulated for it. All means carry the shares that the"
+        " responses stand for.",))
+
+
+def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
+    """The records by part, bucket of RTT, bucket of bandwidth if asked for, and window."""
+    rtts, bandwidths = (list(published.buckets("paper_figure5.csv", panel))
+                        for panel in ("RTT", "BW"))
+    cells: dict[tuple[str, int, int, int], list[Record]] = {}
+    for record in records:
+        trial = record.trial
+        rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
+        bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
+                          else trial.key_bandwidth_kbps)
+        key = (trial.part, _place(rtt_ms, rtts),
+               _place(bandwidth_kbps, bandwidths) if by_bandwidth else 0, trial.initcwnd)
+        cells.setdefault(key, []).append(record)
+    return [((part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "",
+              initcwnd, *(mean(group, column) for column in
+                          ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
+            for (part, rtt, bandwidth, initcwnd), group in sorted(
+                cells.items(), key=lambda each: each[0])]
+
+
+def _place(value: float, labels: Sequence[str]) -> int:
+    """Which bucket a value falls into. Labels are upper ends, the last one's is ">…"."""
+    return bisect_left([float(label) for label in labels[:-1]], value)
+
+
+def _upper(label: str) -> str:
+    return label if label.startswith(">") else f"≤ {label}"
+
+
+# Published raw values ----------------------------------------------------------------
+
+def raw_finding(raw: Raw, rows: Sequence[RawRow]) -> Finding:
+    """A grid for each window, RTT down, bandwidth across: measured / published, in ms."""
+    counts = sorted({row.n for row in rows})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
+              for initcwnd in sorted({row.initcwnd for row in rows})]
+    remarks = (*_raw_notes(raw, rows), *_differences(raw, rows))
+    return Finding("raw", f"every cell beside the published one (paper/{raw.file}): measured /"
+                   f" published, ms; n = {n} here, 1 there",
+                   tables=(*tables[:-1], replace(tables[-1], notes=remarks)))
+
+
+def _grid(initcwnd: int, rows: Sequence[RawRow]) -> Table:
+    cells = {(row.rtt_ms, row.bandwidth_kbps):
+             f"{number(row.measured_ms, 0)}/{number(row.published_ms, 0)}{row.mark or ' '}"
+             for row in rows}
+    bandwidths = list(dict.fromkeys(bandwidth for _, bandwidth in cells))
+    return Table(f"IW{initcwnd}", (Column("RTT", "ms"), *(
+        Column(plain(bandwidth), "kbit/s") for bandwidth in bandwidths)), tuple(
+            (shown(rtt), *(cells[rtt, bandwidth] for bandwidth in bandwidths))
+            for rtt in dict.fromkeys(rtt for rtt, _ in cells)))
+
+
+def _raw_notes(raw: Raw, rows: Iterable[RawRow]) -> list[str]:
+    """What the marks mean, and that published times hold round trips that ours do not."""
+    used = {row.mark for row in rows}
+    lines = [f"{defect.mark}: {defect.why}" for defect in raw.defects if defect.mark in used]
+    if used and raw.extra_rtts:
+        lines.append(f"The published times hold {plain(raw.extra_rtts)} RTT more:"
+                     f" {raw.extra_why}.")
+    return lines
+
+
+def _differences(raw: Raw, rows: Iterable[RawRow]) -> list[str]:
+    """Ours against the comparable published values: median and largest of |difference|."""
+    off_ms = [abs(row.measured_ms - row.comparable_ms) for row in rows
+              if row.measured_ms is not None and row.comparable_ms is not None]
+    if not off_ms:
+        return []
+    without = " without it" if raw.extra_rtts else ""
+    median_ms = stats.weighted_quantile(off_ms, [1.0] * len(off_ms), 0.5)
+    return [f"The {len(off_ms)} comparable cells differ{without} by {number(median_ms)} ms"
+            f" (median), {number(max(off_ms))} ms at most."]

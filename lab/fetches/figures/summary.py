@@ -1,0 +1,274 @@
+"""What the records say, in plain sentences with numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from lab.core.findings import claims
+from lab.core.findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN_POINTS
+from lab.core.run.kinds import RunData
+from lab.core.words import between, short, span
+from lab.fetches.figures.buckets import Bucket, Excluded, Panel
+from lab.fetches.figures.cells import Change
+from lab.fetches.figures.claims import HARMS, HELPS, UNDECIDED, Judged
+from lab.fetches.scenario.trial import HTTP_3, Trial
+from lab.fetches.scenario.varied_parameters import told
+from lab.fetches.verify import notes
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.verify import is_modelled
+
+WHAT_RESULTS_MEAN = (
+    f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
+    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage; compatible, that only"
+    " a part of it is, so that more data would have to decide.")
+
+
+# Of a run ----------------------------------------------------------------------------
+
+def summary(records: Sequence[Record]) -> str:
+    """How many trials there are, how many of them count, and why the others do not."""
+    counting, excluded = _counted(records)
+    line = f"{counting} of {len(records)} trials verified on the wire"
+    if expected := _expected(records):
+        line += f", {expected} failed as they had to"
+    return f"{line}; left out: {excluded}" if excluded.total else line
+
+
+def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
+    counting = sum(record.counts for record in records)
+    failed = sum(not record.ok and not record.failed_as_expected for record in records)
+    skipped = sum(record.was_skipped for record in records)
+    wrong = len(records) - counting - failed - skipped - _expected(records)
+    return counting, Excluded(failed, wrong, skipped=skipped)
+
+
+def _expected(records: Sequence[Record]) -> int:
+    """How many fetches failed as they had to."""
+    return sum(record.failed_as_expected for record in records)
+
+
+def of_run(run: RunData, judged: Sequence[Judged], changes: Sequence[Change]) -> list[str]:
+    """The most important first; changes: of a run that covers no figure."""
+    return [_verified(run.records), *notes.of_all(run.records), *_reproduced(judged),
+            *_held(judged), *_recovered(judged),
+            *_differences(each.panel for each in judged), *_changes(changes),
+            *_against_model(run), *_sent_again(run.records)]
+
+
+def _verified(records: Sequence[Record]) -> str:
+    counting, excluded = _counted(records)
+    if not excluded.total:
+        window = ("the initial window or what else limited the first flight"
+                  if any(map(notes.is_limited, records)) else "the initial window")
+        expected = _expected(records)
+        failed = (f" {expected} more were to fail, and no packet of theirs left the client."
+                  if expected else "")
+        return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
+                f" show {window}, the RTT and the bandwidth that were asked for.{failed}"
+                f"{_over_quic(records)}")
+    return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
+            f" every number here: {excluded}.")
+
+
+def _over_quic(records: Sequence[Record]) -> str:
+    """What is otherwise over HTTP/3; "" where there is none."""
+    count = sum(record.trial.http == HTTP_3 for record in records)
+    return (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no more"
+            " was sent to a client than it may be before its address is validated: QUIC tells"
+            " nobody its window, and no route sets it." if count else "")
+
+
+def _reproduced(judged: Sequence[Judged]) -> list[str]:
+    """How many of the published bars came out, in all, and of which figures none did.
+
+    Those that no parameter was chosen by are counted apart.
+    """
+    told = [*_counted_bars([each for each in judged if not each.panel.figure.held_out], ""),
+            *_counted_bars([each for each in judged if each.panel.figure.held_out],
+                           " that no parameter was chosen by (held out)")]
+    return [*told[:-1], f"{told[-1]} {WHAT_RESULTS_MEAN}"] if told else []
+
+
+def _counted_bars(judged: Sequence[Judged], which: str) -> list[str]:
+    total = sum((Counter(each.counts) for each in judged), Counter[str]())
+    if not total:
+        return []
+    none = [each.panel.figure.title for each in judged
+            if sum(each.counts.values()) and not each.counts[REPRODUCED]]
+    text = f"Of the published bars{which}, {claims.summary(total)}"
+    if none and len(none) < len(judged):
+        text += f"; no bar is reproduced of: {'; '.join(none)}"
+    return [f"{text}."]
+
+
+def _held(judged: Sequence[Judged]) -> list[str]:
+    """Of what was published in words, how much holds, what does not, and what is left open."""
+    said = [statement for each in judged for statement in each.statements]
+    if not said:
+        return []
+    failed = [f"“{each.says}” ({each.found})" for each in said
+              if each.word not in (REPRODUCED, TOO_FEW)]
+    left_open = [f"“{each.says}” ({each.found})" for each in said if each.word == TOO_FEW]
+    text = (f"Of {len(said)} published statements, {len(said) - len(failed) - len(left_open)}"
+            " hold here")
+    text += f"; not so: {'; '.join(failed)}" if failed else ""
+    return [text + (f"; too few data to tell: {'; '.join(left_open)}." if left_open else ".")]
+
+
+def _recovered(judged: Iterable[Judged]) -> list[str]:
+    """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
+    found = Counter(row.recovery_word for each in judged for row in each.rows if row.recovery)
+    if not found:
+        return []
+    return ["Under random loss the larger window gains more than without loss in"
+            f" {found[HELPS]} of {found.total()} bars and less in {found[HARMS]}; the 95 %"
+            f" interval leaves {found[UNDECIDED]} undecided."]
+
+
+def _differences(panels: Iterable[Panel]) -> list[str]:
+    """Where the numbers are farthest from the published ones, by ratio."""
+    ratios = [(bucket.absolute / published, panel, bucket)
+              for panel in panels for bucket in panel.buckets
+              if (published := bucket.published.absolute or 0) > 0 and bucket.absolute > 0]
+    if not ratios:
+        return []
+
+    def name(panel: Panel, bucket: Bucket) -> str:
+        unit = panel.metric.unit
+        return (f"{panel.by.head} {_at(panel, bucket)}: {short(bucket.absolute)} {unit} here,"
+                f" {short(bucket.published.absolute)} {unit} published")
+
+    highest = max(ratios, key=lambda each: each[0])
+    lowest = min(ratios, key=lambda each: each[0])
+    parts = []
+    if highest[0] > 1:
+        parts.append(f"Farthest above the published value is {name(*highest[1:])}"
+                     f" ({highest[0]:.1f} times as much).")
+    if lowest[0] < 1:
+        parts.append(f"Farthest below is {name(*lowest[1:])} ({lowest[0] * 100:.0f} % of it).")
+    return [" ".join(parts)] if parts else []
+
+
+def _changes(changes: Sequence[Change]) -> list[str]:
+    cells = [change.base.asked for change in changes]
+    return [_change(change, cells) for change in changes[:3]]
+
+
+def _change(change: Change, others: Sequence[Trial]) -> str:
+    """others: the trials that its cell is to be told from."""
+    asked = change.base.asked
+    verb = "less" if change.absolute_ms >= 0 else "more"
+    limits = dict.fromkeys(note for row in (change.base, change.experiment)
+                           for note in map(notes.limit, row.counting) if note)
+    why = f" ({'; '.join(limits)})" if limits else ""
+    return (f"At {', '.join(told(asked, others))},"
+            f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
+            f" {short(change.experiment_ms)} ms instead of"
+            f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
+            f" {short(abs(change.percent))} % {verb}{why}.")
+
+
+def _against_model(run: RunData) -> list[str]:
+    """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
+    late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
+               if record.counts and is_modelled(record) and not record.trial.is_random
+               and record.total_ms is not None and record.model_ms is not None]
+    if not late_ms or not run.exact:
+        return []
+    near = sum(each <= 1 for each in late_ms)
+    farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
+    which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
+             f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")
+    return [f"Of the verified transfers over links that lose nothing, the {len(late_ms)} without a"
+            f" retransmission took what the model of TCP computes, {which}."]
+
+
+def _sent_again(records: Sequence[Record]) -> list[str]:
+    """How many transfers repeated segments, and why."""
+    again = [record for record in records if record.retransmissions]
+    if not again:
+        return ["No data was retransmitted."]
+    lost = [record for record in again if record.lost_segments]
+    after = {0: "none of them because data was lost",
+             len(again): "all of them after data was lost"}.get(
+                 len(lost), f"{len(lost)} of them after data was lost")
+    by_queue = sum(bool(record.queue_drops) for record in lost)
+    after += f" ({by_queue} after the queue dropped packets)" if by_queue else ""
+    return [f"{len(again)} of {len(records)} transfers retransmitted data, {after}; the"
+            " causes stand under the verdicts."]
+
+
+# Of a figure -------------------------------------------------------------------------
+
+def of_figure(judged: Judged) -> str:
+    """One figure in a sentence: the range of what is saved, here and published."""
+    panel = judged.panel
+    if panel.is_sweep:
+        return " ".join([_best_window(panel), *panel.remarks])
+    figure, buckets, unit = panel.figure, panel.buckets, panel.metric.unit
+    low = min(buckets, key=lambda bucket: bucket.absolute)
+    high = max(buckets, key=lambda bucket: bucket.absolute)
+    saved = "gain" if panel.metric.more_is_better else "save"
+    verb = saved if low.absolute >= 0 else "change it, improvements counted positive, by"
+    text = (f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments {verb}"
+            f" {short(low.absolute)} {unit} (at {_at(panel, low)}) to"
+            f" {short(high.absolute)} {unit} (at {_at(panel, high)}),"
+            f" {span([bucket.percent for bucket in buckets], '%')}")
+    known = [span(values, its_unit) for values, its_unit in (
+        ([bucket.published.absolute for bucket in buckets], unit),
+        ([bucket.published.percent for bucket in buckets], "%"))
+        if any(value is not None for value in values)]
+    text += f"; published are {', '.join(known)}." if known else "."
+    beyond = [f"{short(row.recovery.value)} {unit} at {_at(panel, row.bucket)}"
+              f" ({between(row.recovery.interval)}, {row.recovery_word})"
+              for row in judged.rows if row.recovery]
+    if beyond:
+        text += f" Beyond what is {panel.metric.improved} without loss: {'; '.join(beyond)}."
+    return " ".join([text, *panel.remarks])
+
+
+def _best_window(panel: Panel) -> str:
+    """A window sweep: which window was the best, and what was published."""
+    unit, sign = panel.metric.unit, panel.buckets[0].sign
+    took = ("took the least time" if unit == "ms" else
+            f"had the {'least' if sign > 0 else 'most'} {panel.metric.head}")
+    best = min(panel.buckets, key=lambda bucket: sign * bucket.experiment)
+    windows = ", ".join(bucket.label for bucket in panel.buckets)
+    text = (f"Of the windows {windows}, {best.label} {took}: {short(best.experiment)} {unit} on"
+            f" average, {short(best.absolute)} {unit} or {short(best.percent)} %"
+            f" {'less' if sign > 0 else 'more'} than {panel.figure.baseline_initcwnd}")
+    known = [(sign * level, bucket.label) for bucket in panel.buckets
+             if (level := bucket.published.level) is not None]
+    if known:
+        level, label = min(known)
+        text += f"; published, {label} {took.removesuffix(' time')}, {short(sign * level)} {unit}"
+    return text + "."
+
+
+def described(panel: Panel) -> str:
+    """The figure in words and numbers, for who cannot see it."""
+    figure, unit = panel.figure, panel.metric.unit
+    if panel.is_sweep:
+        values = "; ".join(
+            f"{_at(panel, bucket)}: {short(bucket.experiment)} {unit}"
+            + (f" (published {short(bucket.published.level)} {unit})"
+               if bucket.published.level is not None else "") for bucket in panel.buckets)
+        return f"Mean {panel.metric.label or panel.metric.head} by initial window. {values}."
+    bars = "; ".join(f"{_at(panel, bucket)}: {short(bucket.absolute)} {unit},"
+                     f" {short(bucket.percent)} %{_published_bar(bucket, unit)}"
+                     for bucket in panel.buckets)
+    return (f"Bars of the improvement by {panel.by.head}, {figure.baseline_initcwnd} to"
+            f" {figure.experiment_initcwnd} segments. {bars}.")
+
+
+def _published_bar(bucket: Bucket, unit: str) -> str:
+    parts = [f"{short(value)} {its_unit}" for value, its_unit in
+             ((bucket.published.absolute, unit), (bucket.published.percent, "%"))
+             if value is not None]
+    return f" (published {', '.join(parts)})" if parts else ""
+
+
+def _at(panel: Panel, bucket: Bucket) -> str:
+    return f"{bucket.label} {panel.by.unit}".strip()

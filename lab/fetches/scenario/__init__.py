@@ -1,0 +1,1 @@
+"""What a scenario of fetches may ask: trials, sweeps, figures."""

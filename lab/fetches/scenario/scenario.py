@@ -1,0 +1,286 @@
+"""Scenarios of kind fetches: what to measure, and the figures that come of it.
+
+A scenario file opens with a comment line, the claim in one sentence, then::
+
+    title = "…"            # one line
+    source = "…"           # who published it, where
+
+    [sysctls]              # optional: TCP settings other than engines.network.kernel.TCP_SYSCTLS
+    "net.ipv4.tcp_sack" = "0"
+
+    cells = true           # optional: a table of every cell first, with what decided on it
+    one_in = 16            # optional: of each grid of networks one in so many, evenly spread
+
+    [defaults]             # what every sweep has unless it says otherwise
+    response_bytes = [9000]
+    initcwnd = [3, 10]     # segments
+    initrwnd = 27          # segments; optional: 1000, which limits no initial window below it
+    congestion_control = "cubic"
+    client = "curl"        # or "wget", or "libcurl": curl's library, for many fetches
+    repeat = 1
+    repeat_with_loss = 1   # optional: where random loss decides; without it, repeat
+    queue_packets = 1000
+    loss_percent = 0       # or a list; 0 in it measures the same network without loss
+    uplink = "same"        # or a number of kbit/s; and any field of Sweep
+
+    [[sweep]]              # every RTT with every bandwidth, or pairs of them
+    name = "grid"
+    rtt_ms = [20, 50]      # or pairs = [[70, 1200], …]: (rtt_ms, bandwidth_kbps)
+    bandwidth_kbps = [56, 256]    # and any key of [defaults]
+
+    [[axis]]               # the buckets of one quantity
+    by = "rtt_ms"          # a list of a sweep, or bdp_bytes; without an axis the
+    values = [20, 50]      # sweep's own values, in its order
+    labels = ["20", "50"]  # optional, as shares_percent = [40, 60] of all responses; sum 100
+
+    [[figure]]
+    name = "fig5_rtt"
+    title = "…"
+    kind = "improvement"   # of one window over another, a bar for each bucket of `by`;
+                           # "loss": the same with an even scale, by = "loss_percent";
+                           # "window_sweep": times against windows, by = "initcwnd";
+                           # "groups": times by `by`, a bar for each window;
+                           # "map": of `by` across and `down`, a square for each cell and a map
+                           # for each larger window; "packets": one transfer over time;
+                           # "steps", "levels": lines, squares by `by`, for windows or `down`;
+                           # "window_map": the smallest windows that are about as fast as any
+    sweep = "grid"
+    by = "rtt_ms"
+    weights = "bandwidth_kbps"    # optional: average over this axis by its shares, or
+                                  # "joint": by = "bdp_bytes", over the joint distribution
+                                  # of RTT and bandwidth (lab.fetches.features.population.joint)
+    baseline_initcwnd = 3
+    experiment_initcwnd = 10      # "window_sweep" compares all and needs none
+    metric = "total_ms"           # or any other of lab.fetches.verify.verify.record.METRICS
+    also = ["ccdf"]               # optional: further drawings of the same, by name
+    published = "paper_figure5.csv"   # optional, with its panel
+    panel = "RTT"
+    percent_of = "baseline"       # optional: what the published percentages are of; or
+                                  # "experiment": they are base / experiment − 1
+    held_out = true               # optional: no parameter was chosen by looking at what is
+                                  # published here; its bars are counted apart
+
+    [[claim]]              # optional: what was published in words
+    figure = "fig5_rtt"
+    says = "…"
+    larger = ["100", "50"]        # one of: the first bar's percentage is the larger,
+    # equal = ["42", "26"]        # two bars' milliseconds are equal,
+    # highest_percent = 40        # the highest bar; and of steps and levels:
+    # at_most = "allowed_bytes"   # no trial's metric is more than this column of its own,
+    # more_where = ["flight_bytes", "allowed_bytes"]    # it is more than its least in those
+                                  # trials whose first column is the larger, in no other
+
+    [raw]                  # optional: published raw values, one fetch per cell
+    file = "zhao2019_raw.csv"
+    sweep = "grid"
+    metric = "total_ms"
+    extra_rtts = 1         # optional: round trips that the published values hold besides
+    extra_why = "…"
+    [[raw.defect]]         # optional: published values that cannot be compared
+    by = "rtt_ms"
+    values = [3000, 5000]
+    mark = "f"
+    why = "…"
+
+A file may have [[population]] tables in place of sweeps, with [[step]]s
+(lab.fetches.features.population.population).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from lab.core.errors import UsageError
+from lab.core.scenario import quantities, schema
+from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
+from lab.core.scenario.scenario_file import Head
+from lab.core.scenario.schema import key
+from lab.core.words import plain
+from lab.fetches.features.population.population import Cause, Population
+from lab.fetches.features.replication.causes import AsPublished, Level, levels
+from lab.fetches.features.users.scenario import Users
+from lab.fetches.scenario.claim import Claim
+from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.record import METRICS
+
+IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
+                                                "percentiles")
+GROUPS, MAP, PACKETS, WINDOW_MAP = "groups", "map", "packets", "window_map"
+STEPS, LEVELS = "steps", "levels"
+WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS, WINDOW_MAP)
+BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
+JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
+# Whose buckets are those that are published of each axis
+# (lab.fetches.features.population.joint.average_datacenter).
+JOINT_FILE = "paper_figure5.csv"
+JOINT_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
+OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
+
+_BY = schema.word(BUCKETED)
+_METRIC = schema.word(METRICS)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The buckets of one quantity; shares_percent is empty where none are published."""
+
+    by: str = key(reader=_BY)
+    values: tuple[Value, ...] = key(quantity_in="by")
+    labels: tuple[str, ...] = ()  # without any, the values
+    shares_percent: tuple[float, ...] = key((), reader=schema.values(
+        schema.number("shares_percent"), distinct=False))
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", tuple(map(plain, self.values)))
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where labels or shares do not go with the values."""
+        for name in ("labels", "shares_percent"):
+            count = len(getattr(self, name))
+            if count not in (0, len(self.values)):
+                raise UsageError(f"{where}: {count} {name} for {len(self.values)} values")
+        total = sum(self.shares_percent)
+        if self.shares_percent and abs(total - 100) > SHARES_TOLERANCE_PERCENT:
+            raise UsageError(f"{where}: shares_percent sum to {total:.2f}, not to 100 ±"
+                             f" {SHARES_TOLERANCE_PERCENT:g}")
+
+    def share_percent(self, value: Value) -> float | None:
+        return self.shares_percent[self.values.index(value)] if self.shares_percent else None
+
+    def label(self, value: Value) -> str:
+        return self.labels[self.values.index(value)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure: which trials enter it, and what it is compared with.
+
+    by: the quantity of its buckets; down: of the rows of a map, or of the lines of
+    steps in the place of windows, "" for none. weights: the quantity that each bucket
+    is averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
+    experiment_initcwnd: of a window sweep the baseline's. also: names of
+    further drawings. published, panel: file in paper/ and the panel in it (""
+    for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
+    held_out: no parameter of the scenario was chosen by looking at the published values.
+    """
+
+    name: str = key(reader=schema.file_name)
+    title: str
+    kind: Literal["improvement", "loss", "window_sweep", "percentiles", "groups", "map",
+                  "packets", "steps", "levels", "window_map"]
+    sweep: str
+    by: str = key("", reader=_BY)
+    down: str = key("", reader=_BY)
+    weights: str = ""
+    baseline_initcwnd: int = key(quantity="initcwnd")
+    experiment_initcwnd: int = key(0, quantity="initcwnd")
+    metric: str = key(reader=_METRIC)
+    also: tuple[str, ...] = key((), reader=schema.values(schema.file_name, "names"))
+    published: str = ""
+    panel: str = ""
+    percent_of: Literal["baseline", "experiment"] = "baseline"
+    held_out: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind in (WINDOW_SWEEP, *WITHOUT_BUCKETS):
+            object.__setattr__(self, "experiment_initcwnd", self.baseline_initcwnd)
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where the kind does not go with what the buckets are of."""
+        if not self.by and self.kind != PACKETS:
+            raise UsageError(f"{where}: by is missing")
+        if self.down and (self.kind not in (MAP, STEPS, LEVELS, WINDOW_MAP)
+                          or self.down == self.by):
+            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}", "{STEPS}",'
+                             f' "{LEVELS}" or "{WINDOW_MAP}", another one than by')
+        if self.kind == WINDOW_MAP and not self.down:
+            raise UsageError(f"{where}: down is missing")
+        for kind, by in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):
+            if self.kind == kind and self.by != by:
+                raise UsageError(f'{where}: a figure of kind "{kind}" has by = "{by}"')
+        if self.by == "initcwnd" and self.kind != WINDOW_SWEEP:
+            raise UsageError(f'{where}: by = "initcwnd" needs kind = "{WINDOW_SWEEP}"')
+        if not self.experiment_initcwnd:
+            raise UsageError(f"{where}: experiment_initcwnd is missing")
+        if self.weights and self.weights == self.by:
+            raise UsageError(f"{where}: weights: has to be another axis than by")
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Published values that cannot be compared: where, a mark of one letter, and why."""
+
+    by: str = key(reader=_BY)
+    values: tuple[float, ...] = key(quantity_in="by")
+    mark: str = key()
+    why: str = key()
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Published raw values of a sweep's cells, file in paper/.
+
+    extra_rtts: round trips that the published values hold and ours do not.
+    """
+
+    file: str
+    sweep: str
+    metric: str = key(reader=_METRIC)
+    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
+    extra_why: str = ""
+    defects: tuple[Defect, ...] = key((), name="defect")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One published experiment: what to measure and which figures it gives.
+
+    like: what a population's trials have that it does not draw. cells: every cell is told
+    first, with what decided on it. as_published: whose numbers are explained (causes).
+    """
+
+    head: Head
+    sweeps: tuple[Sweep, ...]
+    axes: tuple[Axis, ...]
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...] = ()
+    raw: Raw | None = None
+    populations: tuple[Population, ...] = ()
+    steps: tuple[Cause, ...] = ()
+    like: Trial | None = None
+    users: Users | None = None
+    cells: bool = False
+    as_published: AsPublished | None = None
+
+    @property
+    def levels(self) -> list[Level]:
+        """The sweeps as they stand and, where a set-up is explained, with its causes in turn."""
+        return levels(self.sweeps, self.as_published.causes if self.as_published else ())
+
+    @property
+    def name(self) -> str:
+        return self.head.name
+
+    def population(self, name: str) -> Population | None:
+        return next((each for each in self.populations if each.name == name), None)
+
+    def sweep(self, name: str) -> Sweep:
+        return next(sweep for sweep in self.sweeps if sweep.name == name)
+
+    def axis(self, by: str) -> Axis | None:
+        return next((axis for axis in self.axes if axis.by == by), None)
+
+    def axis_of(self, figure: Figure) -> Axis:
+        """The buckets of a figure: of the [[axis]], or else the sweep's own values."""
+        axis = self.axis(figure.by)
+        if axis is not None and figure.kind != WINDOW_SWEEP:
+            return axis
+        sweep = self.sweep(figure.sweep)
+        values: Iterable[Value] = (
+            sweep.initcwnd if figure.by == "initcwnd" else
+            (value for value, in sweep.counted(figure.by)))
+        return Axis(figure.by, tuple(values))

@@ -1,0 +1,329 @@
+"""Sweeps: networks, responses and windows that are measured in every combination.
+
+A quantity that a sweep has a list of is a field of Sweep, and a field of the
+same name in Trial: cells, trials and networks follow from the two.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any, Literal, get_args
+
+from lab.core.errors import UsageError
+from lab.core.scenario import schema
+from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.schema import key
+from lab.fetches.features.tls.tls import check_server, check_tls, system_for
+from lab.fetches.scenario.buffers import AMPLE_WINDOW
+from lab.fetches.scenario.trial import NEWER, OWN, RANDOM, Trial, is_random
+from lab.tcp.packets import HEADER_BYTES, MSS
+
+Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
+Chain = tuple[Any, ...]  # of CHAIN each
+CHAIN = ("signature", "intermediates", "chain_bytes")
+_NETWORK = ("rtt_ms", "bandwidth_kbps")
+Client = Literal["curl", "libcurl", "wget"]
+CLIENTS = get_args(Client)
+Value = float | str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured with every window: a network and a response.
+
+    values: the name and value of each quantity of SWEPT, which is an attribute
+    too, as cell.rtt_ms.
+    """
+
+    values: tuple[tuple[str, Any], ...]
+
+    def __getattr__(self, name: str) -> Any:
+        for each, value in self.__dict__.get("values", ()):
+            if each == name:
+                return value
+        raise AttributeError(name)
+
+
+def _uplink(value: Any, where: str) -> float | None:
+    return None if value == "same" else schema.number("uplink_kbps")(value, where)
+
+
+def _list(name: str) -> schema.Reader:
+    """Values of a quantity, or a single one without brackets."""
+    return schema.one_or_more(schema.number(name))
+
+
+def _pairs(value: Any, where: str) -> tuple[Network, ...]:
+    if not isinstance(value, list) or not value or not all(
+            isinstance(pair, list) and len(pair) == 2 for pair in value):
+        raise UsageError(f"{where} has to be a list of [rtt_ms, bandwidth_kbps]")
+    return tuple(dict.fromkeys(
+        (schema.number("rtt_ms")(rtt_ms, where),
+         schema.number("bandwidth_kbps")(bandwidth_kbps, where))
+        for rtt_ms, bandwidth_kbps in value))
+
+
+def _chains(value: Any, where: str) -> tuple[Chain, ...]:
+    if not isinstance(value, list) or not value or not all(
+            isinstance(each, list) and len(each) == len(CHAIN) for each in value):
+        raise UsageError(f"{where} has to be a list of [{', '.join(CHAIN)}]")
+    return tuple(dict.fromkeys(
+        tuple(schema.number(name)(one, where) for name, one in zip(CHAIN, each))
+        for each in value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Networks, windows and sizes that are measured in every combination.
+
+    initrwnd: AMPLE_WINDOW where it is left out. system: where it is left
+    out one that can do all of the sweep, so that what is compared runs in the same.
+    pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
+    bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
+    repeat where chance decides.
+    uplink_kbps: None where the uplink is as fast as the downlink. queue: see
+    lab.core.scenario.quantities.Length. The rest as in lab.fetches.scenario.trial.Trial.
+    """
+
+    name: str
+    rtt_ms: tuple[float, ...] = ()
+    bandwidth_kbps: tuple[float, ...] = ()
+    pairs: tuple[Network, ...] = key((), reader=_pairs)
+    uplink_kbps: tuple[float | None, ...] = key(name="uplink",
+                                                reader=schema.one_or_more(_uplink))
+    queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
+    qdisc: tuple[str, ...] = key(("fifo",), reader=_list("qdisc"))
+    loss_percent: tuple[float, ...] = key(reader=_list("loss_percent"))
+    loss_burst: tuple[float, ...] = key((1.0,), reader=_list("loss_burst"))
+    jitter_ms: tuple[float, ...] = key((0.0,), reader=_list("jitter_ms"))
+    response_bytes: tuple[int, ...]
+    initcwnd: tuple[int, ...]
+    initrwnd: tuple[int, ...] = key((AMPLE_WINDOW,), reader=_list("initrwnd"))
+    congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
+    mss: tuple[int, ...] = key((MSS,), reader=_list("mss"))
+    kept: tuple[int, ...] = key((0,), reader=_list("kept"))
+    idle_ms: tuple[float, ...] = key((0.0,), reader=_list("idle_ms"))
+    gap_ms: tuple[float, ...] = key((0.0,), reader=_list("gap_ms"))
+    htb_burst_bytes: tuple[int, ...] = key((0,), reader=_list("htb_burst_bytes"))
+    integer_kbps: tuple[float, ...] = key((0.0,), reader=_list("integer_kbps"))
+    arp_ms: tuple[int, ...] = key((0,), reader=_list("arp_ms"))
+    head: tuple[str, ...] = key(("",), reader=_list("head"))
+    nagle: tuple[str, ...] = key(("off",), reader=_list("nagle"))
+    framing: tuple[str, ...] = key(("length",), reader=_list("framing"))
+    loss_probes: tuple[str, ...] = key(("on",), reader=_list("loss_probes"))
+    receive_rules: tuple[str, ...] = key(("today",), reader=_list("receive_rules"))
+    acts_as: tuple[str, ...] = key(("",), reader=_list("acts_as"))
+    send_buffer_bytes: tuple[int, ...] = key((0,), reader=_list("send_buffer_bytes"))
+    chain_bytes: tuple[int, ...] = key((0,), reader=_list("chain_bytes"))
+    signature: tuple[str, ...] = key(("ed25519",), reader=_list("signature"))
+    intermediates: tuple[int, ...] = key((0,), reader=_list("intermediates"))
+    chains: tuple[Chain, ...] = key((), reader=_chains)
+    tickets: tuple[int, ...] = key((2,), reader=_list("tickets"))
+    resumed: tuple[int, ...] = key((0,), reader=_list("resumed"))
+    early_data_bytes: tuple[int, ...] = key((0,), reader=_list("early_data_bytes"))
+    record_bytes: tuple[int, ...] = key((16_384,), reader=_list("record_bytes"))
+    buffer_bytes: tuple[int, ...] = key((4096,), reader=_list("buffer_bytes"))
+    server: tuple[str, ...] = key(("builtin",), reader=_list("server"))
+    http: tuple[str, ...] = key(("1.1",), reader=_list("http"))
+    key_share: tuple[str, ...] = key(("x25519",), reader=_list("key_share"))
+    system: tuple[str, ...] = key((), reader=_list("system"))
+    own_server: str = key("", absent=True)
+    client: Client
+    repeat: int
+    repeat_with_loss: int | None = key(None, quantity="repeat")
+
+    def __post_init__(self) -> None:
+        for name, values in zip(CHAIN, zip(*self.chains)):
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+        if not self.system:
+            object.__setattr__(self, "system", (system_for(self),))
+
+    def check(self, where: str) -> None:
+        """Raises UsageError where the networks are said twice, or not at all."""
+        if self.pairs and (self.rtt_ms or self.bandwidth_kbps):
+            raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
+        for name in ("rtt_ms", "bandwidth_kbps"):
+            if not self.pairs and not getattr(self, name):
+                raise UsageError(f"{where}: {name} is missing")
+        self.check_together(where)
+
+    def check_together(self, where: str) -> None:
+        """Raises UsageError where one value makes no sense without another."""
+        if any(each > 1 for each in self.loss_burst) and not all(self.loss_percent):
+            raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
+                             " loss (loss_percent, --loss)")
+        if any(self.idle_ms) and not all(self.kept):
+            raise UsageError(f"{where}: a pause (idle_ms, --idle) is between two responses: kept"
+                             " (--kept) has to be 1 or more")
+        if "close" in self.framing and any(self.kept):
+            raise UsageError(f'{where}: framing = "close" ends the connection: kept has to be 0')
+        if any(self.idle_ms) and self.client != "libcurl":
+            raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
+                             f" {self.client}")
+        check_tls(self, where)
+        check_server(self, where)
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """(rtt_ms, bandwidth_kbps) each."""
+        return self.pairs or tuple(product(self.rtt_ms, self.bandwidth_kbps))
+
+    @property
+    def cells(self) -> list[Cell]:
+        return list(self._cells())
+
+    @property
+    def cell_count(self) -> int:
+        """How many cells there are, by multiplication: there may be billions."""
+        return self._cells_with({name: len(getattr(self, name)) for name in SWEPT})
+
+    @property
+    def count(self) -> int:
+        """How many trials there are, by multiplication too."""
+        lossless = self._cells_with({
+            name: getattr(self, name).count(0) if name in RANDOM else len(getattr(self, name))
+            for name in SWEPT})
+        return len(self.initcwnd) * (
+            lossless * self.repeat
+            + (self.cell_count - lossless) * (self.repeat_with_loss or self.repeat))
+
+    def counted(self, *names: str) -> Counter[tuple[Value, ...]]:
+        """How many cells have each combination of values of these quantities (bucket_value).
+
+        All others have one value while the combinations are looked at.
+        """
+        kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes"} & {*names} else ()),
+                *(CHAIN if {*CHAIN} & {*names} else ())}
+        fewer = replace(self, **{
+            name: getattr(self, name)[:1] for name, together in (
+                *((each, (each,)) for each in SWEPT), ("pairs", _NETWORK), ("chains", CHAIN))
+            if kept.isdisjoint(together)})
+        times = self.cell_count // fewer.cell_count
+        return Counter({values: times * count for values, count in Counter(
+            tuple(bucket_value(name, cell) for name in names) for cell in fewer.cells).items()})
+
+    def _cells_with(self, lengths: Mapping[str, int]) -> int:
+        """How many cells there would be if the lists of SWEPT had these lengths."""
+        apart = [*(_NETWORK if self.pairs else ()), *(CHAIN if self.chains else ())]
+        return (max(1, len(self.pairs)) * max(1, len(self.chains))
+                * math.prod(length for name, length in lengths.items() if name not in apart))
+
+    def repeats(self, cell: Cell) -> int:
+        """How often a cell is measured with each window."""
+        return self.repeat_with_loss or self.repeat if is_random(
+            dict(cell.values)) else self.repeat
+
+    def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
+        """Windows alternate within a repeat, so that both meet the same conditions.
+
+        Both also meet the same random numbers: their difference is then far
+        less a matter of chance than either time. seed: of the run.
+        """
+        shared = {name: getattr(self, name) for name in _SHARED}
+        for cell in self._cells():
+            values: dict[str, Any] = {**shared, **dict(cell.values)}
+            if cell.server != OWN:
+                values["own_server"] = ""
+            values.update(queue_of(values.pop("queue"), cell.rtt_ms, cell.bandwidth_kbps))
+            for repeat in range(1, self.repeats(cell) + 1):
+                drawn = seed_of(seed, repeat) if is_random(values) else 0
+                for initcwnd in self.initcwnd:
+                    yield Trial(scenario=scenario, initcwnd=initcwnd, repeat=repeat,
+                                seed=drawn, **values)
+
+    def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
+        """The sweep with other lists, by name; pairs then become every RTT with every bandwidth."""
+        if self.pairs and ("rtt_ms" in lists or "bandwidth_kbps" in lists):
+            rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(each)) for each in zip(*self.pairs))
+            lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
+        if not lists.keys().isdisjoint(CHAIN):
+            lists = {"chains": (), **lists}
+        if "system" not in lists and system_for(replace(self, **lists)) == NEWER:
+            lists = {**lists, "system": (NEWER,)}
+        return replace(self, **lists)
+
+    def coarse(self, one_in: int, where: str) -> Sweep:
+        """About one in so many of its networks, the ends of both lists among them.
+
+        Raises UsageError where networks are no grid.
+        """
+        if self.pairs:
+            raise UsageError(f"{where} has pairs of RTT and bandwidth, no grid to leave out of")
+        return replace(self, rtt_ms=_spread(self.rtt_ms, one_in),
+                       bandwidth_kbps=_spread(self.bandwidth_kbps, one_in))
+
+    def _cells(self) -> Iterator[Cell]:
+        for network in self.networks:
+            for values in self._besides_networks():
+                if None in self.uplink_kbps:
+                    values = tuple((name, network[1] if value is None else value)
+                                   for name, value in values)
+                yield Cell((*zip(_NETWORK, network), *values))
+
+    def _besides_networks(self) -> Iterator[tuple[tuple[str, Any], ...]]:
+        """Every combination of the other lists' values, with their names."""
+        named = {name: [(name, value) for value in getattr(self, name)] for name in SWEPT[2:]}
+        for chain in self.chains or ((),):
+            only = {name: [(name, value)] for name, value in zip(CHAIN, chain)}
+            yield from product(*({**named, **only}.values()))
+
+
+def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
+    """One in √one_in of the values, at least the first and the last."""
+    count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
+    return tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
+                 for place in range(count))
+
+
+_LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith("tuple["))
+# The lists that are combined, RTT and bandwidth first; with every window each.
+SWEPT = tuple(name for name in _LISTS if name not in ("pairs", "chains", "initcwnd"))
+_SHARED = tuple(each.name for each in fields(Sweep)
+                if each.name in {other.name for other in fields(Trial)}
+                and each.name not in (*_LISTS, "repeat"))
+
+
+def cell_of(trial: Trial) -> Cell:
+    """The cell that a trial is of."""
+    return Cell(tuple((name, getattr(trial, name)) for name in SWEPT))
+
+
+def bucket_value(by: str, of: Any) -> Value:
+    """The value that places a cell, or whatever has its attributes, in a bucket of `by`.
+
+    In the unit of its name.
+    """
+    if by == "bdp_bytes":
+        return float(of.rtt_ms * of.bandwidth_kbps / 8)
+    value: Value = getattr(of, by)
+    return value
+
+
+def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
+    """The fields of a Trial for a queue's length. Raises UsageError where it is too long.
+
+    One that is given in time or products holds so many full packets, the last of
+    them begun.
+    """
+    if length.isdigit():
+        return {"queue_packets": int(length)}
+    ms = (float(length.removesuffix("ms")) if length.endswith("ms")
+          else float(length.removesuffix("bdp")) * rtt_ms)
+    packets = math.ceil(ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
+    return {"queue_packets": QUANTITIES["queue_packets"].check(packets, f"a queue of {length}"),
+            "queue_from": length}
+
+
+def seed_of(run_seed: int, repeat: int) -> int:
+    """The seed of one repeat's random numbers, 32 bits.
+
+    Mixed, since netem's generator starts neighbouring seeds alike: of the
+    seeds 1 to 100, as they are, 12 would lose the fifth packet at 2 % and
+    none some others (kernel, prandom_seed_state: no warm-up).
+    """
+    return zlib.crc32(f"{run_seed} {repeat}".encode()) * 0x9E3779B1 % 2**32

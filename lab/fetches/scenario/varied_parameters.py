@@ -1,0 +1,83 @@
+"""What tells trials apart: columns that follow from the fields of Trial, whatever it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from lab.core.findings.findings import Cell, Column, Rounded
+from lab.core.scenario.quantities import quantity
+from lab.core.words import plain
+from lab.fetches.scenario.trial import Trial
+
+Asked = tuple[Column, Callable[[Trial], Cell]]
+
+_ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
+_NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
+_FIRST = ("part", "sample")
+_FIELDS = sorted((each for each in fields(Trial) if each.name not in _NEVER),
+                 key=lambda each: each.name not in _FIRST)
+_ORDER = (*(each.name for each in _FIELDS if each.name not in ("initcwnd", "repeat")),
+          "repeat", "initcwnd", "id")
+
+
+def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Asked]:
+    """Each with what it shows of a trial: network, window and size, and whatever else differs.
+
+    Another field has a column where it differs between the trials or from
+    its default; a default is not shown.
+    """
+    return [_column(each) for each in _FIELDS if each.name not in without
+            and (each.name in _ALWAYS or _tells(each, trials))]
+
+
+def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
+    """The columns of a trial in words, but for its window: what tells it from the others."""
+    return [f"{column.name} {_in_words(value)} {column.unit}".rstrip()
+            for column, show in asked_columns(others, without=("initcwnd",))
+            if (value := show(trial)) != ""]
+
+
+def _in_words(value: Cell) -> str:
+    if isinstance(value, Rounded) and isinstance(value.value, float):
+        return plain(value.value)
+    return str(value)
+
+
+def order(trial: Trial) -> tuple[Any, ...]:
+    """As a reader looks for it; windows side by side. Guests finish in any order."""
+    return tuple(getattr(trial, name) for name in _ORDER)
+
+
+def shown(value: str | float) -> Cell:
+    """A value as it was asked for, with as many decimals as it has."""
+    if isinstance(value, str):
+        return value
+    return (int(value) if value == int(value)
+            else Rounded(value, len(plain(value).partition(".")[2])))
+
+
+def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
+    values = {_value(each, trial) for trial in trials}
+    return len(values) > 1 or not values <= {"", 0.0} and _default(each) is not MISSING
+
+
+def _column(each: Field[Any]) -> Asked:
+    named = quantity(each.name)
+    return (Column(named.head or named.label or named.name, named.unit, "asked",
+                   is_text=str(each.type) == "str",
+                   is_filter=each.name not in ("repeat", "sample")),
+            lambda trial: shown(_value(each, trial)))
+
+
+def _value(each: Field[Any], trial: Trial) -> Any:
+    """The field, "" where it is the default; where chance decides nothing, its 0."""
+    value = getattr(trial, each.name)
+    default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
+    return "" if value == default and not each.metadata.get("random") else value
+
+
+def _default(each: Field[Any]) -> Any:
+    """MISSING where there is none. A network in which chance decides nothing is the default."""
+    return 0 if each.metadata.get("random") else each.default

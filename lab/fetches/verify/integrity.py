@@ -1,0 +1,104 @@
+"""Whether a transfer was whole, and the one that was asked for: else there is no measurement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
+from lab.core.results.checks import Check, Compared
+from lab.core.results.records import SKIPPED
+from lab.fetches.scenario.trial import BUILTIN, HTTP_1, NEWER, Trial
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.record import Record
+
+# Of a server's first messages, besides the certificates: hellos, signature, Finished, headers.
+AROUND_CHAIN_BYTES = 4096
+NEWER_LIBRARY = (3, 5)
+
+
+def around_chain(trial: Trial) -> int:
+    """The most of those bytes: a large signature comes on top."""
+    return AROUND_CHAIN_BYTES + SIGNATURE_BYTES[trial.signature]
+
+
+def is_fetched(record: Record) -> bool:
+    return record.verdict != SKIPPED and not record.trial.cannot_connect
+
+
+def _exit_status(evidence: Evidence) -> Iterable[Compared]:
+    status = evidence.fetch.get("exit_status")
+    yield Compared(status == 0, f"{status}", "0")
+
+
+def _http_status(evidence: Evidence) -> Iterable[Compared]:
+    status = evidence.fetch.get("http_status")
+    yield Compared(status in (200, None), f"{status}", "200")  # wget tells none
+
+
+def _size(evidence: Evidence) -> Iterable[Compared]:
+    size, asked = evidence.fetch["size"], evidence.trial.response_bytes
+    sent = evidence.said.get("body_bytes", asked)
+    yield Compared(size == asked == sent, f"{size} bytes of {sent} sent", f"{asked}")
+
+
+def _digest(evidence: Evidence) -> Iterable[Compared]:
+    received, sent = evidence.fetch["sha256"], evidence.said["sha256"]
+    as_what = "as it came at first" if evidence.trial.own_server else "as sent"
+    yield Compared(received == sent, f"{received[:12]}…", f"{sent[:12]}… {as_what}")
+
+
+def _http_version(evidence: Evidence) -> Iterable[Compared]:
+    """By the client; the two sides agree on it in their TLS hellos (ALPN, RFC 7301)."""
+    asked, seen = evidence.trial.http, evidence.fetch.get("http_version")
+    if asked != HTTP_1 or seen:
+        yield Compared(seen == asked, f"{seen}, since the server agreed to no other (ALPN)",
+                       asked)
+
+
+def _version(library: str) -> tuple[int, ...]:
+    """Of "OpenSSL 3.5.7 9 Jun 2026" (3, 5); () for other words."""
+    found = re.match(r"OpenSSL (\d+)\.(\d+)", library)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _tls(evidence: Evidence) -> Iterable[Compared]:
+    """What the server's OpenSSL says of the session that carried the response.
+
+    Of another server curl has seen to the version, and the flight tells of the session.
+    """
+    trial, tls = evidence.trial, evidence.said.get("tls")
+    if not evidence.tells:
+        return
+    if tls is None or not trial.chain_bytes:
+        yield Compared((tls is None) == (not trial.chain_bytes),
+                       "plain HTTP" if tls is None else "TLS",
+                       f"a chain of {trial.chain_bytes} bytes")
+        return
+    yield Compared(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
+    yield Compared(tls["group"] == KEY_SHARES[trial.key_share], tls["group"] or "no key exchange",
+                   KEY_SHARES[trial.key_share])
+    if trial.system == NEWER:
+        yield Compared(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
+                       "OpenSSL 3.5 or newer")
+    yield Compared(tls["resumed"] == bool(trial.resumed),
+                   "resumed" if tls["resumed"] else "a new session",
+                   "resumed" if trial.resumed else "a new session")
+    if not trial.resumed:
+        flight, least = sum(tls["flight"]), trial.chain_bytes
+        more = around_chain(trial)
+        yield Compared(least < flight <= least + more, f"a flight of {flight} bytes",
+                       f"a chain of {least} and at most {more} more")
+
+
+INTEGRITY = (
+    Check("exit status", "the client ended without an error", _exit_status, is_fetched),
+    Check("HTTP status", "the server answered 200", _http_status, is_fetched),
+    Check("HTTP version", "as the client tells it", _http_version,
+          lambda record: is_fetched(record) and record.trial.http != HTTP_1, seldom=True),
+    Check("size", "as many bytes as asked for", _size, is_fetched),
+    Check("digest", "the bytes that the server sent", _digest, is_fetched),
+    Check("TLS", "version 1.3, its chain, and a session resumed or not, as asked", _tls,
+          lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)
+                          and record.trial.server == BUILTIN), seldom=True),
+)

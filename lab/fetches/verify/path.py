@@ -1,0 +1,90 @@
+"""What packets say of the path against what was requested: the same over TCP and over QUIC.
+
+In virtual time every packet is judged by itself (lab.tcp.delivery). In real time, where
+processors are busy and timers late, RTT, bandwidth and losses are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hosts.distribution import normal_distribution
+from lab.core.results.checks import Check, Compared
+from lab.fetches.verify.evidence import Evidence
+from lab.tcp.delivery import packet_path
+from lab.tcp.delivery.check import deliveries
+from lab.tcp.delivery.netem import Way
+from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.packets import frames
+from lab.tcp.path import bytes_per_s
+from lab.tcp.wire.exchange import read_exchanges
+
+STARTING_NS = 2000  # at least, from a tick of the kernel's clock to the first packet
+
+
+def packets(evidence: Evidence) -> Iterable[Compared]:
+    return packet_path.compared(evidence.path, evidence.drops)
+
+
+def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
+    """With what the path did with every packet; without where this machine has no table of jitter.
+
+    Raises CaptureError.
+    """
+    trial = evidence.trial
+    both: dict[str, Any] = {
+        "delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets,
+        "htb_burst_bytes": trial.htb_burst_bytes}
+    to_client = Way(rate_kbps=trial.down_kbps, loss_percent=trial.loss_percent,
+                    loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
+                    qdisc=trial.qdisc, **both)
+    try:
+        found = deliveries(client_pcap, server_pcap, to_client,
+                           Way(rate_kbps=trial.up_kbps, **both), normal_distribution)
+    except OSError:
+        return evidence
+    # A trial begins on a tick of the kernel's clock, and the first packet leaves soon after it.
+    first_ns = next(time_ns for time_ns, _, _ in frames(client_pcap, "client"))
+    return replace(evidence, path=found, tick_ns=first_ns - STARTING_NS)
+
+
+PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
+                lambda record: PATH in record.judged_by.split(), exact_only=True)
+
+
+def rtt(evidence: Evidence, seen_ms: float | None) -> Iterable[Compared]:
+    asked = evidence.trial.rtt_ms
+    if seen_ms is not None and evidence.path is None:
+        yield Compared(abs(seen_ms - asked) <= evidence.rtt_allowed_ms, f"{seen_ms:.3f} ms",
+                       f"{asked:g} ms")
+
+
+def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[Compared]:
+    """Compared as times: over a short flight a tick of the clock is a larger share.
+
+    seen_ms: from the first to the last of what left at once, by which seen_kbps was reckoned.
+    """
+    if evidence.path is not None:
+        return
+    asked, tolerances = evidence.trial.down_kbps, evidence.tolerances
+    asked_ms = seen_ms * seen_kbps / (bytes_per_s(asked) * 8 / 1000)
+    allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
+    yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen_kbps:.2f} kbit/s",
+                   f"{asked:g} kbit/s")
+
+
+def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
+    """Packets of all connections of a trial that did not arrive, by direction: CaptureError."""
+    exchanges = read_exchanges(client_pcap, server_pcap).values()
+    return {"to_client": sum(len(each.lost_to_client) for each in exchanges),
+            "to_server": sum(len(each.lost_to_server) for each in exchanges)}
+
+
+def losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
+    """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
+    for side, dropped in evidence.drops.items() if evidence.path is None else ():
+        told = sum(dropped.values())
+        yield Compared(lost[side] == told, f"{lost[side]} lost {side.replace('_', ' ')}",
+                       f"{told} as the network dropped")

@@ -1,0 +1,356 @@
+"""The verdict on one trial: is what was measured what was asked for?
+
+Nothing is believed because it was configured. The initial window, the RTT,
+the bandwidth, losses and retransmissions are looked up in the packets of that
+very trial; the transfer's size and digest are compared with the server's; and
+in virtual time every trial that loses nothing must take what lab.tcp.model.predict
+computes, to the millisecond, also where timers send again what was not lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lab.core.results import checks
+from lab.core.results.checks import Check, Compared
+from lab.core.results.records import FAIL, PASS, SKIPPED, measure, started_at
+from lab.fetches.features.tls import quic, zero_rtt
+from lab.fetches.features.tls.tls import wire_bytes
+from lab.fetches.scenario.trial import BUILTIN, HTTP_3, Trial
+from lab.fetches.verify import path
+from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.integrity import INTEGRITY, around_chain, is_fetched
+from lab.fetches.verify.observed import HOST
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.packets import CaptureError, frames, is_ip
+from lab.tcp.wire.early_data import early
+from lab.tcp.wire.exchange import Exchange, read_exchange
+from lab.tcp.wire.messages import messages, timed
+
+NAMED = 3  # segments in one reason
+FQ = "fq"
+COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
+
+
+def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes,
+          *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
+    """The record of a trial: its measurements, what the wire says, and the verdict.
+
+    observation: one line of the worker (engines/worker/worker.py); client_pcap and
+    server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
+    what the scenario set otherwise than engines.network.kernel.TCP_SYSCTLS. known_kernel: whether
+    its TCP
+    is the one that the model was checked against; else the model is shown and does not judge.
+    """
+    if observation.get("skipped"):
+        return Record(trial=trial, ok=True, measured_at=started_at(observation),
+                      verdict_reason=observation["skipped"])
+    failure = _failure(observation)
+    if failure and trial.cannot_connect:
+        return _not_connected(trial, observation, failure, client_pcap)
+    fetch, said = ({}, {}) if failure else (observation["fetch"], observation["server"])
+    tolerances = EXACT if exact else REAL_TIME
+    evidence = Evidence(trial, fetch, said, None,
+                        tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
+                        observation.get("drops", {}))
+    broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
+    if trial.http == HTTP_3 and not (failure or broken):
+        return quic.judged(evidence, observation, client_pcap, server_pcap, exact)
+    fault = ""
+    if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
+        try:
+            evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap),
+                             client_pcap)
+            if exact and not failure:
+                evidence = path.judged(evidence, client_pcap, server_pcap)
+            elif trial.resumed:  # the qdiscs counted the first connection's losses as well
+                evidence = replace(evidence,
+                                   lost_in_all=path.lost_in_all(client_pcap, server_pcap))
+        except CaptureError as error:
+            fault = f"{CAPTURE.name}: {error}"
+    judged: dict[str, Any] = (
+        {"verdict": SKIPPED} if failure else
+        {"verdict": FAIL, "verdict_reason": broken or fault} if broken or fault else
+        checks.verdict(ON_THE_WIRE, evidence))
+    return Record(trial=trial, ok=not (failure or broken), error=failure or broken,
+                  measured_at=started_at(observation), **measure(Record, evidence), **judged)
+
+
+def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
+                   client_pcap: bytes) -> Record:
+    """The record of a fetch that has to fail: as asked where no packet of IP left the client.
+
+    It has no times: what a client reports of it is not the network's.
+    """
+    fetch = observation.get("fetch") or {}
+    left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
+    differs = [*([f"{CONNECTION.name}: seen {left} packets of IP, asked none"] if left else []),
+               *([f"{CONNECTION.name}: seen {failure!r}, asked that curl cannot connect"]
+                 if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
+    return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
+                  verdict=FAIL if differs else PASS, verdict_reason="; ".join(differs))
+
+
+def _failure(observation: Mapping[str, Any]) -> str:
+    """Why there is nothing to judge, "" if there is."""
+    if observation.get("error"):
+        return str(observation["error"])
+    fetch, said = observation.get("fetch"), observation.get("server")
+    if not fetch:
+        return "the worker reported no fetch"
+    if not fetch["ok"]:
+        return str(fetch["error"] or "the fetch failed")
+    if not said or not {"latency_ms", "samples"} & said.keys():
+        return f"the server reported no response: {(said or {}).get('error') or 'no reason'}"
+    if said.get("error"):
+        return f"server: {said['error']}"
+    return ""
+
+
+def _exchange(observation: Mapping[str, Any], client_pcap: bytes, server_pcap: bytes) -> Exchange:
+    for side, packets in (("client", client_pcap), ("server", server_pcap)):
+        expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
+        if len(packets) != expected:
+            raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
+    said, fetch = observation.get("server") or {}, observation.get("fetch") or {}
+    return read_exchange(client_pcap, server_pcap,
+                         int(said.get("client_port") or fetch.get("port") or 0), wire_bytes(said))
+
+
+def _seen(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidence:
+    """With the packets; of a server that tells nothing, with its messages as they have them."""
+    if evidence.tells or not evidence.said:
+        return replace(evidence, exchange=exchange)
+    trial = evidence.trial
+    if (accepted := evidence.accepted_early_bytes or 0) > 0:
+        of_early = early(exchange, client_pcap, zero_rtt.sealed(accepted))
+        return replace(evidence, exchange=timed(exchange, of_early.messages), early=of_early,
+                       messages=of_early.messages)
+    found = messages(exchange, trial.is_secure, len(trial.before))
+    if found is None:
+        raise CaptureError("no request with an answer to it")
+    return replace(evidence, exchange=timed(exchange, found), messages=found)
+
+
+# What is compared --------------------------------------------------------------------
+
+def _has_window(evidence: Evidence) -> bool:
+    """Not where SYN-ACKs were lost and repeated, or jitter let repeated ones overtake each other.
+
+    Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
+    """
+    return len(evidence.wire.syn_acks) <= 2 or not (
+        evidence.wire.handshake_was_lost or evidence.trial.jitter_ms)
+
+
+def _initial_window(evidence: Evidence) -> Iterable[Compared]:
+    """Of a server that tells nothing and whose socket was not met in time: the first flight."""
+    if _has_window(evidence):
+        seen, asked = evidence.said["initial_window"], evidence.trial.server_window
+        if seen is None:
+            seen = evidence.first_flight
+        yield Compared(seen == asked, f"{seen} segments", f"{asked}")
+
+
+def _first_flight(evidence: Evidence) -> Iterable[Compared]:
+    """Where the server's writes are not known, no more than the window."""
+    if not evidence.tells:
+        flight, window = evidence.first_flight or 0, evidence.trial.server_window
+        yield Compared(flight <= window, f"{flight} segments", f"at most {window}")
+        return
+    seen, (least, most) = evidence.first_flight, evidence.expected_first_flight
+    if _has_window(evidence) and seen is not None:
+        yield Compared(least <= seen <= most, f"{seen} segments",
+                       f"{most}" if least == most else f"{least} to {most}")
+
+
+def _rtt(evidence: Evidence) -> Iterable[Compared]:
+    return path.rtt(evidence, evidence.rtt_ms)
+
+
+def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
+    if evidence.bandwidth_kbps is not None:
+        arrivals = evidence.wire.flight_arrivals
+        yield from path.bandwidth(evidence, evidence.bandwidth_kbps,
+                                  arrivals[-1].ms_after(arrivals[0]))
+
+
+def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
+    """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
+    if evidence.path is not None:
+        return
+    lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
+                                    "to_server": len(evidence.wire.lost_to_server)}
+    yield from path.losses(evidence, lost)
+    if not evidence.may_lose:
+        total = sum(lost.values())
+        yield Compared(total == 0, f"{total}", "none")
+
+
+def _retransmissions(evidence: Evidence) -> Iterable[Compared]:
+    unexplained = [found.segment for found in evidence.retransmissions if found.cause is None]
+    names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
+    yield Compared(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
+                                    f" ({names})", "none")
+
+
+def _causes(evidence: Evidence) -> Iterable[Compared]:
+    if evidence.shows_causes:
+        found = evidence.without_cause
+        named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
+                          f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
+                          " after the first SYN" for segment in found[:NAMED])
+        yield Compared(not found, f"{len(found)} that left although nothing had arrived and no"
+                       f" timer was due ({named})", "none")
+
+
+def _server_latency(evidence: Evidence) -> Iterable[Compared]:
+    """The server's own T_ACK − T_Res1 against that of the capture."""
+    if not evidence.tells:
+        return
+    server = float(evidence.said["latency_ms"])
+    wire = evidence.wire.latency_ms or math.nan
+    allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
+    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
+    end_ns = evidence.wire.response_acknowledged_ns or 0
+    # Of two writes that share an skb TCP reports the second one's departure, a pause later.
+    pause_ms = evidence.trial.gap_ms if evidence.may_wait else 0.0
+    # fq holds it up between the request and its departure.
+    held_ms = (wire - (end_ns - min(starts_ns, default=0)) / 1e6) if (
+        evidence.trial.qdisc == FQ) else 0.0
+    yield Compared(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
+                       for start_ns in starts_ns)
+                   or held_ms - allowed <= wire - server <= pause_ms + allowed,
+                   f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
+
+
+def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
+    """What server.py may take for T_Res1, by the packets: when the response's first segment left.
+
+    Another moment may be right where what the server wrote before, such as session tickets, is on
+    its way or waits (may_wait):
+
+    - fq spaces packets (is_paced): TCP sends the response when the request has arrived, the host
+      later;
+    - where the window is full, or a congestion control paces, the response leaves later than it
+      is written. server.py looks whether it has left when TCP reports that the end of one of its
+      writes is acknowledged (hosts/kernel.py). Of writes that share an skb TCP reports the
+      last one only (tcp_tx_timestamp): it may be any of the acknowledgements that follow.
+    """
+    start_ns, end_ns = wire.response_start_ns, wire.response_acknowledged_ns
+    if start_ns is None or end_ns is None:
+        return []
+    if not may_wait:
+        return [start_ns]
+    since_ns = _asked_ns(wire, start_ns) if is_paced else start_ns
+    heard = [segment.time_ns for segment in wire.at_server
+             if not segment.to_client and since_ns <= segment.time_ns <= end_ns]
+    return [start_ns, since_ns, *heard]
+
+
+def _asked_ns(wire: Exchange, before_ns: int) -> int:
+    """When the last of the request had come, before the response left."""
+    asked = [segment for segment in wire.at_server if not segment.to_client
+             and segment.payload_bytes and segment.time_ns <= before_ns]
+    end = max((segment.end for segment in asked), default=0)
+    return min((segment.time_ns for segment in asked if segment.end == end), default=before_ns)
+
+
+def _model(evidence: Evidence) -> Iterable[Compared]:
+    return evidence.against(evidence.prediction)[:1] if evidence.is_modelled else ()
+
+
+def _model_latency(evidence: Evidence) -> Iterable[Compared]:
+    return evidence.against(evidence.prediction)[1:] if evidence.is_modelled else ()
+
+
+def _flight(evidence: Evidence) -> Iterable[Compared]:
+    """The server's messages on the wire: as its OpenSSL told, else as large as its chain says."""
+    if not evidence.flights:
+        return
+    end = max(segment.end for flight in evidence.flights for segment in flight) - 1
+    if "tls" in evidence.said:
+        told = sum(evidence.said["tls"]["flight"])
+        yield Compared(end == told, f"{end} bytes on the wire", f"{told}")
+        return
+    trial = evidence.trial
+    if not trial.chain_bytes:
+        return  # a chain of the server's own
+    least = 0 if trial.resumed else trial.chain_bytes
+    most = least + around_chain(trial)
+    yield Compared(least < end <= most, f"{end} bytes on the wire",
+                   f"more than {least} and at most {most}")
+
+
+def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
+    return evidence.handshake_against(evidence.prediction) if evidence.is_modelled else ()
+
+
+# Which stored records were judged ----------------------------------------------------
+
+def _is_on_wire(record: Record) -> bool:
+    return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
+            and not record.verdict_reason.startswith(CAPTURE.name))
+
+
+def _is_estimated(record: Record) -> bool:
+    """Whether RTT, bandwidth and losses were estimated, since no packet was judged by itself."""
+    return _is_on_wire(record) and PATH not in record.judged_by.split()
+
+
+def _shows_window(record: Record) -> bool:
+    # After a handshake that lost packets the window is one segment by right.
+    return _is_on_wire(record) and record.seen_rtt_ms is not None
+
+
+def is_modelled(record: Record) -> bool:
+    """Whether the model knows all that happened to a stored record's transfer."""
+    return (_shows_window(record) and record.retransmissions == record.model_retransmissions
+            and not (record.lost_segments or record.lost_packets)
+            and record.model_ms is not None)
+
+
+# What reads the packets compares: see judge.
+CAPTURE = Check("capture", "both captures are whole", lambda evidence: (),
+                lambda record: is_fetched(record) and record.ok)
+ON_THE_WIRE = (
+    path.PACKETS,
+    Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
+          _causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
+    Check("initial window", "the kernel's own word at accept", _initial_window, _shows_window),
+    Check("first flight", "segments before the first acknowledgement", _first_flight,
+          lambda record: _shows_window(record) and record.seen_first_flight is not None),
+    Check("RTT", "the handshake less its serialisation", _rtt,
+          lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
+    Check("bandwidth", "the spacing of the first flight at the client", _bandwidth,
+          lambda record: _is_estimated(record) and record.seen_bandwidth_kbps is not None),
+    Check("lost packets", "those that queue and random loss dropped, no others", _lost_packets,
+          lambda record: _is_estimated(record) and (
+              record.random_drops is not None
+              or record.trial.loss_percent == 0 and not record.lost_segments)),
+    Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
+          _is_on_wire),
+    Check("server latency", "the server's clock against its capture", _server_latency,
+          lambda record: _is_on_wire(record) and record.trial.server == BUILTIN),
+    Check("TLS flight", "the server's messages, byte for byte", _flight,
+          lambda record: _is_on_wire(record) and bool(record.flight_segments),
+          seldom=True),
+    Check("early data", "it left with the hello, the server took it, and answered at once",
+          zero_rtt.early_data,
+          lambda record: _is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True),
+    Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
+    Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
+          exact_only=True),
+    Check("model handshake", "TLS's handshake, the first byte, the window then, computed",
+          _model_handshake, lambda record: is_modelled(record) and bool(record.flight_bytes),
+          exact_only=True, seldom=True),
+)
+CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
+                   lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
+                   seldom=True)
+CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, CONNECTION)

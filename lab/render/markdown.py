@@ -1,0 +1,175 @@
+"""docs/RESULTS.md: every published bar and statement beside ours, with one word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lab.core.errors import FirstFlightError
+from lab.core.findings import claims
+from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, in_full
+from lab.core.findings.findings import Finding, Report, Statement, Table
+from lab.core.words import clean
+from lab.render.cells import counted, head, shortened, written
+from lab.render.placeholders import quoted
+
+HEAD = f"""\
+# Results: measured and published
+
+Written by `/usr/bin/python3 results.py` from the findings of the newest whole run of every
+scenario, which are kept in `docs/results`; no number here was typed. How it is measured:
+[METHOD.md](METHOD.md).
+
+Every bar has one result, by a test on two numbers, the improvement in milliseconds and in percent.
+The tolerance is {claims.WITHIN_PERCENT:g} % of the published milliseconds and \
+{claims.WITHIN_POINTS:g} points of the published percentage, or the error
+of a published value that was rounded or read from a figure, where that is more:
+
+- **{REPRODUCED}**: our whole 95 % interval lies within the tolerance, of both numbers.
+- **{in_full(TOO_FEW)}**: it does not, but no interval lies wholly outside: whether we are near
+  enough is not known, and more data would decide. It counts as neither.
+- **{DIRECTION_ONLY}**: an interval lies wholly outside the tolerance, and both lie wholly on the
+  published side of zero.
+- **{NOT_REPRODUCED}**: an interval lies wholly outside, and the direction is not certain either.
+
+This is a test of equivalence by intervals (two one-sided tests). Fewer data make an interval wider,
+and a wider one lies within nothing that the narrower did not lie within: they never make
+anything reproduced. Fewer than {claims.LEAST_DRAWS} independent values (clients, or fetches) \
+count as no interval.
+
+"% of the baseline" is the paper's definition: (baseline − experiment) / baseline. Some
+reproductions print baseline / experiment − 1, which is larger (25 % there are 20 % in the paper);
+their tables show both, and compare in theirs. Intervals are 95 % bootstrap intervals; "exact" means
+that nothing varies: without loss, in virtual time, a repeated fetch gives the same packets.
+n counts fetches.
+
+Scenarios under load and traces have statements in place of bars: what the source says, what was
+found, and the same results. Under load a statement on two windows is {REPRODUCED} where
+the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
+speaks of (of values said to be alike: within 5 % of zero), and {in_full(TOO_FEW)} where in some
+cells it reaches farther and in none it excludes what is said (one seed has no interval).
+Else it is {DIRECTION_ONLY} where the mean over the cells has it; ± is half of the interval.
+Figures of steps have them too: {REPRODUCED} where every trial has what is said.
+"""
+
+NOTHING = "nothing published to compare with"
+UNTOLD = "What it comes to cannot be told"
+
+
+def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
+    """The whole document. unmeasured: scenarios of which there is no whole run."""
+    rows = ["| scenario | measured | bars and statements |", "|---|---|---|"]
+    rows += [f"| [{report.name}](#{report.name}) | {_when(report)} |"
+             f" {escaped('; '.join(counted(report.findings))) or NOTHING} |"
+             for report in reports]
+    rows += [f"| {name} | not measured: {code(f'./run.sh --scenario {name}')} | |"
+             for name in unmeasured]
+    return "\n".join([HEAD, *rows, "", "\n".join(map(chapter, reports))])
+
+
+def chapter(report: Report) -> str:
+    """One run, as a section of the second level; it ends in a newline."""
+    verified = (_joined([line.strip().rstrip(".") for line in report.summary])
+                or f"{report.verified} of {report.count} trials verified")
+    counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
+    parts = [f"## {escaped(report.name)}",
+             f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
+             *_opening(report),
+             f"{_run(report)}; {escaped(verified)}.", *counts]
+    for finding in report.findings:
+        parts += _finding(report.name, finding)
+    return "\n\n".join(parts) + "\n"
+
+
+def _joined(lines: Sequence[str]) -> str:
+    """Lines as running text: a sentence of its own is one, the others are its parts."""
+    return "".join(lines[:1]) + "".join(
+        f"{'. ' if line[:1].isupper() else '; '}{line}" for line in lines[1:])
+
+
+def _opening(report: Report) -> list[str]:
+    """The scenario's own words with their numbers; what they quote in vain is told."""
+    if not report.opening:
+        return []
+    try:
+        return [escaped(quoted(report.opening, [report]))]
+    except FirstFlightError as error:
+        return [f"{UNTOLD}: {escaped(str(error))}."]
+
+
+def _when(report: Report) -> str:
+    facts = report.facts
+    return escaped(", ".join(part for part in (
+        str(facts.get("finished_at", ""))[:10], f"Linux {report.kernel}" if report.kernel else "",
+        f"engine {facts.get('engine')}") if part))
+
+
+def _run(report: Report) -> str:
+    """Which run it is from, in words."""
+    facts, project = report.facts, _mapping(report.facts.get("project"))
+    parts = [f"finished {facts.get('finished_at', 'at an unknown time')}",
+             f"engine {facts.get('engine')}", f"kernel {report.kernel or 'unknown'}"]
+    if project.get("commit"):
+        parts.append(f"commit {str(project['commit'])[:12]}"
+                     + (" with changes" if project.get("changed") else ""))
+    if facts.get("wall_s") is not None:
+        parts.append(f"{facts.get('emulated_s')} s of emulated time in {facts['wall_s']} s")
+    return f"Run {code(report.path)}, {escaped(', '.join(parts))}"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _finding(scenario: str, finding: Finding) -> list[str]:
+    """The paragraphs of a section of the third level."""
+    parts = [f"### {escaped(finding.name)}: {escaped(finding.title)}"]
+    if finding.missing:
+        parts.append(f"Not to be had: {escaped(finding.missing)}.")
+    bars = claims.summary(finding.bars)
+    about = [f"{bars}."] if bars else []
+    if finding.chart is not None:
+        files = [code(f"figures/{scenario}_{name}.png") for name in
+                 (finding.name, *(f"{finding.name}_{also}" for also in finding.also))]
+        about.append(f"Drawn in {', '.join(files)}.")
+    parts += [" ".join(about)] if about else []
+    for table in finding.tables:
+        parts += _table(table, finding.title)
+    if finding.statements:
+        parts.append("\n".join(map(_statement, finding.statements)))
+    if finding.published:
+        parts.append(f"Published: {escaped(finding.published)}.")
+    return parts
+
+
+def _statement(statement: Statement) -> str:
+    if not statement.word:
+        return f"- {escaped(statement.says)} {escaped(statement.found)}"
+    return (f"- “{escaped(statement.says)}” Here: {escaped(statement.found)}"
+            f" **{escaped(in_full(statement.word))}**")
+
+
+def _table(table: Table, known: str) -> list[str]:
+    """A table, between its title, unless that is `known`, and its notes."""
+    title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
+    rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
+    lines = [_row(map(head, table.columns)), f"|{rule}|",
+             *(_row(written(cell, column) for cell, column in zip(row, table.columns))
+               for row in table.rows)]
+    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes]
+    return [*title, "\n".join(lines), *map(escaped, notes)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escaped, cells))} |"
+
+
+def escaped(text: str) -> str:
+    """Text of others that stays text: no HTML, no formula, no link, no end of a cell."""
+    return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", clean(text))
+
+
+def code(text: str) -> str:
+    """A path as it stands, in letters of one width."""
+    return f"`{clean(text).replace('`', ' ')}`"

@@ -1,0 +1,106 @@
+"""report.html: all that a run says, as one page that needs nothing else.
+
+Figures, style and script are inside, and nothing is loaded from anywhere. It
+depends on the report and the drawings only, so that building it again gives
+the same bytes. The templates (page.html.j2 and what it includes) alone know
+HTML; whatever they are given is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from lab.core import files
+from lab.core.findings.claims import in_full
+from lab.core.findings.findings import Finding, Report, Table
+from lab.core.words import clean, tight
+from lab.render import cells, timeline
+
+PAGE = "report.html"
+TEMPLATE = "page.html.j2"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing inside the page. source: its data: address; text: for who cannot see it."""
+
+    title: str
+    source: str
+    text: str
+
+
+def page(report: Report, drawings: Mapping[str, bytes]) -> str:
+    """The whole page.
+
+    drawings: PNG files by name; one named <finding> or <finding>_<also>
+    stands with that finding, another one after all findings.
+    """
+    shown = [finding for finding in report.findings if not finding.missing]
+    pictures: dict[str, list[Picture]] = {finding.name: [] for finding in shown}
+    others = []
+    for name in sorted(drawings):
+        owner = _owner(name, report)
+        if owner is None:
+            others.append(_picture(name.replace("_", " "), "", drawings[name]))
+        elif not owner.missing:
+            pictures[owner.name].append(_of(owner, name, drawings[name]))
+    return _environment().get_template(TEMPLATE).render(
+        report=report, findings=shown, pictures=pictures, others=others,
+        missing=[finding for finding in report.findings if finding.missing],
+        timelines=[timeline.drawing(each) for each in report.timelines])
+
+
+def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
+    """Write the page into the run's folder; return its path. Raises FirstFlightError."""
+    return files.write(folder / PAGE, page(report, drawings))
+
+
+def _owner(drawing: str, report: Report) -> Finding | None:
+    """The finding that a drawing is of: that of its name, or of the longest beginning of it."""
+    named = [finding for finding in report.findings
+             if f"{drawing}_".startswith(f"{finding.name}_")]
+    return max(named, key=lambda finding: len(finding.name)) if named else None
+
+
+def _of(finding: Finding, name: str, drawing: bytes) -> Picture:
+    also = name[len(finding.name) + 1:].replace("_", " ")
+    text = finding.text or f"{finding.title}; its numbers are in the tables below."
+    return _picture(f"{finding.title}: {also}" if also else finding.title,
+                    "" if also else text, drawing)
+
+
+def _picture(title: str, text: str, drawing: bytes) -> Picture:
+    address = "data:image/png;base64," + base64.b64encode(drawing).decode("ascii")
+    return Picture(title, address, text or title)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """The templates beside this file; every value is cleaned, then escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, finalize=_clean)
+    environment.filters.update(tight=tight, written=cells.written, groups=_groups,
+                               in_full=in_full)
+    environment.globals.update(shortened=cells.shortened)
+    return environment
+
+
+def _clean(value: Any) -> Any:
+    return clean(value) if type(value) is str else value  # Markup is our own
+
+
+def _groups(table: Table) -> list[tuple[str, int]]:
+    """Headings above the columns, each with the number of columns that it spans; [] for none."""
+    spans = [(name, len(list(columns))) for name, columns in
+             itertools.groupby(column.group for column in table.columns)]
+    return spans if any(name for name, _ in spans) else []

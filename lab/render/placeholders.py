@@ -1,0 +1,78 @@
+"""Sentences that people write take their numbers from findings: nothing is typed twice.
+
+A quote stands in braces, its parts apart by " / ":
+
+    {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
+    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by several cells of the row
+    {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
+    {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
+                                             zero itself there is none
+    {kb15 / How much IW 10 saves / 2}        the second number of what a statement found
+
+A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from lab.core.errors import FirstFlightError
+from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
+from lab.core.stats import Estimate
+from lab.core.words import number
+from lab.render.cells import head, written
+
+QUOTE = re.compile(r"\{([^{}]*)\}")
+NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")
+
+
+def quoted(text: str, reports: Iterable[Report]) -> str:
+    """The text with what its quotes name. Raises FirstFlightError where there is no such thing.
+
+    reports: whose findings it may name; those of the first one without its scenario.
+    """
+    findings: dict[str, Finding] = {}
+    for report in reports:
+        own = not findings
+        for finding in report.findings:
+            findings[f"{report.name}.{finding.name}"] = finding
+            if own:
+                findings.setdefault(finding.name, finding)
+    return QUOTE.sub(lambda found: _quote(str(found[1]), findings), text)
+
+
+def _quote(words: str, findings: dict[str, Finding]) -> str:
+    parts = words.split(" / ")
+    finding = findings.get(parts[0])
+    if finding is not None and len(parts) == 3 and parts[2].isdecimal():
+        for statement in finding.statements:
+            numbers = NUMBER.findall(statement.found)
+            if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(numbers):
+                return str(numbers[int(parts[2]) - 1])
+    if finding is not None and len(parts) in (3, 4):
+        for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
+            return _formed(cell, parts[3], words) if parts[3:] else written(cell, column)
+    raise FirstFlightError(f"{{{words}}}: there is no such finding")
+
+
+def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, Column]]:
+    """The cells of a column in the rows that begin like this."""
+    for table in finding.tables:
+        for cells in table.rows:
+            known = list(zip(cells, table.columns))
+            if [written(*each) for each in known[:len(row)]] == row:
+                yield from (each for each in known if head(each[1]) == name)
+
+
+def _formed(cell: Cell, form: str, words: str) -> str:
+    value = cell.value if isinstance(cell, Rounded) else cell
+    value = value.value if isinstance(value, Estimate) else value
+    if not isinstance(value, (int, float)):
+        raise FirstFlightError(f"{{{words}}}: is no number")
+    above, _, below = form.partition("|")
+    if below and value:
+        return above if value > 0 else below
+    if not form.isdecimal():
+        raise FirstFlightError(f"{{{words}}}: {form!r} is no form for {value:g}")
+    return number(abs(value), int(form))

@@ -1,0 +1,139 @@
+"""Both ends of a connection, its path, and how the server hears what the client says.
+
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lab.tcp.model.advertised_window import receive_window
+from lab.tcp.model.events import Events, Happening
+from lab.tcp.model.handshake import Handshake
+from lab.tcp.model.receiver import Receiver
+from lab.tcp.model.sender import Sender
+from lab.tcp.model.transfer import Transfer
+from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
+from lab.tcp.path import Clock, Link, Sent
+
+# As many segments as its buffer holds: no route says what the server offers.
+SERVER_WINDOW = 64
+
+
+class Ends(Events):
+    """sender: the server; receiver: the client; server: what the former does with what it gets.
+
+    With TLS the client says more than one thing, and what answers may be late:
+    the server's kernel then acknowledges by itself.
+    """
+
+    def __init__(self, transfer: Transfer) -> None:
+        super().__init__()
+        self.transfer = transfer
+        self.clock = clock = Clock(transfer.clock_phase_ns)
+        self.down = Link(transfer.rtt_ms, transfer.bandwidth_kbps)
+        self.up = Link(transfer.rtt_ms, transfer.uplink_kbps)
+        self.shaken_hands = shaken = Handshake(clock, self.up, self.down,
+                                               transfer.first_request_bytes)
+        self.sender = Sender(
+            mss=transfer.mss, window=transfer.initcwnd,
+            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
+                                      transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
+            buffers=transfer.send_buffers,
+            handshake_us=transfer.handshake_us or shaken.server_us,
+            clock=clock, hystart=transfer.congestion_control == "cubic",
+            restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
+        self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
+                                 shaken.client_us, clock, transfer.receive_buffers,
+                                 transfer.window_unit, transfer.loss_probes)
+        self.server = Receiver(SERVER_WINDOW, transfer.mss, shaken.accepted, shaken.server_us,
+                               clock, transfer.receive_buffers, transfer.window_unit,
+                               transfer.loss_probes)
+        # One socket sends and receives.
+        self.server.sent_round_trip, self.server.timer = self.sender.round_trip, self.sender.timer
+        self.connected = shaken.connected
+        self.echo = shaken.connected  # when the client sent what the server heard last
+        self.timer_set: int | None = None
+        self.asked_at = 0  # when the client sent its last messages
+        # Bytes of the client's, in all and those that it knows to be there.
+        self.said = transfer.first_request_bytes + transfer.request_bytes + (
+            transfer.secure.finished_bytes if transfer.secure else 0)
+        self.heard = 0
+        self.said_again: set[int] = set()  # where messages end that the client sent twice
+
+    def _take_first_message(self, now: int) -> None:
+        """The server's kernel acknowledges the first request before it is answered."""
+        size = self.transfer.first_request_bytes
+        self._read_message(size, now)
+        self.heard = size
+        acknowledged = self.down.send(now, HEADER_BYTES)
+        self.receiver.hear(self.clock.us(acknowledged) - self.clock.us(self.connected))
+
+    def _read_message(self, size: int, now: int) -> None:
+        self.server.take(now, Sent(size, True), now, now)
+        self.server.read(now, Sent(size, True))
+        self.server.acknowledge()
+
+    def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
+        """A further one, which acknowledges as well; what leaves at that takes its own along."""
+        segment = Sent(size, True)
+        self.server.take(now, segment, now, now)
+        acknowledged(now)
+        if self.server.received == self.server.acknowledged:
+            return
+        if self.server.read(now, segment):
+            self._acknowledge_message(now)
+        elif self.server.timer_at is not None:
+            self._at(self.server.timer_at, self._acknowledge_message_late)
+
+    def _acknowledge_message_late(self, now: int) -> None:
+        """Nothing has left in time that could take it along (tcp_delack_timer_handler)."""
+        if self.server.timer_at == now:
+            self.server.lose_patience()
+            self._acknowledge_message(now)
+
+    def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
+        self.server.acknowledge()
+        arrival = self.down.send(now, HEADER_BYTES + option_bytes)
+        self._tell_client(arrival)
+        self._at(arrival, partial(self._see, self.echo))
+
+    def _ride(self, now: int, segment: Sent) -> None:
+        """What the server sends acknowledges what it has (tcp_event_data_sent)."""
+        if segment.payload:
+            self.server.ask(now)
+        else:
+            self.server.acknowledge()
+
+    def _tell_client(self, arrival: int) -> None:
+        """What arrives then acknowledges what the client's further messages were."""
+        if self.asked_at:
+            self._at(arrival, partial(self._hear_server, self.server.received, self.echo))
+
+    def _hear_server(self, upto: int, echo: int, now: int) -> None:
+        """If what was repeated is acknowledged only stamps tell the RTT.
+
+        After a timeout there is no probe while the next one was repeated too (tcp_try_keep_open).
+        """
+        if upto <= self.heard:
+            return
+        before, self.heard, timer = self.heard, upto, self.receiver.timer
+        left = int(upto < self.said)
+        us = self.clock.us(now) - self.clock.us(self.asked_at)
+        if any(before < end <= upto for end in self.said_again):
+            us = 1000 * max(self.clock.jiffies(now) - self.clock.jiffies(echo), 1)
+        if not left:
+            timer.probed_upto = 0
+        timer.open = timer.backed_off_at is None or all(end <= upto for end in self.said_again)
+        self.receiver.hear(us)
+        timer.acknowledged(now, left)
+        if timer.at is not None:
+            self._at(timer.at, self._ask_again)
+
+    def _ask_again(self, now: int) -> None:
+        """The client's timer is due (Course)."""
+        raise NotImplementedError
+
+    def _see(self, echo: int, now: int) -> None:
+        """Of the server, what holds no data."""
+        self.receiver.note_echo(echo)

@@ -1,0 +1,1 @@
+"""What captured packets show of TCP: exchanges, flights, retransmissions."""

@@ -1,1 +1,0 @@
-"""People's own users: what logs, socket lists and captures say of RTTs, bandwidths, sizes."""

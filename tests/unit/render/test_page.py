@@ -1,0 +1,238 @@
+"""The page of a run: it stands alone, escapes what it is given, and hides nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from lab.core.errors import FirstFlightError
+from lab.core.findings.findings import Finding, Statement
+from lab.render import page as pages, timeline
+from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
+
+PIXEL = b"\x89PNG not looked into"
+VOID = {"meta", "img", "br", "input", "link", "hr"}
+
+
+class Outline(HTMLParser):
+    """The elements of a page; raises where they are not nested as they should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attributes}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attributes}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+DRAWINGS = {"fig5_rtt": PIXEL, "fig5_rtt_cdf": PIXEL, "all_panels": PIXEL}
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return pages.page(report(), DRAWINGS)
+
+
+@pytest.fixture(scope="module")
+def shown(text: str) -> Outline:
+    return Outline(text)
+
+
+# Structure ---------------------------------------------------------------------------
+
+def test_findings_come_first_and_provenance_last(shown: Outline) -> None:
+    ids = [attributes["id"] for attributes in shown.of("h2")]
+    assert ids == ["findings", "figures", "trials", "verdicts", "wire", "provenance"]
+    links = [attributes["href"] for attributes in shown.of("a")]
+    assert links[:6] == [f"#{each}" for each in ids]
+    assert shown.text.index("All of it is so") < shown.text.index("10 instead of 3 segments")
+    assert len(shown.of("h1")) == 1 and shown.of("html")[0]["lang"] == "en-GB"
+
+
+def test_what_a_report_does_not_have_is_not_on_its_page() -> None:
+    bare = Outline(pages.page(report(trials=None, checks=None, failures=None, causes=None,
+                                     settings=None, timelines=(), sentences=(), findings=()), {}))
+    ids = [attributes["id"] for attributes in bare.of("h2")]
+    assert ids == ["findings", "figures", "verdicts", "provenance"]
+    assert not bare.of("table") and not bare.of("svg") and not bare.of("details")
+    assert "No trial failed." in bare.text and "Not in this run" not in bare.text
+
+
+def test_a_finding_has_its_words_drawings_and_table(shown: Outline) -> None:
+    images = shown.of("img")
+    assert [image["alt"] for image in images] == [
+        "Bars: 20 ms: 6.9 ms.", "Improvement by RTT: cdf", "all panels"]
+    assert all(image["src"].startswith("data:image/png;base64,") for image in images)
+    for said in ("6.9 ms.", "10 instead of 3 segments", "−224.5", "5.0 … 8.5", "438 ± 24",
+                 "averaged over bandwidth", "“Faster.” Here: the mean falls", "In no cell."):
+        assert said in shown.text.replace("\u00a0", " ")
+    words = [attributes["class"] for attributes in shown.of("span")
+             if attributes.get("class", "").startswith("word")]
+    assert words == ["word reproduced", "word not-reproduced", "word direction-only"]
+
+
+def test_a_result_that_too_few_data_leave_open_says_so_in_a_statement() -> None:
+    told = Outline(pages.page(report(findings=(replace(FINDINGS[0], statements=(
+        Statement("Faster.", "4 ± 6 ms", "compatible"),)),)), DRAWINGS))
+    assert "4 ± 6 ms compatible (too few data)" in told.text.replace("\u00a0", " ")
+    assert "word compatible" in [each.get("class") for each in told.of("span")]
+
+
+def test_a_chart_that_is_not_drawn_says_so(shown: Outline) -> None:
+    assert shown.text.count("Not drawn; ./report.py draws it.") == 1  # of the mix
+    without = pages.page(report(findings=(Finding("cells", "What was asked"),)), {})
+    assert "Not drawn" not in without
+
+
+def test_a_drawing_belongs_to_the_longest_name_that_it_begins_with() -> None:
+    found = (FINDINGS[0], replace(FINDINGS[1], name="fig5_rtt_cdf"))
+    images = Outline(pages.page(report(findings=found), DRAWINGS)).of("img")
+    assert [image["alt"] for image in images][1].startswith("A mix of windows; ")
+
+
+def test_what_is_missing_is_named_and_not_drawn() -> None:
+    gone = replace(FINDINGS[2], statements=(Statement("IW 42 is slow.", "no run measured it.",
+                                                      "not measured"),))
+    missing = Outline(pages.page(report(findings=(gone,)), {"fig2": PIXEL}))
+    assert not missing.of("img")
+    assert ("Not in this run Time by window: lacks IW 42; measure with ./run.sh --iw 42 “IW 42 is"
+            " slow.” Here: no run measured it. not measured") in missing.text
+
+
+def test_tables_have_headers_and_names(shown: Outline) -> None:
+    assert len(shown.of("caption")) == len(shown.of("table")) == 7
+    assert all(attributes.get("scope") in ("col", "colgroup", "row")
+               for attributes in shown.of("th"))
+    spans = [attributes["colspan"] for attributes in shown.of("th")
+             if attributes["scope"] == "colgroup"]
+    assert spans == ["2", "2", "1", "1"]
+
+
+def test_a_table_without_a_title_is_named_after_its_finding() -> None:
+    found = (replace(FINDINGS[1], tables=(replace(FINDINGS[1].tables[0], title=""),)),)
+    assert 'aria-label="A mix of windows"' in pages.page(report(findings=found), {})
+
+
+def test_trials_and_failures_can_be_sorted_and_filtered(shown: Outline) -> None:
+    assert [attributes["class"] for attributes in shown.of("table")] == [
+        "stick", "stick", "sortable", "", "sortable wrap", "wrap", ""]
+    assert sum("data-filter" in attributes for attributes in shown.of("th")) == 1
+    assert len(shown.of("script")) == 1
+
+
+def test_long_tables_scroll_and_rows_that_are_left_out_are_named(shown: Outline) -> None:
+    assert "The first 2 of 128 rows; all of it is in zhao2019/run-1/trials.csv ." in shown.text
+    trials = report().trials
+    assert trials is not None
+    for rows, scrolls in ((24, False), (25, True)):
+        long = report(trials=replace(trials, rows=trials.rows[:1] * rows), findings=())
+        classes = [each.get("class") for each in Outline(pages.page(long, {})).of("div")]
+        assert ("scroll long" in classes) is scrolls
+
+
+def test_every_failure_has_its_reason(shown: Outline) -> None:
+    assert "rtt20-iw3 curl 28: timed out" in shown.text and "No trial failed" not in shown.text
+    assert "125 of 128 trials verified." in shown.text and "tail loss probe 2" in shown.text
+
+
+# On the wire -------------------------------------------------------------------------
+
+def test_a_timeline_is_drawn_to_its_scale(shown: Outline) -> None:
+    drawn = timeline.drawing(TIMELINE)
+    assert [bar.kind for bar in drawn.bars] == ["lost", "data", "again"]
+    # 494 units for 400 ms from 52 on, 248 for 2500 bytes up from 262.
+    assert (drawn.bars[1].x, drawn.bars[1].bottom, drawn.bars[1].top) == (127.3, 162.7, 63.5)
+    assert drawn.acknowledged == "496.6,262.0 496.6,63.5"
+    assert [tick.label for tick in drawn.x_ticks] == ["0", "100", "200", "300", "400"]
+    assert [tick.label for tick in drawn.y_ticks] == ["0", "0.5", "1", "1.5", "2", "2.5"]
+    assert [tick.place for tick in drawn.y_ticks] == [262.0, 212.4, 162.8, 113.2, 63.6, 14.0]
+    assert [tick.place for tick in drawn.x_ticks] == [52.0, 175.5, 299.0, 422.5, 546.0]
+    assert shown.of("svg")[0]["aria-label"].startswith("IW3: RTT 20 ms: 3 data")
+    assert len([each for each in shown.of("line") if each["class"] != "grid"]) == 3
+    assert " R " in shown.text and " × " in shown.text
+
+
+@pytest.mark.parametrize("highest", [0.0, 0.0004, 1.0, 59.9, 61.0, 1e6, 1e15])
+def test_ticks_are_few_and_within_the_axis(highest: float) -> None:
+    ticks = timeline.steps(highest)
+    assert ticks[0] == 0 and len(ticks) <= 7 and ticks[-1] <= highest
+
+
+@pytest.mark.parametrize(("highest", "step", "count"), [
+    (6.0, 1, 7), (6.01, 2, 4), (12.01, 5, 3), (0.004, 0.001, 5), (30.1, 10, 4), (6e11, 1e11, 7),
+    (1e15, 1e15, 2)])
+def test_ticks_are_as_many_as_fit(highest: float, step: float, count: int) -> None:
+    assert timeline.steps(highest) == pytest.approx([step * place for place in range(count)])
+
+
+# What it must not do -----------------------------------------------------------------
+
+def test_nothing_is_loaded_from_outside(text: str, shown: Outline) -> None:
+    for tag, attributes in shown.elements:
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            if name in attributes:
+                assert attributes[name].startswith(("#", "data:image/png;base64,")) \
+                    or attributes[name] in ("trials.csv", "run.json"), attributes
+        if tag == "script":
+            assert "src" not in attributes
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|https?:", text)
+    policy = next(each for each in shown.of("meta") if "http-equiv" in each)
+    assert "default-src 'none'" in policy["content"]
+
+
+def test_the_same_report_gives_the_same_bytes(text: str) -> None:
+    assert pages.page(report(), dict(reversed(DRAWINGS.items()))) == text
+
+
+def test_what_comes_from_files_is_escaped(shown: Outline) -> None:
+    source = pages.page(hostile(), {"fig": PIXEL, "<b>": PIXEL})
+    outline = Outline(source)
+    assert len(outline.of("script")) == 1 and len(outline.of("img")) == 2
+    assert {tag for tag, _ in outline.elements} <= {tag for tag, _ in shown.elements}
+    assert not any("onerror" in attributes for _, attributes in outline.elements)
+    assert outline.text.count(" ".join(SEEN.split())) >= 40
+    assert outline.of("img")[0]["alt"] == SEEN
+    assert not re.search("[\x00-\x09\x0b-\x1f\ud800-\udfff]", source)
+
+
+# The file ----------------------------------------------------------------------------
+
+def test_the_page_is_written_whole(tmp_path: Path) -> None:
+    path = pages.write(tmp_path, hostile(), {})
+    assert path == tmp_path / "report.html" and list(tmp_path.iterdir()) == [path]
+    assert Outline(path.read_text(encoding="utf-8")).of("h1")
+
+
+def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(FirstFlightError, match="report.html: cannot be written"):
+        pages.write(tmp_path, report(), {})
