@@ -12,6 +12,7 @@ from lab.core.run.kinds import NOTHING, Kind, Overrides, RunData, Study
 from lab.core.scenario import scenario_file, schema
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile
+from lab.fetches import features
 
 
 def fetches() -> Kind:
@@ -65,8 +66,7 @@ def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:
 
 def cliff_question(what: str, asked: Overrides) -> Study:
     """The network and windows of a search for a cliff, by flags. Raises UsageError."""
-    from lab.fetches.features.cliff import search
-    return own_question("cliff", search.question(what, asked))
+    return own_question("cliff", features.module("cliff", "search").question(what, asked))
 
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
@@ -75,7 +75,7 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
 
     measure: the records of trials. Raises FirstFlightError.
     """
-    from lab.fetches.features.cliff import findings, search
+    search, findings = (features.module("cliff", name) for name in ("search", "findings"))
     found = search.search(what, study.trials, study.head.sysctls, measure)
     for each, apart in zip(found, findings.told_apart(study.trials)):
         yield each.agrees, list(findings.told(what, each, apart))

@@ -24,7 +24,7 @@ from lab.fetches.scenario.own import ASKED
 from lab.fetches.scenario.sweep import queue_of, seed_of
 from lab.fetches.scenario.trial import HERE, Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import CHECKS
+from lab.fetches.verify.verify import every_check
 
 AMPLE_PACKETS = 100_000
 MOST_SEGMENTS = 1500  # of all responses on the connection; each packet costs a guest its time
@@ -141,9 +141,9 @@ class CrossedTally:
     def add(self, record: Record) -> None:
         self.done += 1
         self.modelled += record.model_ms is not None
-        names = failed_checks(CHECKS, record) if record.verdict == FAIL else []
+        names = failed_checks(every_check(), record) if record.verdict == FAIL else []
         self.failed_checks.update(set(names))
-        self.judged.update(check.name for check in CHECKS
+        self.judged.update(check.name for check in every_check()
                            if check.judged(record) or check.name in names)
         if record.verdict not in (FAIL, SKIPPED):
             self.passed += 1
@@ -162,7 +162,7 @@ class CrossedTally:
                             ("with a prediction of the model", self.modelled)):
             print(f"{name:<34} {count:8d} {100 * count / max(1, self.done):6.1f} %")
         print("\njudged by")
-        for check in CHECKS:
+        for check in every_check():
             count = self.judged[check.name]
             if count:
                 print(f"  {check.name:<32} {count:8d} {100 * count / self.done:6.1f} %"

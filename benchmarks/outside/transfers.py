@@ -46,9 +46,9 @@ from lab.core.scenario.sysctls import sysctls_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.tolerances import EXACT
+from lab.fetches.verify.transfers import transfer_of
 from lab.fetches.verify.verify import is_modelled, judge
 from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Transfer
 from lab.tcp.packets import capture_file
 
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
@@ -167,13 +167,8 @@ def _needed_packets(trial: Trial) -> int:
     *before, path = (len(path) for path in trial.job()["paths"])
     headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
     earlier = HEADER_BYTES + len(str(trial.earlier_bytes)) + trial.earlier_bytes
-    return predict(Transfer(
-        rtt_ms=trial.rtt_ms, bandwidth_kbps=trial.bandwidth_kbps, uplink_kbps=trial.uplink_kbps,
-        initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
-        congestion_control=trial.congestion_control,
-        response_bytes=headers + trial.response_bytes, request_bytes=REQUEST_BYTES + path + closes,
-        gap_ms=trial.gap_ms, burst_bytes=headers + trial.burst_bytes,
-        earlier_bytes=earlier if before else 0,
+    return predict(transfer_of(
+        trial, {}, headers, REQUEST_BYTES + path + closes, earlier_bytes=earlier if before else 0,
         earlier_request_bytes=REQUEST_BYTES + sum(before) if before else 0)).peak_queue + 1
 
 

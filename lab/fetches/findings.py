@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from lab.core.findings.charts import PacketsChart, Timeline
-from lab.core.findings.findings import Column, Finding, Report, Table, Tile
+from lab.core.findings.findings import Finding, Report, Tile
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.run.measuring import CAPTURES
@@ -15,7 +13,7 @@ from lab.core.scenario import published
 from lab.core.words import span
 from lab.fetches.figures import analysis, maps, steps, sufficient_window, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
+from lab.fetches.figures.cell_tables import causes_table, cells_finding, raw_finding, trials_table
 from lab.fetches.figures.cells import RawRow, by_effect, changes, raw_rows, said, settings
 from lab.fetches.figures.claims import JudgedPanel, judged
 from lab.fetches.figures.figure import chart, figure_table, heading
@@ -34,12 +32,13 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
     A part of a scenario has its cells first; the figures that it does not cover
     are left out. Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
-    if scenario.as_published and study.whole:
-        return _as_published(study, scenario, run)
+    for part in scenario.parts if study.whole else ():
+        if (of_part := part.report(study, scenario, run)) is not None:
+            return of_part
     panels, missing = analysis.panels(scenario, run.records)
     told = {name: judged(panel, scenario.claims, run.exact) for name, panel in panels.items()}
-    is_told = panels or scenario.users or any(figure.kind in (STEPS, LEVELS)
-                                              for figure in scenario.figures)
+    is_told = (panels or any(part.is_reported for part in scenario.parts)
+               or any(figure.kind in (STEPS, LEVELS) for figure in scenario.figures))
     cells = [] if study.whole and is_told and not scenario.cells else settings(
         sorted(run.records, key=lambda record: order(record.trial)))
     changed = changes(cells)
@@ -56,33 +55,19 @@ def report(study: Study, scenario: Scenario, run: RunData) -> Report:
             found.append(Finding(figure.name, figure.title, missing=missing[figure.name]))
     raw, raw_of = _raw(scenario, run.records)
     tiles = _tiles(panels.values())
-    if scenario.users:
-        from lab.fetches.features.users.findings import users_findings  # numpy is slow
-        of_users, chosen = users_findings(scenario, scenario.users, run.records)
-        found += of_users
-        tiles += chosen
-    if study.whole:
-        if scenario.populations:
-            from lab.fetches.features.population import findings  # numpy is slow
-            found += findings.population_findings(scenario, run.records, found, list(told.values()))
-        found += raw
+    for part in scenario.parts:
+        of_its_own, further = part.findings(scenario, run.records, found, list(told.values()),
+                                            study.whole)
+        found += of_its_own
+        tiles += further
+    found += raw if study.whole else []
     return reporting.report_of(
         study, run, found,
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
         sentences=(*why, *summary.of_run(run, list(told.values()),
                                            () if told or scenario.cells else changed)),
         tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),
-        causes=_causes(run.records), timelines=lines)
-
-
-def _as_published(study: Study, scenario: Scenario, run: RunData) -> Report:
-    """Of a set-up that is explained: its figures from three sides, and its causes."""
-    from lab.fetches.features.replication import findings
-    found, told, tiles = findings.found(scenario, run.records, run.exact)
-    return reporting.report_of(
-        study, run, found, summary=(summary.summary(run.records),),
-        sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
-        trials=trials_table(run.records, None, {}), causes=_causes(run.records))
+        causes=causes_table(run.records), timelines=lines)
 
 
 def _drawn(scenario: Scenario, figure: Figure, run: RunData,
@@ -108,7 +93,7 @@ def _of_figure(scenario: Scenario, found: JudgedPanel) -> Finding:
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=summary.of_figure(found),
         text=summary.described(panel), bars=found.counts,
-        chart=chart(found, scenario.population(figure.sweep) is not None, scenario.cells),
+        chart=chart(found, scenario.owner(figure) is not None, scenario.cells),
         samples=panel.samples,
         measured=panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
@@ -133,25 +118,3 @@ def _tiles(panels: Iterable[Panel]) -> list[Tile]:
                 for bucket in panel.buckets if not panel.is_baseline(bucket)]
     return ([Tile(span(percents, "%"), "of the time saved by a larger window")]
             if percents else [])
-
-
-def _causes(records: Sequence[Record]) -> Table | None:
-    """Why segments were sent again, with the number of transfers; None where none was."""
-    found: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
-    if not found:
-        return None
-    rows: Any = tuple(sorted(found.items(), key=lambda each: (-each[1], each[0])))
-    return Table("Causes of retransmissions", (Column("cause", is_text=True),
-                                               Column("transfers")), rows)
-
-
-def _causes_of(record: Record) -> list[str]:
-    if not (record.retransmissions or record.handshake_retransmissions):
-        return []
-    if record.retransmission_cause:
-        return record.retransmission_cause.split("; ")
-    if not record.lost_segments:
-        return ["packets of the handshake or acknowledgements were lost"]
-    drops = ((record.queue_drops, "the queue dropped packets"),
-             (record.random_drops, "packets were lost at random"))
-    return [cause for count, cause in drops if count] or ["packets were lost"]

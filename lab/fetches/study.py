@@ -19,7 +19,7 @@ from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.sweep import CLIENTS, cell_of
 from lab.fetches.scenario.trial import OWN, Trial
 from lab.fetches.verify.record import Record
-from lab.fetches.verify.verify import CHECKS, judge
+from lab.fetches.verify.verify import every_check, judge
 
 # For the expected time, from runs on two cores: what a fetch costs in a guest.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
@@ -30,12 +30,15 @@ class Fetches:
     """One transfer at a time on the star (lab.core.run.kinds.Study)."""
 
     record: ClassVar[type[AnyRecord]] = Record
-    checks: ClassVar[Sequence[Check]] = CHECKS
     all_captures: ClassVar[bool] = False
 
     scenario: Scenario
     trials: tuple[Trial, ...]
     whole: bool
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        return every_check()
 
     @property
     def head(self) -> Head:
@@ -76,9 +79,11 @@ def study(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> 
 
 def in_full(scenario: Scenario) -> Scenario:
     """The scenario with the large sample of its populations. Raises UsageError without one."""
-    if not any(each.full_clients for each in scenario.populations):
+    large = tuple(part.in_full() for part in scenario.parts)
+    if not any(large):
         raise UsageError(f"{scenario.name}: --sample: it has no large sample")
-    return replace(scenario, populations=tuple(each.in_full for each in scenario.populations))
+    return replace(scenario, parts=tuple(full or part
+                                         for full, part in zip(large, scenario.parts)))
 
 
 # Trials ------------------------------------------------------------------------------
@@ -92,24 +97,15 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     of the file. Raises UsageError.
     """
     asked = apply(scenario, overrides)
-    check_count(sum(sweep.count for level in asked.levels for sweep in level.sweeps)
-                + sum(drawn.count for drawn in asked.populations)
-                + (asked.users.count if asked.users else 0), many=overrides.many)
-    check_count(sum(drawn.explained_at_most(asked.steps) for drawn in asked.populations),
-                "trials of causes", many=True)
+    check_count(sum(sweep.count for level in asked.levels for sweep in level)
+                + sum(part.count for part in asked.parts), many=overrides.many)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
     for level in asked.levels:
-        for sweep in level.sweeps:
+        for sweep in level:
             for trial in sweep.trials(scenario.name, seed):
                 shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
-    if asked.like is not None:
-        from lab.fetches.features.population import draws  # imports numpy: only for those that draw
-        for population in asked.populations:
-            made += draws.trials(population, asked.like, seed, asked.steps)
-    if asked.users is not None:
-        made += asked.users.trials(scenario.name, seed)
-    return made
+    return made + [trial for part in asked.parts for trial in part.trials(scenario.name, seed)]
 
 
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
@@ -131,22 +127,13 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if overrides.repeat is not None:
         single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
         single["repeat_with_loss"] = None
-    if scenario.users and (given or single):
-        raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
-    if scenario.populations and ({*given, *single} - {"initcwnd", "client"}):
-        raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
-                         " --seed, and no list of RTTs, bandwidths, sizes or repeats")
-    changed = replace(scenario, sweeps=tuple(replace(sweep.overridden(given), **single)
-                                             for sweep in scenario.sweeps))
+    changed = replace(
+        scenario, parts=tuple(part.overridden(scenario.name, given, single)
+                              for part in scenario.parts),
+        sweeps=tuple(replace(sweep.overridden(given), **single) for sweep in scenario.sweeps))
     for sweep in changed.sweeps:
         sweep.check_together(scenario.name)
-    return _with_windows(changed, given["initcwnd"]) if "initcwnd" in given else changed
-
-
-def _with_windows(scenario: Scenario, asked: tuple[int, ...]) -> Scenario:
-    """The scenario's populations under other initial windows."""
-    return replace(scenario, populations=tuple(replace(each, initcwnd=asked)
-                                               for each in scenario.populations))
+    return changed
 
 
 def covers(scenario: Scenario, trials: Iterable[Trial], seed: int = 1) -> bool:

@@ -20,6 +20,7 @@ from benchmarks import command
 from lab.core import files
 from lab.core.command_line import Parser
 from lab.core.scenario import scenario_file
+from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.fit import FITS
 from lab.fetches.features.population.population import Population
 from lab.fetches.scenario import reading
@@ -48,7 +49,7 @@ def main(words: Sequence[str]) -> int:
 
 def _populations() -> dict[str, Population]:
     scenario = reading.read(scenario_file.find(SCENARIO))
-    return {each.name: each for each in scenario.populations}
+    return {each.name: each for each in drawn(scenario).populations}
 
 
 def _evidence() -> int:

@@ -13,6 +13,7 @@ from lab import registry
 from lab.core.run import runs
 from lab.core.run.kinds import RunData
 from lab.fetches.features.population.draws import responses
+from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.population import Population
 from lab.fetches.figures.paired import Responses
 from lab.fetches.scenario.scenario import Scenario
@@ -46,7 +47,7 @@ def check(folder: Path) -> Iterator[Beside]:
     facts = runs.read_facts(folder)
     if "full" in facts.get("arguments", []):
         scenario = in_full(scenario)
-    for made in scenario.populations:
+    for made in drawn(scenario).populations:
         yield from _beside(made, run, int(facts["seed"]))
 
 

@@ -22,7 +22,7 @@ FEATURES = tuple(f"lab.fetches.features.{path.name}"
 # The packages by floors, the lowest first; a program of the top level is a package of its own,
 # and so is the registry. What stands on one floor does not know each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("hosts", "lab.core", "engines.cluster.node"),
+    ("hosts", "lab.core", "engines.cluster.node", "lab.fetches.features"),
     ("hosts.server", "engines", "engines.network", "lab.core.scenario", "lab.core.findings",
      "lab.tcp"),
     ("server", "client", "topo", "engines.servers", "engines.cluster", "lab.core.results",
@@ -40,12 +40,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
      "paper.fit"),
 )
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
-# Imports that still point upwards: from the core of fetches to what it can be without.
-UPWARDS = {(f"lab.fetches.{one}", f"lab.fetches.features.{other}") for one, other in (
-    ("figures", "population"), ("scenario", "tls"), ("scenario", "replication"),
-    ("scenario", "users"), ("scenario", "population"), ("verify", "tls"),
-    ("verify", "replication"))} | {("lab.fetches.scenario", "lab.fetches.verify"),
-                                   ("lab.fetches.features.cliff", "lab.fetches.features.tls")}
 # Who runs on emulated hosts, in guests or on a cluster's machines needs nothing of the lab;
 # the lab needs no engine, and knows of hosts what a TLS record or a padded request is.
 WORLDS = (
@@ -104,7 +98,7 @@ def test_a_file_imports_only_what_stands_below_it(module: str) -> None:
     here = package(module)
     for name in imported(module) & MODULES.keys():
         there = package(name)
-        assert here == there or FLOOR[there] < FLOOR[here] or (here, there) in UPWARDS, (
+        assert here == there or FLOOR[there] < FLOOR[here], (
             f"{module} ({here}, floor {FLOOR[here]}) imports {name} (floor {FLOOR[there]})")
         for rooms, others in WORLDS:
             if any(begins(module, room) for room in rooms):

@@ -127,8 +127,10 @@ class Study(Protocol):
     """
 
     record: ClassVar[type[Record]]
-    checks: ClassVar[Sequence[Check]]
     all_captures: ClassVar[bool]
+
+    @property
+    def checks(self) -> Sequence[Check]: ...
 
     @property
     def head(self) -> Head: ...

@@ -46,19 +46,17 @@ def panels(scenario: Scenario, records: Sequence[Record],
     """The rows of each figure by its name, and why the others have none."""
     made: dict[str, Panel] = {}
     missing: dict[str, str] = {}
-    if scenario.populations:
-        from lab.fetches.figures import paired  # numpy is slow to import
-        from lab.fetches.figures.paired import Responses
-        responses = Responses(records)
+    for part in scenario.parts:
+        if own := [figure for figure in scenario.figures if part.owns(figure.sweep)]:
+            of_part, lacking = part.panels(own, records)
+            made |= of_part
+            missing |= lacking
     for figure in scenario.figures:
-        if figure.kind in WITHOUT_BUCKETS:
+        if figure.kind in WITHOUT_BUCKETS or scenario.owner(figure) is not None:
             continue
+        make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
         try:
-            if scenario.population(figure.sweep):
-                made[figure.name] = paired.panel(scenario, figure, responses)
-            else:
-                make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
-                made[figure.name] = make(scenario, figure, records)
+            made[figure.name] = make(scenario, figure, records)
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing

@@ -17,6 +17,7 @@ from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
 from lab.core.words import plain
+from lab.fetches import features
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, WINDOW_SWEEP, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
 from lab.fetches.verify.record import Record
@@ -332,9 +333,11 @@ def _joint_cells(scenario: Scenario, cells: Sequence[Cell],
     """
     import numpy
 
-    from lab.fetches.features.population.joint import average_datacenter
-
-    joint = average_datacenter()
+    known = (each.joint_shares() for each in features.registered())
+    joint = next((each for each in known if each is not None), None)
+    if joint is None:
+        raise FirstFlightError(f"{scenario.name}: no feature here knows the joint distribution of"
+                               " RTT and bandwidth")
     axes = [_axis(scenario, by) for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")]
     for own, marginal in zip(axes, joint.marginals):
         if own.labels != marginal.labels:

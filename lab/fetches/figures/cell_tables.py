@@ -6,8 +6,10 @@ Of many trials there is a row for every cell; of a population, for the paper's b
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lab.core import stats
 from lab.core.findings.findings import Cell, Column, Finding, Table
@@ -238,3 +240,25 @@ def _differences(raw: Raw, rows: Iterable[RawRow]) -> list[str]:
     median_ms = stats.weighted_quantile(off_ms, [1.0] * len(off_ms), 0.5)
     return [f"The {len(off_ms)} comparable cells differ{without} by {number(median_ms)} ms"
             f" (median), {number(max(off_ms))} ms at most."]
+
+
+def causes_table(records: Sequence[Record]) -> Table | None:
+    """Why segments were sent again, with the number of transfers; None where none was."""
+    found: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
+    if not found:
+        return None
+    rows: Any = tuple(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+    return Table("Causes of retransmissions", (Column("cause", is_text=True),
+                                               Column("transfers")), rows)
+
+
+def _causes_of(record: Record) -> list[str]:
+    if not (record.retransmissions or record.handshake_retransmissions):
+        return []
+    if record.retransmission_cause:
+        return record.retransmission_cause.split("; ")
+    if not record.lost_segments:
+        return ["packets of the handshake or acknowledgements were lost"]
+    drops = ((record.queue_drops, "the queue dropped packets"),
+             (record.random_drops, "packets were lost at random"))
+    return [cause for count, cause in drops if count] or ["packets were lost"]

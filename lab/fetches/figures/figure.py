@@ -173,7 +173,7 @@ def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
 
 def _mean_of(scenario: Scenario, figure: Figure) -> str:
     """What a bar of the figure is a mean of."""
-    if scenario.population(figure.sweep) is not None:
+    if scenario.owner(figure) is not None:
         return "a population of clients and responses, by its weights"
     over = averaged(figure)
     return f"averaged over {over}" if over else "one network a bar"

@@ -1,19 +1,13 @@
-"""What a drawn population says: the paper's bars, percentiles and window means.
+"""Responses that were measured under several windows, paired: what differs is the window.
 
-Every response was measured under each initial window, so that results can be
-paired: what differs between two windows is the window. Where the baseline had
-a week of its own (population.Mechanism.baseline_week) its responses stand for
-other shares there: then a bar is unpaired, as the paper compared, and the paired
-one stands beside it. Means carry the weights of the draw
-(lab.fetches.features.population.draws.sample); intervals come from resampling clients, not
-responses, since the responses of one client share its network (a cluster
-bootstrap, Efron and Tibshirani 1993, section 8.5).
+Intervals come from resampling clients, not responses, since the responses of one client share
+its network (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 
@@ -22,13 +16,9 @@ from numpy.typing import NDArray
 
 from lab.core.findings.charts import Sample
 from lab.core.scenario.curves import Numbers
-from lab.core.stats import percentile_interval, portions
-from lab.fetches.features.population.population import percentile_of
-from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, SameResponses,
-                                         published_bars, sign_of)
-from lab.fetches.scenario.scenario import PERCENTILES, WINDOW_SWEEP, Figure, Scenario
+from lab.core.stats import portions
+from lab.fetches.figures.buckets import NoPanel, sign_of
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
 Rows = dict[int, Record]  # of one response, by window
@@ -156,123 +146,6 @@ RESAMPLES = 400
 ROUNDED = 1 - 1e-12  # of a share: sums of weights are off in their last digit
 
 
-def panel(scenario: Scenario, figure: Figure, responses: Responses) -> Panel:
-    """The rows of a figure of a population, whatever its kind.
-
-    Raises NoPanel where a bucket has no response that counts.
-    """
-    made = scenario.population(figure.sweep)
-    assert made is not None and scenario.like is not None  # the scenario's reader saw to it
-    client, algorithm = scenario.like.client, scenario.like.congestion_control
-    if figure.kind == WINDOW_SWEEP:
-        rows, samples = window_buckets(responses, figure, made.initcwnd)
-        return Panel(figure, tuple(rows), client, algorithm, samples=samples,
-                     remarks=notes.of(responses.of(figure.sweep, made.initcwnd)))
-    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
-    paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.of(responses.of(figure.sweep, windows))
-    if figure.kind != PERCENTILES:
-        return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
-                     samples=paired.samples(windows), remarks=remarked)
-    if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
-        paired = paired.only(quantity_of("bandwidth_kbps", paired.trials) <= 56)
-    rows = percentile_buckets(paired, figure)
-    # All of the same records: they count once.
-    return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,
-                 left_out=rows[0].excluded, samples=paired.samples(windows), remarks=remarked)
-
-
-def buckets(paired: Paired, figure: Figure) -> list[Bucket]:
-    """One bucket per published one, named by its upper end, the last open (">5000")."""
-    bars = published_bars(figure)
-    ends = [float(label) for label in bars if not label.startswith(">")]
-    number = numpy.searchsorted(ends, quantity_of(figure.by, paired.trials), side="left")
-    unpaired = numpy.searchsorted(ends, quantity_of(figure.by, paired.unpaired), side="left")
-    factors = resampling_factors(paired.clients)
-    made = []
-    for place, (label, bar) in enumerate(bars.items()):
-        inside = number == place
-        if not inside.any():
-            raise NoPanel(f"{figure.name}: no response fell into the bucket '{label}'")
-        value = ends[place] if place < len(ends) else ends[-1] * 2
-        made.append(replace(
-            _bucket(label, bar, value, paired.only(inside), factors,
-                    100 * float(paired.weight[inside].sum() / paired.weight.sum())),
-            excluded=Excluded(unpaired=int((unpaired == place).sum()))))
-    return made
-
-
-def _bucket(label: str, bar: Published, value: float, paired: Paired, factors: Factors,
-            share_percent: float | None) -> Bucket:
-    """Means under the weights of the sample and of its resamples, from sums of each client."""
-    clients, place = numpy.unique(paired.client, return_inverse=True)
-    weight, base_weight = paired.weight, paired.base_weight
-    sums = numpy.stack([numpy.bincount(place, values, len(clients)) for values in
-                        (base_weight, weight, base_weight * paired.base,
-                         weight * paired.experiment, weight * paired.base)], axis=-1)
-    drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
-        factors[rows, clients] @ sums for rows in portions(RESAMPLES, len(clients)))])
-    drawn = drawn[drawn[:, 0] > 0]
-    return _made(label, bar, value, paired, drawn[:, 2:] / drawn[:, [0, 1, 1]], share_percent)
-
-
-def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbers,
-          share_percent: float | None) -> Bucket:
-    """A bucket from the sample (row 0) and its resamples.
-
-    drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
-    """
-    gains = numpy.multiply(paired.sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
-    cells = len(set(paired.client.tolist()))
-    return Bucket(
-        label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
-        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
-        draws=cells,
-        base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
-        base_median=_median(paired.base, paired.base_weight),
-        experiment_median=_median(paired.experiment, paired.weight),
-        absolute_interval=percentile_interval(gains),
-        percent_interval=percentile_interval(100 * gains / drawn[1:, 0]),
-        published=bar, sign=paired.sign,
-        same=None if paired.side_by_side else _same(drawn, paired.sign))
-
-
-def _same(drawn: Numbers, sign: int) -> SameResponses:
-    """drawn: see _made."""
-    gains = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
-    return SameResponses(float(gains[0]), float(100 * gains[0] / drawn[0, 2]),
-                         percentile_interval(gains[1:]))
-
-
-def percentile_buckets(paired: Paired, figure: Figure) -> list[Bucket]:
-    """The mean and the percentiles that the paper's table has, "mean", "p50", …"""
-    bars = published_bars(figure)
-    shares = [percentile_of(label) for label in bars]
-    drawn = numpy.stack([statistics(values, _resampled(paired, weight), shares)
-                         for values, weight in ((paired.base, paired.base_weight),
-                                                (paired.experiment, paired.weight),
-                                                (paired.base, paired.weight))], axis=-1)
-    return [_made(label, bar, 100 * (share or 0.0), paired, drawn[:, place], None)
-            for place, ((label, bar), share) in enumerate(zip(bars.items(), shares))]
-
-
-def window_buckets(responses: Responses, figure: Figure,
-                   windows: Sequence[int]) -> tuple[list[Bucket], tuple[Sample, ...]]:
-    """The mean under each window, over the responses that count under it and the baseline."""
-    bars = published_bars(figure)
-    made, samples = [], []
-    for window in windows:
-        against = figure.baseline_initcwnd, window
-        paired = responses.pair(figure.sweep, against, figure.metric)
-        label = str(window)
-        bucket = _bucket(label, bars.get(label, Published()), float(window), paired,
-                         resampling_factors(paired.clients), None)
-        # Of each window only its own fetches: the baseline's are counted with the baseline.
-        made.append(replace(bucket, n=bucket.n // 2))
-        samples.append(paired.samples(against)[1])
-    return made, tuple(samples)
-
-
 @lru_cache(maxsize=2)  # the figures of a population share them
 def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
     """How often each client is drawn in each resample, shape (resamples, clients)."""
@@ -282,15 +155,6 @@ def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
     for rows in portions(resamples, clients):
         drawn[rows] = generator.multinomial(clients, chances, size=rows.stop - rows.start)
     return drawn
-
-
-def _resampled(paired: Paired, weight: Numbers) -> Iterator[Numbers]:
-    """The weights of the sample and of its resamples, shape (n,) each."""
-    yield weight
-    for factors in resampling_factors(paired.clients):
-        drawn = factors[paired.client] * weight
-        if drawn.sum() > 0:
-            yield drawn
 
 
 def statistics(values: Numbers, weights: Iterable[Numbers],
@@ -309,5 +173,5 @@ def statistics(values: Numbers, weights: Iterable[Numbers],
     return numpy.array(made)
 
 
-def _median(values: Numbers, weight: Numbers) -> float:
+def median(values: Numbers, weight: Numbers) -> float:
     return float(statistics(values, [weight], [0.5])[0, 0])

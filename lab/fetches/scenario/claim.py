@@ -9,7 +9,7 @@ from typing import Any
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.schema import key
-from lab.fetches.verify.record import METRICS
+from lab.fetches.scenario.metrics import METRICS
 
 
 def _two(reader: schema.Reader, what: str) -> Callable[[Any, str], tuple[str, ...]]:

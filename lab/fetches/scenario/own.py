@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from lab.core.errors import UsageError
@@ -18,9 +17,8 @@ from lab.core.scenario import schema
 from lab.core.scenario.quantities import FLAGS, quantity
 from lab.core.scenario.scenario_file import OWN_SERVER, ScenarioFile, names, parsed
 from lab.core.words import plain, toml
-from lab.fetches.features.tls.tls import system_for
 from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.sweep import CLIENTS, SWEPT, Sweep
+from lab.fetches.scenario.sweep import CLIENTS, SWEPT, Sweep, system_for
 from lab.fetches.scenario.trial import OWN
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
@@ -76,8 +74,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
         lines += [f"[{OWN_SERVER}]", *(f"{name} = {toml(value)}" for name, value
                                        in asked.own_server.items()), ""]
     lines += ["[[sweep]]", 'name = "own"']
-    asked_for: Any = SimpleNamespace(**values)
-    written = {**values, "system": values["system"] or (system_for(asked_for),)}
+    written = {**values, "system": values["system"] or (system_for(values),)}
     lines += [f"{schema.name_of(Sweep, name)} = {toml(written[name])}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
               for name in (*ASKED, "initcwnd")]

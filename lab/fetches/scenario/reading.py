@@ -2,55 +2,48 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from lab.core.errors import UsageError
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
-from lab.fetches.features.population import population
-from lab.fetches.features.population.population import Cause, percentile_of
-from lab.fetches.features.replication import causes
-from lab.fetches.features.users.scenario import Users
+from lab.fetches import features
 from lab.fetches.scenario.claim import OF_BARS, OF_TRIALS, Claim
+from lab.fetches.scenario.feature import Tables
 from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.scenario import (GROUPS, IMPROVEMENT, JOINT, JOINT_FILE, JOINT_PANELS,
-                                           LEVELS, MAP, PACKETS, PERCENTILES, STEPS, WINDOW_MAP,
-                                           WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Defect, Figure, Raw,
-                                           Scenario)
+from lab.fetches.scenario.scenario import (GROUPS, JOINT, JOINT_FILE, JOINT_PANELS, LEVELS, MAP,
+                                           PACKETS, STEPS, WINDOW_MAP, WINDOW_SWEEP,
+                                           WITHOUT_BUCKETS, Axis, Defect, Figure, Raw, Scenario)
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "raw",
-         "population", "step", "users", "cells", "one_in", "as_published", "cause")
+         "cells", "one_in")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
-_DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
-_DRAWN_KINDS = (IMPROVEMENT, WINDOW_SWEEP, PERCENTILES)  # figures of a population
 
 
 def read(file: ScenarioFile) -> Scenario:
     """The scenario of a file. Raises UsageError."""
     where = file.where
-    schema.known_keys(file.raw, _KEYS, where)
-    raw = causes.merged(file.raw, where)
+    known = features.registered()
+    schema.known_keys(file.raw, (*_KEYS, *(name for each in known for name in each.tables)), where)
+    raw: Mapping[str, Any] = file.raw
+    for feature in known:
+        raw = feature.merged(raw, where)
     defaults = schema.table(raw, "defaults", where)
     schema.known_keys(defaults, _DEFAULT_KEYS, f"{where}: [defaults]")
-    populations = population.read(raw, where)
     sweeps = _sweeps(raw, defaults, where)
+    tables = Tables(file.name, where, raw, defaults, sweeps)
     scenario = Scenario(
-        head=file.head(), sweeps=sweeps, as_published=causes.read(raw, sweeps, where),
+        head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
-        raw=_raw(raw, where), populations=populations,
-        steps=schema.read_tables(Cause, raw, "step", where),
-        cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
-        like=next(_common(defaults, [1], where).trials(file.name, seed=1))
-        if populations else None, users=_users(raw, defaults, where))
+        raw=_raw(raw, where), cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
+        parts=tuple(part for each in known if (part := each.read(tables)) is not None))
     _check(scenario, where)
     return scenario
 
@@ -85,29 +78,15 @@ def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
         Defect, table, "defect", where, called="mark"))
 
 
-def _users(raw: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> Users | None:
-    if "users" not in raw:
-        return None
-    users = schema.read(Users, schema.table(raw, "users", where), f"{where}: [users]", like=None)
-    return replace(users, like=_common(defaults, list(users.initcwnd), where))
-
-
-def _common(defaults: Mapping[str, Any], initcwnd: list[int], where: str) -> Sweep:
-    """What the populations and users of a file do not decide themselves, of one network."""
-    drawn = {"rtt_ms": [1], "bandwidth_kbps": [1], "response_bytes": [1], "repeat": 1,
-             "name": "defaults", "uplink": "same"}
-    return schema.read(Sweep, {**drawn, **defaults, "initcwnd": initcwnd},
-                       f"{where}: [defaults]")
-
-
 # What goes with what ---------------------------------------------------------------
 
 def _check(scenario: Scenario, where: str) -> None:
     """Raises UsageError where one table names or needs what another does not have."""
-    if not (scenario.sweeps or scenario.populations or scenario.users):
+    if not (scenario.sweeps or any(part.has_trials for part in scenario.parts)):
         raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
                          " to measure")
-    population.check_causes(scenario.steps, scenario.populations, where)
+    for part in scenario.parts:
+        part.check(scenario, where)
     for figure in scenario.figures:
         _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
     figures = {figure.name: figure for figure in scenario.figures}
@@ -130,7 +109,7 @@ def _check(scenario: Scenario, where: str) -> None:
 
 def _check_raw(raw: Raw, where: str) -> None:
     """The file is there, and its defects are of what it has."""
-    _there(f"{where}: file", lambda: published.fetches(raw.file))
+    there(f"{where}: file", lambda: published.fetches(raw.file))
     for defect in raw.defects:
         schema.one_of(defect.by, ("rtt_ms", "bandwidth_kbps", "initcwnd", "bdp_bytes"),
                       f"{where}: [[defect]]: by")
@@ -149,7 +128,7 @@ def _check_published(scenario: Scenario, figure: Figure, where: str) -> None:
     """What is published of a figure is there, and of some of its bars."""
     if not figure.published:
         return
-    bars = _there(f"{where}: published", lambda: published.buckets(figure.published, figure.panel))
+    bars = there(f"{where}: published", lambda: published.buckets(figure.published, figure.panel))
     labels = _labels(scenario, figure)
     if not set(labels) & set(bars):
         raise UsageError(f"{where}: published: of none of its bars, {', '.join(labels)}; the file"
@@ -158,14 +137,11 @@ def _check_published(scenario: Scenario, figure: Figure, where: str) -> None:
 
 def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
     """Of the bars of a figure; a population has those that are published."""
-    drawn = scenario.population(figure.sweep)
-    if drawn is None:
-        return scenario.axis_of(figure).labels
-    return (list(map(str, drawn.initcwnd)) if figure.kind == WINDOW_SWEEP else
-            list(published.buckets(figure.published, figure.panel)))
+    owner = scenario.owner(figure)
+    return scenario.axis_of(figure).labels if owner is None else owner.labels(figure)
 
 
-def _there(where: str, read: Callable[[], T]) -> T:
+def there(where: str, read: Callable[[], T]) -> T:
     """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
     try:
         return read()
@@ -174,11 +150,10 @@ def _there(where: str, read: Callable[[], T]) -> T:
 
 
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
-    drawn = scenario.population(figure.sweep)
-    if drawn is not None:
-        schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
-        _check_windows(figure, drawn.initcwnd, f"{where}: population {drawn.name!r}")
-        _check_drawn_bars(figure, where)
+    owner = scenario.owner(figure)
+    if owner is not None:
+        _check_windows(figure, owner.windows(figure.sweep), f"{where}: {figure.sweep!r}")
+        owner.check_figure(figure, where)
         _check_published(scenario, figure, where)
         return
     schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
@@ -212,26 +187,6 @@ def _check_lines(figure: Figure, sweep: Sweep, where: str) -> None:
     if max(points.values()) > 1:
         raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
                          " they differ (down), or ask for one of them")
-
-
-def _check_drawn_bars(figure: Figure, where: str) -> None:
-    """A population's bars are the published ones: named by upper ends, or percentiles."""
-    if figure.kind == WINDOW_SWEEP:
-        return
-    if not figure.published:
-        raise UsageError(f"{where}: published is missing: it says what the bars of a population"
-                         " are")
-    bars = _there(f"{where}: published", lambda: published.buckets(figure.published, figure.panel))
-    if figure.kind == PERCENTILES:
-        for label in bars:
-            percentile_of(label)
-        return
-    schema.one_of(figure.by, _DRAWN_BY, f"{where}: by")
-    ends = [label.removeprefix(">") for label in bars]
-    if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
-            or any(label.startswith(">") for label in list(bars)[:-1]):
-        raise UsageError(f"{where}: published: bars are named by their upper ends, the last may be"
-                         f" open as in \">5000\", not {', '.join(bars)}")
 
 
 def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:

@@ -90,7 +90,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lab.core.errors import UsageError
 from lab.core.scenario import quantities, schema
@@ -98,13 +98,10 @@ from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
 from lab.core.words import plain
-from lab.fetches.features.population.population import Cause, Population
-from lab.fetches.features.replication.causes import AsPublished, Level, levels
-from lab.fetches.features.users.scenario import Users
 from lab.fetches.scenario.claim import Claim
+from lab.fetches.scenario.feature import Part
+from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
-from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import METRICS
 
 IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
                                                 "percentiles")
@@ -119,6 +116,7 @@ JOINT_FILE = "paper_figure5.csv"
 JOINT_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
 
+P = TypeVar("P", bound=Part)
 _BY = schema.word(BUCKETED)
 _METRIC = schema.word(METRICS)
 
@@ -239,8 +237,8 @@ class Raw:
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
-    like: what a population's trials have that it does not draw. cells: every cell is told
-    first, with what decided on it. as_published: whose numbers are explained (causes).
+    cells: every cell is told first, with what decided on it. parts: what features' tables
+    make of it.
     """
 
     head: Head
@@ -249,24 +247,25 @@ class Scenario:
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...] = ()
     raw: Raw | None = None
-    populations: tuple[Population, ...] = ()
-    steps: tuple[Cause, ...] = ()
-    like: Trial | None = None
-    users: Users | None = None
     cells: bool = False
-    as_published: AsPublished | None = None
+    parts: tuple[Part, ...] = ()
 
     @property
-    def levels(self) -> list[Level]:
-        """The sweeps as they stand and, where a set-up is explained, with its causes in turn."""
-        return levels(self.sweeps, self.as_published.causes if self.as_published else ())
+    def levels(self) -> list[tuple[Sweep, ...]]:
+        """The sweeps as they stand and, where a part changes them in turn, as it does."""
+        return [self.sweeps, *(level for part in self.parts for level in part.levels(self.sweeps))]
 
     @property
     def name(self) -> str:
         return self.head.name
 
-    def population(self, name: str) -> Population | None:
-        return next((each for each in self.populations if each.name == name), None)
+    def part(self, kind: type[P]) -> P | None:
+        """The part of a kind, None where the scenario has none."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
+
+    def owner(self, figure: Figure) -> Part | None:
+        """The part whose trials a figure is of, None where they are a sweep's."""
+        return next((part for part in self.parts if part.owns(figure.sweep)), None)
 
     def sweep(self, name: str) -> Sweep:
         return next(sweep for sweep in self.sweeps if sweep.name == name)

@@ -18,9 +18,11 @@ from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.schema import key
-from lab.fetches.features.tls.tls import check_server, check_tls, system_for
+from lab.fetches import features
+from lab.fetches.scenario import own_server
 from lab.fetches.scenario.buffers import AMPLE_WINDOW
-from lab.fetches.scenario.trial import NEWER, OWN, RANDOM, Trial, is_random
+from lab.fetches.scenario.trial import (ANY, BUILTIN, FEATURE, HERE, HTTP_1, NEEDS, NEWER, OWN,
+                                        RANDOM, Trial, is_random)
 from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -141,7 +143,7 @@ class Sweep:
         for name, values in zip(CHAIN, zip(*self.chains)):
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
         if not self.system:
-            object.__setattr__(self, "system", (system_for(self),))
+            object.__setattr__(self, "system", (system_for(vars(self)),))
 
     def check(self, where: str) -> None:
         """Raises UsageError where the networks are said twice, or not at all."""
@@ -165,8 +167,18 @@ class Sweep:
         if any(self.idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
-        check_tls(self, where)
-        check_server(self, where)
+        if HERE in self.system and (needing := needing_newer(vars(self))):
+            raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
+                             f" {NEWER!r}, --system {NEWER})")
+        for each in fields(Trial):
+            needs = each.metadata.get(FEATURE, "")
+            if needs and needs not in features.FEATURES and any(
+                    value != each.default for value in getattr(self, each.name)):
+                raise UsageError(f"{where}: {each.name} needs the feature {needs!r}, which this"
+                                 " copy does not have")
+        for feature in features.registered():
+            feature.check_sweep(self, where)
+        _check_server(self, where)
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -243,7 +255,7 @@ class Sweep:
             lists = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, "pairs": (), **lists}
         if not lists.keys().isdisjoint(CHAIN):
             lists = {"chains": (), **lists}
-        if "system" not in lists and system_for(replace(self, **lists)) == NEWER:
+        if "system" not in lists and system_for({**vars(self), **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
         return replace(self, **lists)
 
@@ -327,3 +339,62 @@ def seed_of(run_seed: int, repeat: int) -> int:
     none some others (kernel, prandom_seed_state: no warm-up).
     """
     return zlib.crc32(f"{run_seed} {repeat}".encode()) * 0x9E3779B1 % 2**32
+
+
+# What goes together ------------------------------------------------------------------
+
+def needing_newer(lists: Mapping[str, Any]) -> list[str]:
+    """What of a sweep's lists, by name, only Debian 13's programs have, in words."""
+    found = []
+    for each in fields(Trial):
+        newer = each.metadata.get(NEEDS, ())
+        values = lists.get(each.name, ()) if newer else ()
+        if newer == ANY and any(value != each.default for value in values):
+            found.append(f"{QUANTITIES[each.name].label} ({each.name},"
+                         f" {QUANTITIES[each.name].flag})")
+        found += [value for value in values if value in newer]
+    return found
+
+
+def system_for(lists: Mapping[str, Any]) -> str:
+    """The system that can do all of a sweep's lists."""
+    return NEWER if needing_newer(lists) else HERE
+
+
+# What only server.py does: its name, the value that leaves it be, and its words.
+_OURS = (("buffer_bytes", 4096, "a buffer of its own (buffer_bytes, --tls-buffer)"),
+         ("gap_ms", 0.0, "a back-end (gap_ms, --think)"), ("head", "", "writes of headers (head)"),
+         ("nagle", "off", "Nagle's algorithm (nagle)"),
+         ("framing", "length", "a body without a length (framing)"),
+         ("send_buffer_bytes", 0, "a send buffer of its own (send_buffer_bytes)"))
+
+
+def _check_server(asked: Sweep, where: str) -> None:
+    """Raises UsageError where a server cannot do what else is asked of it."""
+    if (OWN in asked.server) != bool(asked.own_server):
+        raise UsageError(f"{where}: " + (
+            "a server of your own is its command: say --server-command, or [own_server] in a file"
+            if not asked.own_server else
+            f"--server-command is of the server {OWN}: say --server {OWN}, or none"))
+    if has_own_chain(asked) and any(asked.chain_bytes):
+        raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
+                         " chain (chain_bytes, --chain): not both")
+    others = [each for each in asked.server if each != BUILTIN]
+    for name, usual, words in _OURS:
+        if others and any(value != usual for value in getattr(asked, name)):
+            raise UsageError(f"{where}: {words} is of the server {BUILTIN}, not of {others[0]}")
+    if asked.http == (HTTP_1,):
+        return
+    if BUILTIN in asked.server:
+        raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: say another one"
+                         " (server, --server nginx)")
+    if not all(asked.chain_bytes) and not has_own_chain(asked):
+        raise UsageError(f"{where}: HTTP/2 goes over TLS: say a chain (chain_bytes, --chain)")
+    if any(asked.resumed):
+        raise UsageError(f"{where}: sessions are resumed (resumed, --resumed) with HTTP/1.1 only:"
+                         " over HTTP/2 curl goes on with the connection that it has")
+
+
+def has_own_chain(asked: Sweep) -> bool:
+    """Whether the server brings its certificate."""
+    return bool(asked.own_server and own_server.of(asked.own_server).ca)

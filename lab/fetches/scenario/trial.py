@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lab.core.words import exact
-from lab.fetches.features.replication import setup
-from lab.fetches.scenario import buffers, own_server
+from lab.fetches.scenario import buffers, own_server, setup
 from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 
 
@@ -30,12 +29,17 @@ def switch(tag: str) -> dict[str, Any]:
     return {"switch": tag}
 
 
-# Marks a field that says how TLS is spoken, to the worker under its name.
-TLS = {"tls": True}
+def tls(*newer: Any) -> dict[str, Any]:
+    """Marks a field that says how TLS is spoken, to the worker under its name. newer: see NEEDS."""
+    return {"tls": True, FEATURE: "tls", NEEDS: newer}
 
+
+FEATURE = "feature"  # of a field: whose rules (lab/fetches/features) it is asked for by
+# Of a field the values that only Debian 13's programs have; () for none, ANY for all but its usual.
+NEEDS, ANY = "newer", ("any",)
 
 TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
-BUILTIN, OWN, HTTP_1 = "builtin", "own", "1.1"  # a trial has the first and last unless it says
+BUILTIN, OWN, NGINX, HTTP_1 = "builtin", "own", "nginx", "1.1"  # first and last: unless it says
 HTTP_3 = "3"  # over QUIC
 HERE, NEWER = "here", "debian13"  # whose programs run
 
@@ -141,17 +145,18 @@ class Trial:
     receive_rules: str = field(default="today", metadata=switch(""))
     acts_as: str = field(default="", metadata=switch("acts"))
     send_buffer_bytes: int = field(default=0, metadata=switch("sndbuf"))
-    chain_bytes: int = 0
-    signature: str = field(default="ed25519", metadata=TLS)
-    intermediates: int = field(default=0, metadata=TLS)
-    tickets: int = field(default=2, metadata=TLS)
-    resumed: int = field(default=0, metadata=TLS)
-    early_data_bytes: int = field(default=0, metadata=TLS)
-    record_bytes: int = field(default=16_384, metadata=TLS)
-    buffer_bytes: int = field(default=4096, metadata=TLS)
-    key_share: str = field(default="x25519", metadata=TLS)
+    chain_bytes: int = field(default=0, metadata={FEATURE: "tls"})
+    signature: str = field(default="ed25519", metadata=tls(
+        "mldsa44", "mldsa65", "mldsa87", "slhdsa128s"))
+    intermediates: int = field(default=0, metadata=tls())
+    tickets: int = field(default=2, metadata=tls())
+    resumed: int = field(default=0, metadata=tls())
+    early_data_bytes: int = field(default=0, metadata=tls(*ANY))
+    record_bytes: int = field(default=16_384, metadata=tls())
+    buffer_bytes: int = field(default=4096, metadata=tls())
+    key_share: str = field(default="x25519", metadata=tls("x25519mlkem768"))
     server: str = BUILTIN
-    http: str = HTTP_1
+    http: str = field(default=HTTP_1, metadata={NEEDS: (HTTP_3,)})
     system: str = HERE
     own_server: str = ""
 

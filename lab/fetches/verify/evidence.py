@@ -13,17 +13,15 @@ from typing import Any
 
 from lab.core.results.checks import Compared
 from lab.core.words import exact
-from lab.fetches.features.replication import setup
-from lab.fetches.features.tls.tls import secure_of
-from lab.fetches.scenario import buffers
+from lab.fetches.scenario import buffers, setup
 from lab.fetches.verify.observed import HOST, TCP, Observed
-from lab.fetches.verify.transfers import transfer_of
+from lab.fetches.verify.transfers import secure_of, transfer_of
 from lab.tcp.delivery.netem import CHOOSING
 from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.model.advertised_window import receive_window
 from lab.tcp.model.predict import Prediction, first_flight, predict, unacknowledged
 from lab.tcp.model.transfer import CONGESTION_CONTROLS, Transfer
-from lab.tcp.wire.exchange import clock_phases_ns
+from lab.tcp.wire.exchange import clock_phases_ns, server_rtt_us
 
 # curl's and wget's own time is less: what is further off may be due to the clock's phase.
 _NEAR_MS = 0.1
@@ -85,17 +83,27 @@ class Evidence(Observed):
         """
         trial, start_ns = self.trial, self.wire.response_start_ns or 0
         due_ns = start_ns + round(trial.gap_ms * 1e6)
-        first, both = unacknowledged(self.transfer)
-        first = max(first, 1)
-        both = max(first, both)  # the second write may have nothing
+        least, most, both = self._writes_unheard
         if self.is_paced:
-            return first, trial.server_window + 1  # what a timer sends looks like the rest
+            return least, trial.server_window + 1  # what a timer sends looks like the rest
         if self.wire.first_flight_end_ns < due_ns:
-            return first, first
+            return least, most
         sent_again = any(start_ns < segment.time_ns < due_ns for segment
                          in (*self.wire.retransmissions, *self.wire.probes))
-        # The sender's estimate of the RTT decides whether the last few wait (tcp_tso_should_defer).
-        return first if sent_again or trial.jitter_ms else both, both
+        return least if sent_again else min(both), max(both)
+
+    @property
+    def _writes_unheard(self) -> tuple[int, int, list[int]]:
+        """The least and the most segments of the first of two writes, and the numbers of both.
+
+        The handshake's RTT, as it was here, decides how large batches are (tcp_tso_autosize), and
+        with that whether the last few wait (tcp_tso_should_defer).
+        """
+        found = [unacknowledged(replace(self.transfer, handshake_us=us))
+                 for us in dict.fromkeys(server_rtt_us(self.wire) or (None,))]
+        firsts = [max(first, 1) for first, _ in found]
+        # The second write may have nothing.
+        return min(firsts), max(firsts), [max(each, *pair) for each, pair in zip(firsts, found)]
 
     @property
     def transfer(self) -> Transfer:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lab.fetches.features.tls.tls import wire_bytes
 from lab.fetches.scenario.trial import OWN, Trial
 from lab.fetches.verify.tolerances import Tolerances
+from lab.fetches.verify.transfers import wire_bytes
 from lab.tcp.delivery.check import Delivery
 from lab.tcp.delivery.host import without_cause
 from lab.tcp.delivery.netem import CHOOSING

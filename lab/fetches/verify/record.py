@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core.results import records
-from lab.core.results.records import measured, measured_columns
-from lab.core.scenario.quantities import QUANTITIES
+from lab.core.results.records import measured
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import limit_of, offered_to, segments_of
 
@@ -145,7 +144,3 @@ class Record(records.Record):
     most_offered_segments: float | None = _offered(
         lambda found, evidence: segments_of(found.most_bytes, evidence))
     receive_window_waits: int | None = _offered(lambda found, evidence: found.waits)
-
-
-# What figures can be of: every measured column with a line among the quantities.
-METRICS = tuple(column for column in measured_columns(Record) if column in QUANTITIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES, flight_of, newer_openssl,
                                writes_of)
@@ -83,3 +84,24 @@ def is_computable(trial: Trial) -> bool:
     """Whether `computed` knows all that decides on a trial."""
     return not (trial.resumed or trial.gap_ms or trial.before or trial.head
                 or trial.send_buffer_bytes)
+
+
+def secure_of(said: Mapping[str, Any]) -> Secure | None:
+    """The handshake that a server told of (hosts.tls.Tls.told), None for plain HTTP."""
+    tls = said.get("tls")
+    if tls is None:
+        return None
+    return Secure(tls["hello_bytes"], tuple(tls["flight"]), tls["finished_bytes"],
+                  tuple(tls["tickets"]), tls["response"][0])
+
+
+def wire_bytes(said: Mapping[str, Any]) -> int:
+    """Of the response, as it went over the network; 0 where nothing was told."""
+    if "tls" in said:
+        return sum(said["tls"]["response"])
+    return int(said.get("header_bytes", 0) + said.get("body_bytes", 0))
+
+
+def sealed(early_bytes: int) -> int:
+    """Early data as it goes over the wire: one record."""
+    return early_bytes + RECORD_OVERHEAD_BYTES

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import FAIL, PASS, SKIPPED, measure, started_at
-from lab.fetches.features.tls import quic, zero_rtt
-from lab.fetches.features.tls.tls import wire_bytes
+from lab.fetches import features
 from lab.fetches.scenario.trial import BUILTIN, HTTP_3, Trial
 from lab.fetches.verify import path
 from lab.fetches.verify.evidence import Evidence
@@ -26,6 +26,7 @@ from lab.fetches.verify.integrity import INTEGRITY, around_chain, is_fetched
 from lab.fetches.verify.observed import HOST
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.tolerances import EXACT, REAL_TIME
+from lab.fetches.verify.transfers import sealed, wire_bytes
 from lab.tcp.delivery.packet_path import PATH
 from lab.tcp.packets import CaptureError, frames, is_ip
 from lab.tcp.wire.early_data import early
@@ -59,8 +60,11 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
     broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
-    if trial.http == HTTP_3 and not (failure or broken):
-        return quic.judged(evidence, observation, client_pcap, server_pcap, exact)
+    if not (failure or broken):
+        for feature in features.registered():
+            if (record := feature.judged(evidence, observation, client_pcap, server_pcap,
+                                         exact)) is not None:
+                return record  # type: ignore[no-any-return]
     fault = ""
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
         try:
@@ -76,7 +80,7 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     judged: dict[str, Any] = (
         {"verdict": SKIPPED} if failure else
         {"verdict": FAIL, "verdict_reason": broken or fault} if broken or fault else
-        checks.verdict(ON_THE_WIRE, evidence))
+        checks.verdict(on_the_wire(), evidence))
     return Record(trial=trial, ok=not (failure or broken), error=failure or broken,
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
 
@@ -128,7 +132,7 @@ def _seen(evidence: Evidence, exchange: Exchange, client_pcap: bytes) -> Evidenc
         return replace(evidence, exchange=exchange)
     trial = evidence.trial
     if (accepted := evidence.accepted_early_bytes or 0) > 0:
-        of_early = early(exchange, client_pcap, zero_rtt.sealed(accepted))
+        of_early = early(exchange, client_pcap, sealed(accepted))
         return replace(evidence, exchange=timed(exchange, of_early.messages), early=of_early,
                        messages=of_early.messages)
     found = messages(exchange, trial.is_secure, len(trial.before))
@@ -293,19 +297,19 @@ def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
 
 # Which stored records were judged ----------------------------------------------------
 
-def _is_on_wire(record: Record) -> bool:
+def is_on_wire(record: Record) -> bool:
     return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
             and not record.verdict_reason.startswith(CAPTURE.name))
 
 
 def _is_estimated(record: Record) -> bool:
     """Whether RTT, bandwidth and losses were estimated, since no packet was judged by itself."""
-    return _is_on_wire(record) and PATH not in record.judged_by.split()
+    return is_on_wire(record) and PATH not in record.judged_by.split()
 
 
 def _shows_window(record: Record) -> bool:
     # After a handshake that lost packets the window is one segment by right.
-    return _is_on_wire(record) and record.seen_rtt_ms is not None
+    return is_on_wire(record) and record.seen_rtt_ms is not None
 
 
 def is_modelled(record: Record) -> bool:
@@ -334,15 +338,12 @@ ON_THE_WIRE = (
               record.random_drops is not None
               or record.trial.loss_percent == 0 and not record.lost_segments)),
     Check("retransmissions", "each has a loss or a timer behind it", _retransmissions,
-          _is_on_wire),
+          is_on_wire),
     Check("server latency", "the server's clock against its capture", _server_latency,
-          lambda record: _is_on_wire(record) and record.trial.server == BUILTIN),
+          lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
     Check("TLS flight", "the server's messages, byte for byte", _flight,
-          lambda record: _is_on_wire(record) and bool(record.flight_segments),
+          lambda record: is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
-    Check("early data", "it left with the hello, the server took it, and answered at once",
-          zero_rtt.early_data,
-          lambda record: _is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True),
     Check("model", "the client's total time, computed", _model, is_modelled, exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", _model_latency, is_modelled,
           exact_only=True),
@@ -353,4 +354,16 @@ ON_THE_WIRE = (
 CONNECTION = Check("no connection", "no packet leaves where ARP gives up before its answer",
                    lambda evidence: (), lambda record: bool(record.trial.cannot_connect),
                    seldom=True)
-CHECKS = (*INTEGRITY, CAPTURE, *ON_THE_WIRE, *quic.ON_THE_WIRE, CONNECTION)
+
+
+@cache
+def on_the_wire() -> tuple[Check, ...]:
+    """What the packets of a transfer over TCP are compared by."""
+    return (*ON_THE_WIRE, *(check for each in features.registered() for check in each.checks))
+
+
+@cache
+def every_check() -> tuple[Check, ...]:
+    """All that a record of a fetch can be judged by."""
+    return (*INTEGRITY, CAPTURE, *on_the_wire(),
+            *(check for each in features.registered() for check in each.own_checks), CONNECTION)

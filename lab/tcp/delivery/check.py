@@ -149,9 +149,27 @@ def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[in
             delivery.wrong(sent[place], "arrived though random loss has to take it")
     if way.jitter_ms:
         through.sort()
+    if way.jitter_ms and way.qdisc not in CHOOSING:
+        _settle(through, arrived)
     (_managed if way.qdisc in CHOOSING else _first_in_first_out)(
         delivery, way, sent, arrived, through)
     return delivery
+
+
+def _settle(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> None:
+    """Of two that jitter brings to the bottleneck at one time, let the first to arrive be first.
+
+    A packet that leaves while a program makes calls may reach netem some of them later.
+    """
+    for place in range(1, len(through)):
+        while place:
+            (before, first), (reaches, second) = through[place - 1:place + 1]
+            came, other = arrived[first], arrived[second]
+            if (came is None or other is None or came <= other
+                    or reaches - before > _CALLS_NS):
+                break
+            through[place - 1:place + 1] = through[place], through[place - 1]
+            place -= 1
 
 
 def _cut(way: Way, since_ns: int) -> tuple[bool, bool]:

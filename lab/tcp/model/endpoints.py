@@ -39,7 +39,8 @@ class Ends(Events):
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
                                       transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
-            buffers=transfer.send_buffers, handshake_us=shaken.server_us,
+            buffers=transfer.send_buffers,
+            handshake_us=transfer.handshake_us or shaken.server_us,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
@@ -58,6 +59,7 @@ class Ends(Events):
         self.said = transfer.first_request_bytes + transfer.request_bytes + (
             transfer.secure.finished_bytes if transfer.secure else 0)
         self.heard = 0
+        self.said_again: set[int] = set()  # where messages end that the client sent twice
 
     def _take_first_message(self, now: int) -> None:
         """The server's kernel acknowledges the first request before it is answered."""
@@ -109,15 +111,20 @@ class Ends(Events):
             self._at(arrival, partial(self._hear_server, self.server.received, self.echo))
 
     def _hear_server(self, upto: int, echo: int, now: int) -> None:
-        """If the last one was repeated and is acknowledged only stamps tell the RTT."""
+        """If what was repeated is acknowledged only stamps tell the RTT.
+
+        After a timeout there is no probe while the next one was repeated too (tcp_try_keep_open).
+        """
         if upto <= self.heard:
             return
-        self.heard, timer = upto, self.receiver.timer
+        before, self.heard, timer = self.heard, upto, self.receiver.timer
         left = int(upto < self.said)
         us = self.clock.us(now) - self.clock.us(self.asked_at)
-        if timer.repeated and not left:
+        if any(before < end <= upto for end in self.said_again):
             us = 1000 * max(self.clock.jiffies(now) - self.clock.jiffies(echo), 1)
+        if not left:
             timer.probed_upto = 0
+        timer.open = timer.backed_off_at is None or all(end <= upto for end in self.said_again)
         self.receiver.hear(us)
         timer.acknowledged(now, left)
         if timer.at is not None:

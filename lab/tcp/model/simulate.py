@@ -163,8 +163,10 @@ class Course(Ends):
     def _say_again(self, now: int, probe: bool) -> None:
         """A probe is the last message, a timeout repeats the first that is not acknowledged."""
         timer, secure, size = self.receiver.timer, self.transfer.secure, self._request_bytes
+        end = self.said
         if secure and not probe and self.heard < secure.hello_bytes + secure.finished_bytes:
-            size = secure.finished_bytes
+            size, end = secure.finished_bytes, secure.hello_bytes + secure.finished_bytes
+        self.said_again.add(end)
         upto, window_end = self.receiver.ask(now)
         arrival = self.up.send(now, HEADER_BYTES + size)
         if secure:

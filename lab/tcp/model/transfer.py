@@ -51,6 +51,8 @@ class Transfer:
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
     window_scale: bits, as the client's SYN says; None for what offered.window_unit makes
         of its buffers.
+    handshake_us: its RTT as the server takes it, where the path is not an idle one; None for
+        that of an idle one.
     """
 
     rtt_ms: float
@@ -76,6 +78,7 @@ class Transfer:
     receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
     send_buffers: tuple[int, int] = SEND_BUFFERS
     window_scale: int | None = None
+    handshake_us: int | None = None
 
     @property
     def window_unit(self) -> int:

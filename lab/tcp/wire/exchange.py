@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lab.tcp.packets import (MS, RST, SYN, SYN_BYTES, Connection, Segment, distance,
@@ -113,7 +113,11 @@ def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
     narrow the phase down. The least and the most that remain; None without
     stamps, or where they contradict each other.
     """
-    sent = [s for s in exchange.at_client if not s.to_client and s.stamp is not None]
+    return _phases_ns([s for s in exchange.at_client if not s.to_client and s.stamp is not None])
+
+
+def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
+    """The same of a host that sent these, all with stamps."""
     if not sent:
         return None
     first = sent[0]
@@ -143,6 +147,27 @@ def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
     A packet then waits for what left before it, not for itself. None for too few.
     """
     return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
+
+
+def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
+    """The least and the most that the handshake's RTT can be to the server, µs; None without any.
+
+    TCP takes it as a difference of whole µs. Where SYN-ACKs were sent again only the time stamp
+    that comes back tells it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
+    """
+    sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
+    heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
+    if heard is None or not exchange.syn_acks:
+        return None
+    if len(exchange.syn_acks) == 1:
+        us = (heard.time_ns - exchange.syn_acks[0].time_ns) // 1000
+        return us, us + 1
+    phases = _phases_ns(sent)
+    if phases is None or heard.echo is None:
+        return None
+    echoed = distance(heard.echo, sent[0].stamp or 0)
+    least, most = ((heard.time_ns - sent[0].time_ns + phase) // MS - echoed for phase in phases)
+    return 1000 * max(least, 1), 1000 * max(most, 1)
 
 
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:

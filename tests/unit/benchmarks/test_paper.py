@@ -8,24 +8,25 @@ from functools import cache
 import numpy
 import pytest
 
+from lab.core.scenario import scenario_file
+from lab.fetches.features.population import draws
+from lab.fetches.features.population.draws import Drawn
+from lab.fetches.features.population import feature
+from lab.fetches.features.population.population import Mechanism, Population
+from lab.fetches.scenario import reading
+from lab.tcp.model.predict import predict
+from lab.tcp.model.transfer import Transfer
 from paper.fit import bars, losses, simulation
 from paper.fit.fit import weigh
 from paper.fit.objective import FIGURE5, Objective
 from paper.fit.proposal import propose
-from lab.core.scenario import scenario_file
-from lab.fetches.features.population import draws
-from lab.fetches.scenario import reading
-from lab.fetches.features.population.draws import Drawn
-from lab.fetches.features.population.population import Mechanism, Population
-from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Transfer
 
 REQUEST_BYTES = 103
 
 
 @cache
 def panel() -> Population:
-    return reading.read(scenario_file.find("dukkipati2010")).populations[0]
+    return feature.drawn(reading.read(scenario_file.find("dukkipati2010"))).populations[0]
 
 
 @cache

@@ -10,25 +10,25 @@ from typing import Any
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.results.checks import Compared
 from lab.core.errors import UsageError
-from lab.fetches.figures import analysis, figure
+from lab.core.results.checks import Compared
+from lab.core.scenario import scenario_file
+from lab.fetches import study
 from lab.fetches.features.cliff import search
 from lab.fetches.features.population import ablation, fit
-from lab.fetches.verify import integrity, path
-from lab.fetches.scenario import own_server, reading
-from lab.fetches.features.replication import setup
-from lab.fetches import study
-from lab.fetches.verify.evidence import Evidence
+from lab.fetches.features.population.feature import drawn
+from lab.fetches.figures import analysis, figure
+from lab.fetches.scenario import own_server, reading, setup
 from lab.fetches.scenario.own_server import OwnServer
+from lab.fetches.scenario.trial import NEWER
+from lab.fetches.verify import integrity, path
+from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.tolerances import EXACT, REAL_TIME
-from lab.fetches.scenario.trial import NEWER
-from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.model.advertised_window import receive_window
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
+from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
 
@@ -283,13 +283,13 @@ def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -
 
 
 def test_a_large_sample_has_as_many_clients_as_it_says_or_the_same() -> None:
-    (small, *_) = reading.read(scenario_file.find("dukkipati2010")).populations
+    (small, *_) = drawn(reading.read(scenario_file.find("dukkipati2010"))).populations
     small = replace(small, clients=5, full_clients=0)
     assert small.in_full.clients == 5
     assert replace(small, full_clients=50).in_full.clients == 50
     whole = reading.read(scenario_file.find("dukkipati2010"))
     large = study.in_full(whole)
-    assert [each.clients for each in large.populations] == [
-        each.full_clients or each.clients for each in whole.populations]
+    assert [each.clients for each in drawn(large).populations] == [
+        each.full_clients or each.clients for each in drawn(whole).populations]
     with pytest.raises(UsageError, match="--sample: it has no large sample"):
         study.in_full(reading.read(scenario_file.find("zhao2019")))

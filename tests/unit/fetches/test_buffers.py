@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from lab.core.scenario import scenario_file
 from lab.core.run.kinds import Overrides
+from lab.core.scenario import scenario_file
+from lab.fetches.features.population.feature import drawn
 from lab.fetches.scenario import buffers, reading
-from lab.fetches.verify.evidence import Evidence
 from lab.fetches.study import apply, expand, study
+from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.transfers import transfer_of
-from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
+from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.unit.fetches.small import WITHOUT_FIGURES, small
 
@@ -47,7 +48,7 @@ def test_a_population_has_one_too(line: str, asked: tuple[int, ...] | None,
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
     scenario = apply(reading.read(scenario_file.parsed("dukkipati2010", text)),
                      Overrides({"initcwnd": asked} if asked else {}))
-    assert scenario.like is not None and scenario.like.initrwnd == initrwnd
+    assert drawn(scenario).like.initrwnd == initrwnd
 
 
 def job_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:

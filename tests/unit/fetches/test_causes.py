@@ -19,6 +19,7 @@ from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.replication import analysis, findings
 from lab.fetches.features.replication.causes import AsPublished, Cause, Reading
+from lab.fetches.features.replication.feature import Explained
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
@@ -46,7 +47,7 @@ def scenario(name: str) -> Scenario:
 
 
 def of(name: str) -> AsPublished:
-    found = scenario(name).as_published
+    found = scenario(name).part(Explained).of
     assert found is not None
     return found
 
@@ -171,7 +172,7 @@ def test_a_record_that_does_not_count_is_missed() -> None:
 def test_what_lacks_in_between_agrees_with_nothing_there() -> None:
     """Fetches may fail until they are read as their script did; the ends are told all the same."""
     found = scenario(MARRAMA)
-    ends = {trial.id for level in (found.levels[0], found.levels[-1]) for sweep in level.sweeps
+    ends = {trial.id for level in (found.levels[0], found.levels[-1]) for sweep in level
             for trial in sweep.trials(found.name, 1)}
     report = marrama(lambda record: record if record.trial.id in ends else replace(
         record, ok=False, error="curl 7: failed", total_ms=None))
@@ -199,25 +200,25 @@ def test_bounds_of_an_agreement() -> None:
 
 def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found, analysis.measured(found, records, exact=True))
+    items = analysis.items(found, analysis.measured(found, found.part(Explained).of, records, exact=True))
     assert len(items) == 128
     clean, new, failures = analysis.counts(items)
     assert clean == 5 and failures == new + 32
     failed = next(item for item in items if item.label == "IW 3, 3000 ms, 1000 kbit/s")
     assert [side.ms for side in failed.ours[1:]] == [None, 2200.0]
     assert failed.agrees == (False, False, True)
-    assert analysis.by_group(found.as_published, [clean, new, failures]) == [  # type: ignore[arg-type]
+    assert analysis.by_group(found.part(Explained).of, [clean, new, failures]) == [  # type: ignore[arg-type]
         ("code and kernel alone", failures)]
 
 
 def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     """No TCP decided what a script wrote down for a failure: the count of reproduced has none."""
     found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found, analysis.measured(found, records, exact=True))
+    items = analysis.items(found, analysis.measured(found, found.part(Explained).of, records, exact=True))
     constants = [item for item in items if item.constant]
     assert len(constants) == 32
     assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
-    told, sentences, (tile,) = findings.found(found, records, exact=True)
+    told, sentences, (tile,) = findings.found(found, found.part(Explained).of, records, exact=True)
     causes = next(each for each in told if each.name == "causes")
     real = analysis.counts([item for item in items if not item.constant])
     assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}

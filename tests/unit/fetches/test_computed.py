@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.features.tls import tls
+from lab.fetches.verify import transfers
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.transfers import computed
@@ -36,9 +36,9 @@ def test_a_session_has_the_writes_that_its_server_told(name: str,
     told = trial.observation["server"]
     monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", (*SECURED[name], 0, 0, 0))
     made = computed(trial.trial, {})
-    assert made.secure == tls.secure_of(told)
+    assert made.secure == transfers.secure_of(told)
     assert made.writes == tuple(told["tls"]["response"])
-    assert made.response_bytes == sum(made.writes) == tls.wire_bytes(told)
+    assert made.response_bytes == sum(made.writes) == transfers.wire_bytes(told)
     # A record has 22 bytes around its text.
     assert made.request_bytes == (record.request_bytes or 0) + 22
 

@@ -13,11 +13,12 @@ from random import Random
 import pytest
 
 from lab import registry
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING
-from lab.fetches.study import expand
+from lab.core.scenario import scenario_file
+from lab.fetches.features.population import feature
 from lab.fetches.scenario.sweep import SWEPT, Sweep, bucket_value
+from lab.fetches.study import expand
 from tests.unit.fetches.small import scenario_of
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -122,9 +123,9 @@ response_bytes = {[100] * 1000}
 
 def test_trials_of_causes_count() -> None:
     scenario = scenario_of("dukkipati2010")
-    most = scenario.populations[0]
-    asked = replace(scenario, populations=(
-        replace(most, clients=50_000, responses=5, explained=5, initcwnd=(3,)),))
+    part = feature.drawn(scenario)
+    most = replace(part.populations[0], clients=50_000, responses=5, explained=5, initcwnd=(3,))
+    asked = replace(scenario, parts=(replace(part, populations=(most,)),))
     with pytest.raises(UsageError, match=r"^2000000 trials of causes are asked for"):
         expand(asked, NOTHING)
 

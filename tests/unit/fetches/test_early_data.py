@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from engines.servers import nginx
 from engines.network.commands import commands_of
+from engines.servers import nginx
 from hosts import tls_records as request
 from hosts.certificates import Files
 from lab import registry
-from lab.core.results import checks
 from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
+from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
-from lab.fetches.verify import notes
+from lab.core.run.kinds import Overrides
 from lab.fetches.features.tls import zero_rtt
+from lab.fetches.scenario.trial import NEWER, Trial
+from lab.fetches.verify import notes
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
-from lab.fetches.scenario.trial import NEWER, Trial
-from lab.fetches.verify.verify import CHECKS
+from lab.fetches.verify.verify import every_check
+from lab.tcp.packets import CaptureError
 from lab.tcp.wire.early_data import Early, early
 from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.wire.messages import Messages
-from lab.tcp.packets import CaptureError
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
 
@@ -86,7 +86,7 @@ def test_a_request_that_fell_back_is_refused(tampered: Any, words: str) -> None:
     assert LATE.judge().verdict == PASS
     record = tampered().judge()
     assert record.verdict == FAIL and words in record.verdict_reason, record.verdict_reason
-    assert "early data" in checks.failed_checks(CHECKS, record)
+    assert "early data" in checks.failed_checks(every_check(), record)
 
 
 def test_a_client_that_says_what_no_packet_shows_is_refused() -> None:
@@ -129,8 +129,8 @@ def test_one_that_is_cut_cannot_be_judged() -> None:
 
 
 def test_the_check_is_told_where_it_judged_only() -> None:
-    told = {row[0] for row in checks.table(CHECKS, [GOOD.judge()]).rows}
-    plain = {row[0] for row in checks.table(CHECKS, [stored.load("nginx").judge()]).rows}
+    told = {row[0] for row in checks.table(every_check(), [GOOD.judge()]).rows}
+    plain = {row[0] for row in checks.table(every_check(), [stored.load("nginx").judge()]).rows}
     assert "early data" in told - plain
     assert stored.load("nginx").judge().accepted_early_bytes is None
 

@@ -17,6 +17,7 @@ from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, joint
+from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures.timelines import timelines
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.trial import OWN
@@ -114,9 +115,9 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
 
 
 def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
-    drawn = stored_fetches.scenario("dukkipati2010")
-    plain = tuple(replace(each, explained=0) for each in drawn.populations)
-    assert ablation.explained(replace(drawn, populations=plain), []) == []
+    part = drawn(stored_fetches.scenario("dukkipati2010"))
+    plain = tuple(replace(each, explained=0) for each in part.populations)
+    assert ablation.explained(replace(part, populations=plain), []) == []
 
 
 # In the files ------------------------------------------------------------------------

@@ -9,18 +9,18 @@ import pytest
 
 from engines.network.commands import commands_of
 from engines.network.shaping import Shape
-from lab.core.results import checks
 from lab.core.errors import UsageError
+from lab.core.results import checks
+from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.core.results.records import FAIL, PASS
 from lab.core.scenario.scenario_file import find
-from lab.fetches.verify.record import Record
-from lab.fetches.features.replication.setup import segments_at_once
-from lab.fetches.study import study
+from lab.fetches.scenario.setup import segments_at_once
 from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
-from lab.fetches.verify.verify import CHECKS, judge
+from lab.fetches.study import study
+from lab.fetches.verify.record import Record
+from lab.fetches.verify.verify import every_check, judge
 from tests.golden import stored
 
 GOOD = stored.load("iw10")
@@ -203,8 +203,8 @@ def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
                          (unconnected(exit_status=28), "asked that curl cannot connect")):
         assert wrong.verdict == FAIL and words in wrong.verdict_reason
     assert AS_PUBLISHED.asked(rtt_ms=2820.0).trial.cannot_connect is False
-    told = {row[0]: row[2:] for row in checks.table(CHECKS, [
+    told = {row[0]: row[2:] for row in checks.table(every_check(), [
         unconnected(), unconnected(exit_status=28), AS_PUBLISHED.judge()]).rows}
     assert told["no connection"] == (1, 1, 1)  # passed, failed, not judged
     assert "no connection" not in {row[0] for row in checks.table(
-        CHECKS, [AS_PUBLISHED.judge()]).rows}
+        every_check(), [AS_PUBLISHED.judge()]).rows}

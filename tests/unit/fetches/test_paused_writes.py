@@ -9,7 +9,7 @@ import pytest
 from lab.fetches.verify import verify
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
-from lab.tcp.packets import ACK
+from lab.tcp.packets import ACK, MS, PUSH, SYN
 from tests.golden import stored
 from tests.unit.tcp.conversation import MSS, Conversation
 
@@ -81,6 +81,28 @@ def test_the_first_of_two_flights_is_the_headers_alone() -> None:
     assert compared(evidence) == (True, "1 segments", "1")
     assert compared(paused(12)) == (False, "13 segments", "9")
     assert compared(paused(12, again=200.0)) == (False, "13 segments", "1 to 9")
+
+
+@pytest.mark.parametrize("later_ms, holds", [(0.0, True), (0.059, False)])
+def test_the_rtt_of_the_handshake_decides_how_much_waits(later_ms: float, holds: bool) -> None:
+    """tcp_tso_autosize: batches of ten after 4.148 ms, where fq_codel let the SYN-ACK through.
+
+    It waited 59 µs for the link of an idle path: then batches of nine leave, and three wait.
+    """
+    packets = Conversation(one_way_ns=round(2.074 * MS)).send(0, False, SYN)
+    packets.send(2.107, True, SYN | ACK, ack=1, takes_ms=2.074 + later_ms)
+    packets.send(4.181 + later_ms, False, ACK | PUSH, seq=1, ack=1, payload=121)
+    for place in range(8):
+        packets.send(6.3, True, ACK, seq=1 + place * MSS, ack=122, payload=MSS)
+    packets.send(6.301, True, ACK | PUSH, seq=11585, ack=122, payload=109)
+    for place in range(10):
+        packets.send(9.599, True, ACK, seq=11694 + place * MSS, ack=122, payload=MSS)
+    packets.send(8.4, False, ACK, seq=122, ack=1449)
+    trial = replace(stored.load("iw3").trial, rtt_ms=4.096, bandwidth_kbps=10062.765,
+                    uplink_kbps=10062.765, gap_ms=3.295, initcwnd=21, initrwnd=100,
+                    qdisc="fq_codel", burst_bytes=11632, response_bytes=58317)
+    said = {"latency_ms": 0.0, "header_bytes": 61, "request_bytes": 121}
+    assert compared(Evidence(trial, {}, said, packets.read(), EXACT, {}))[0] is holds
 
 
 def test_a_lone_segment_behind_the_first_acknowledgement_is_of_no_first_flight() -> None:

@@ -27,7 +27,7 @@ RTT = 'published = "paper_figure5.csv"\npanel = "RTT"'
     ('published = "paper_tables.csv"\npanel = "table3_avgdc"', RTT, "is no percentile"),
     ('by = "rtt_ms"', 'by = "loss_percent"', "by: unknown 'loss_percent'"),
     ("experiment_initcwnd = 10", "experiment_initcwnd = 11",
-     'figure.. "fig5_rtt": population \'avgdc\' has no initcwnd 11'),
+     'figure.. "fig5_rtt": \'avgdc\' has no initcwnd 11'),
     ('kind = "improvement"', 'kind = "groups"',
      'figure.. "fig5_rtt": kind: unknown \'groups\'; known: improvement, window_sweep')])
 def test_what_says_the_bars_is_checked(old: str, new: str, words: str) -> None:

@@ -9,16 +9,16 @@ import pytest
 from engines.servers import nginx
 from hosts.certificates import Files
 from lab import registry
-from lab.core.results import checks
 from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
+from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
+from lab.core.run.kinds import Overrides
 from lab.fetches.features.tls import quic
 from lab.fetches.figures import summary
 from lab.fetches.scenario.trial import NEWER
-from lab.fetches.verify.verify import CHECKS
-from lab.tcp.wire import datagrams
+from lab.fetches.verify.verify import every_check
 from lab.tcp.packets import CaptureError
+from lab.tcp.wire import datagrams
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
 
@@ -78,8 +78,8 @@ def test_what_differs_is_refused(tampered: Any, name: str) -> None:
     """By an estimate in real time, packet by packet in virtual time."""
     record = tampered().judge(exact=False)
     assert record.verdict == FAIL
-    assert name in checks.failed_checks(CHECKS, record), record.verdict_reason
-    exact = checks.failed_checks(CHECKS, tampered().judge())
+    assert name in checks.failed_checks(every_check(), record), record.verdict_reason
+    exact = checks.failed_checks(every_check(), tampered().judge())
     assert set(exact) == {*({"path"} if name in ESTIMATED or "amplification" in name else ()),
                           *({name} - ESTIMATED)}
 
@@ -108,12 +108,12 @@ def test_a_capture_without_it_is_refused() -> None:
 
 def test_each_check_is_told_only_where_it_judged() -> None:
     names = {check.name for check in quic.ON_THE_WIRE}
-    told = {row[0]: row for row in checks.table(CHECKS, [GOOD.judge(exact=False)]).rows}
+    told = {row[0]: row for row in checks.table(every_check(), [GOOD.judge(exact=False)]).rows}
     assert names <= told.keys() and all(told[name][2] == 1 for name in names)
-    exact = {row[0]: row for row in checks.table(CHECKS, [GOOD.judge()]).rows}
+    exact = {row[0]: row for row in checks.table(every_check(), [GOOD.judge()]).rows}
     assert exact["path"][2] == 1 and not ESTIMATED & exact.keys()
     assert told["retransmissions"][2] == 0, "TCP's judge nothing of it"
-    plain = {row[0] for row in checks.table(CHECKS, [stored.load("iw10").judge()]).rows}
+    plain = {row[0] for row in checks.table(every_check(), [stored.load("iw10").judge()]).rows}
     assert not names & plain
     assert "Of the 1 over QUIC the datagrams" in summary._verified([GOOD.judge()])
 
@@ -154,6 +154,6 @@ def test_a_bandwidth_is_compared_only_where_it_can_be_seen() -> None:
 
 def test_every_check_of_a_fetch_says_what_it_compares() -> None:
     """As the page of a run shows it; a name is one check's alone."""
-    assert len({check.name for check in CHECKS}) == len(CHECKS) > 20
-    assert all(len(check.why.split()) > 2 for check in CHECKS), [
-        (check.name, check.why) for check in CHECKS]
+    assert len({check.name for check in every_check()}) == len(every_check()) > 20
+    assert all(len(check.why.split()) > 2 for check in every_check()), [
+        (check.name, check.why) for check in every_check()]

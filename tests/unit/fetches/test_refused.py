@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides
+from lab.core.scenario import scenario_file
 from lab.core.scenario.published import PublishedBucket
 from lab.fetches.features.population import joint
 from lab.fetches.features.users import findings
-from lab.fetches.verify.record import Record
-from lab.fetches.study import Fetches, study
+from lab.fetches.features.users.feature import Sampled
 from lab.fetches.scenario.trial import Trial
+from lab.fetches.study import Fetches, study
+from lab.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
@@ -162,7 +163,7 @@ response_bytes = [9000, 60000]
 
 def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
     made = study(scenario_file.of_run("users_of_x", USERS))
-    users = made.scenario.users
+    users = made.scenario.part(Sampled).users
     assert users is not None
     assert findings._assumed(made.scenario, users) == (
         "A note. Each user fetches once, after 2 earlier responses on it, alone on the link, by"

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.scenario import scenario_file
 from lab.core.errors import USAGE, UsageError
-from lab.core.results.records import read_records
-from lab.fetches.verify.record import METRICS, Record
+from lab.core.results.records import measured_columns, read_records
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import QUANTITIES
+from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.verify.record import Record
 from tests.unit.fetches.conftest import GOLDEN
 from tests.unit.fetches.small import scenario_of, small
 
@@ -194,7 +196,5 @@ def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
 
 
 def test_a_metric_is_whatever_is_measured_and_has_a_line_among_the_quantities() -> None:
-    assert METRICS == ("first_byte_ms", "total_ms", "latency_ms", "goodput_kbps", "appconnect_ms",
-                       "handshake_round_trips", "flight_bytes", "flight_segments",
-                       "window_after_handshake", "response_round_trips", "unvalidated_bytes", "allowed_bytes")
+    assert METRICS == tuple(column for column in measured_columns(Record) if column in QUANTITIES)
     assert "seen_initcwnd" not in METRICS

@@ -8,16 +8,17 @@ from typing import Any
 import numpy
 import pytest
 
-from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
+from lab.core.findings.charts import LineChart
+from lab.core.scenario.scenario_file import parsed
 from lab.fetches.features.users import analysis, window_commands
-from lab.fetches.verify.record import Record
+from lab.fetches.features.users.analysis import Measured, verdict
+from lab.fetches.features.users.feature import Sampled
+from lab.fetches.features.users.findings import users_findings
+from lab.fetches.features.users.scenario import Users
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import study
-from lab.fetches.features.users.scenario import Users
-from lab.fetches.features.users.analysis import Measured, verdict
-from lab.fetches.features.users.findings import users_findings
-from lab.core.scenario.scenario_file import parsed
+from lab.fetches.verify.record import Record
 
 COUNT = 200
 TEXT = """# Which window?
@@ -133,8 +134,7 @@ def scenario() -> tuple[Scenario, Users, list[Record]]:
                                                             or trial.response_bytes < 10_000
                                                             else 2),
                       retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
-    assert made.scenario.users is not None
-    return made.scenario, made.scenario.users, records
+    return made.scenario, made.scenario.part(Sampled).users, records
 
 
 def test_what_the_queue_dropped_is_told_of_each_window() -> None:

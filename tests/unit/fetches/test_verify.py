@@ -14,7 +14,7 @@ from lab.core.results.records import FAIL, PASS, columns_of, to_text, value_of
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.tolerances import EXACT
-from lab.fetches.verify.verify import CHECKS, ON_THE_WIRE, judge
+from lab.fetches.verify.verify import ON_THE_WIRE, every_check, judge
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
@@ -159,11 +159,11 @@ def with_flight(trial: Stored, more: int) -> Stored:
 ELSEWHERE = {"HTTP version": "test_servers.py", "early data": "test_early_data.py",
              "no connection": "test_parameters.py", **{f"QUIC {name}": "test_quic.py" for name in (
                  "RTT", "bandwidth", "losses", "amplification", "flight")}}
-JUDGING = [check for check in CHECKS if check.name in REFUSED]
+JUDGING = [check for check in every_check() if check.name in REFUSED]
 
 
 def test_no_check_is_left_out() -> None:
-    assert {check.name for check in CHECKS} == {*REFUSED, *ELSEWHERE} and len(CHECKS) == 27
+    assert {check.name for check in every_check()} == {*REFUSED, *ELSEWHERE} and len(every_check()) == 27
     for name, file in ELSEWHERE.items():
         assert f'"{name}' in (Path(__file__).parent / file).read_text()
 
@@ -175,21 +175,21 @@ def test_every_check_refuses_something(good: Stored, check: checks.Check) -> Non
     passed, refused = good.judge(exact), REFUSED[check.name](good).judge(exact)
     assert passed.counts and check.judged(passed)
     assert refused.verdict == FAIL
-    assert check.name in checks.failed_checks(CHECKS, refused)
+    assert check.name in checks.failed_checks(every_check(), refused)
 
 
 def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
     records = [good.judge(), *(tamper(good).judge(name not in IN_REAL_TIME)
                                for name, tamper in REFUSED.items() if name not in OTHER_GOOD)]
-    table = checks.table(CHECKS, records, exact=True)
+    table = checks.table(every_check(), records, exact=True)
     counted = {row[0]: row[2:] for row in table.rows}
-    assert {check.name for check in CHECKS if not check.seldom} == {*REFUSED} - {*OTHER_GOOD}
-    assert {*OTHER_GOOD} <= {check.name for check in CHECKS} and len(counted) == 16
+    assert {check.name for check in every_check() if not check.seldom} == {*REFUSED} - {*OTHER_GOOD}
+    assert {*OTHER_GOOD} <= {check.name for check in every_check()} and len(counted) == 16
     assert counted["exit status"] == (16, 1, 0)  # passed, failed, not judged
     assert counted["capture"] == (12, 1, 4)  # four transfers were no measurement
     assert counted["RTT"] == (2, 1, 14)  # three were judged in real time
     assert counted["model"][1] == 2 and counted["model latency"][1] == 2
-    in_real_time = checks.table(CHECKS, records[:1], exact=False)
+    in_real_time = checks.table(every_check(), records[:1], exact=False)
     assert [row[0] for row in in_real_time.rows] == [
         name for name in counted if name not in {"path", "causes", "model", "model latency"}]
 

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from lab.tcp.wire.exchange import bandwidth_behind, clock_phase_ns, round_trip_ns, seen_rtt_ms
+from lab.tcp.wire.exchange import (bandwidth_behind, clock_phase_ns, round_trip_ns, seen_rtt_ms,
+                                   server_rtt_us)
 from lab.tcp.packets import ACK, FIN, PUSH, RST, SYN
 from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
 
@@ -172,6 +173,26 @@ def test_the_phase_of_the_clock() -> None:
     phase = clock_phase_ns(conversation.read())
     assert phase == pytest.approx(phase_ns, abs=10_000)
     assert clock_phase_ns(plain().read()) is None  # no stamps
+
+
+def test_the_server_takes_its_handshake_for_the_rtt() -> None:
+    assert server_rtt_us(plain().read()) == (100_000, 100_001)
+    assert server_rtt_us(Conversation().send(0, False, SYN).read()) is None
+
+
+@pytest.mark.parametrize("echo, spans", [(50, (100_000, 100_000)), (80, (70_000, 70_000))])
+def test_of_a_syn_ack_that_was_repeated_its_stamp_tells_the_rtt(
+        echo: int, spans: tuple[int, int]) -> None:
+    """In whole milliseconds of the server's clock, which the packets show to have a phase."""
+    talk, phase_ms = Conversation().send(0, False, SYN), 0.3
+    for at_ms in (50.0, 80.0, 150.6, 160.75):
+        talk.send(at_ms, True, ACK if at_ms > 100 else SYN | ACK, seq=int(at_ms > 100), ack=1,
+                  options=b"\x01\x01\x08\x0a" + struct.pack(">II", int(at_ms + phase_ms), 0))
+    stamps = b"\x01\x01\x08\x0a" + struct.pack(">II", 0, echo)
+    assert server_rtt_us(talk.send(100, False, ACK, seq=1, ack=1, options=stamps).read()) == spans
+    assert server_rtt_us(Conversation().send(0, False, SYN).send(50, True, SYN | ACK, ack=1)
+                         .send(80, True, SYN | ACK, ack=1).send(100, False, ACK, seq=1, ack=1)
+                         .read()) is None  # no stamps
 
 
 def test_stamps_that_contradict_each_other_give_no_phase() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.tcp.model.predict import predict
-from lab.tcp.model.transfer import Transfer
+from lab.tcp.model.transfer import Secure, Transfer
 
 # What a network of no sysctls but its own kept (scenarios/dukkipati2010.toml).
 OLD = {"restart_after_idle": False, "loss_probes": False}
@@ -159,6 +159,15 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
     "tcp_replace_ts_recent: also where that keeps the timeout short": (4926.658, Transfer(
         rtt_ms=2.996, bandwidth_kbps=663.996, uplink_kbps=663.996, initcwnd=19, initrwnd=2,
         response_bytes=389049, request_bytes=78, earlier_bytes=39, earlier_request_bytes=73)),
+    "tcp_check_space: a buffer with room is not looked at, and does not grow": (335.295, Transfer(
+        rtt_ms=167.337, bandwidth_kbps=28513.0, uplink_kbps=28513.0, initcwnd=53, initrwnd=64,
+        mss=159, response_bytes=51115, request_bytes=77, earlier_bytes=44177,
+        earlier_request_bytes=77)),
+    "tcp_try_keep_open: after a timeout no probe of what a probe has sent": (19347.233, Transfer(
+        rtt_ms=1.889, bandwidth_kbps=35.035, uplink_kbps=35.035, initcwnd=7, initrwnd=4,
+        response_bytes=75785, request_bytes=118, congestion_control="reno",
+        writes=(16406, 16406, 16406, 16406, 10161),
+        secure=Secure(240, (1887,), 80, (255, 255), 16406))),
 }
 
 

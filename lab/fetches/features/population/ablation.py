@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 import numpy
 
 from lab.core.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
-from lab.fetches.features.population.population import Cause, Mechanism, Population, steps
+from lab.fetches.features.population.panels import buckets
+from lab.fetches.features.population.population import (Cause, Mechanism, Population, Populations,
+                                                        steps)
 from lab.fetches.figures.buckets import Bucket
-from lab.fetches.figures.paired import Paired, Responses, Rows, buckets, pair_of
-from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.figures.paired import Paired, Responses, Rows, pair_of
+from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify.record import Record
 
 FIGURE5, METRIC = "paper_figure5.csv", "latency_ms"
@@ -63,12 +65,12 @@ def close(bucket: Bucket) -> bool:
             and abs(bucket.percent - published.percent) <= WITHIN_POINTS)
 
 
-def explained(scenario: Scenario, records: Sequence[Record]) -> list[Step]:
+def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     """The steps of the population that the scenario explains; none without one.
 
     Raises NoPanel where one was not measured.
     """
-    made = next((each for each in scenario.populations if each.explained), None)
+    made = drawn.explained
     if made is None:
         return []
     responses = Responses(records)
@@ -76,7 +78,7 @@ def explained(scenario: Scenario, records: Sequence[Record]) -> list[Step]:
     panel = responses.by_sample(made.name)
     so_far: dict[int, Rows] = {}
     found = []
-    for cause, mechanism in zip(scenario.steps, steps(made.mechanism, scenario.steps)):
+    for cause, mechanism in zip(drawn.steps, steps(made.mechanism, drawn.steps)):
         so_far.update(responses.by_sample(f"{made.name}-{cause.name}"))
         rows = _rows(made, mechanism, panel, so_far)
         found.append(_step(made, cause, pair_of(

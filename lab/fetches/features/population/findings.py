@@ -19,6 +19,7 @@ from lab.core.words import number
 from lab.fetches.features.population.ablation import AXES, FIGURE5, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.features.population.joint import DATACENTERS, Joint
+from lab.fetches.features.population.population import Populations
 from lab.fetches.figures.buckets import NoPanel
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Scenario
@@ -30,7 +31,7 @@ TABLE3 = "paper_tables.csv", "table3_avgdc"
 TWINS = "kind", "by", "published", "panel"  # what the same figure of two populations shares
 
 
-def population_findings(scenario: Scenario, records: Sequence[Record],
+def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
                         findings: Sequence[Finding], told: Sequence[JudgedPanel]) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
     """
@@ -39,14 +40,14 @@ def population_findings(scenario: Scenario, records: Sequence[Record],
                    if finding.name in published and isinstance(finding.chart, BarChart))
     made = [_page(scenario.head.title, charts)] if charts else []
     try:
-        found = explained(scenario, records)
+        found = explained(drawn, records)
         made += [_causes(found), _two_weeks(found[-1])] if found else []
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
     return made + _held_out(told) + [_joint(*each) for each in dict.fromkeys(
         (each.datacenter, each.mechanism.far_and_slow, each.mechanism.very_far_and_slow)
-        for each in scenario.populations)
-    ] + fit_findings(scenario)
+        for each in drawn.populations)
+    ] + fit_findings(scenario, drawn)
 
 
 def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:

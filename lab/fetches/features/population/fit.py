@@ -16,7 +16,7 @@ from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import plain
-from lab.fetches.features.population.population import Population
+from lab.fetches.features.population.population import Population, Populations
 from lab.fetches.scenario.scenario import Scenario
 
 FITS = SCENARIOS / "fits"
@@ -82,31 +82,31 @@ def belongs(fit: dict[str, Any], made: Population) -> bool:
     return bool(fit["mechanism"] == of_today)
 
 
-def fit_findings(scenario: Scenario) -> list[Finding]:
+def fit_findings(scenario: Scenario, drawn: Populations) -> list[Finding]:
     """Three: what was fitted to what, how far each parameter is fixed, what each mechanism does."""
-    made = next((each for each in scenario.populations if each.explained), None)
+    made = drawn.explained
     fit = stored(scenario.name) if made else None
     if made is None or fit is None:
         return []
     if not belongs(fit, made) or any((other.name, name) not in OF_THEIR_OWN
-                                     for other, name in _of_their_own(scenario, made)):
+                                     for other, name in _of_their_own(drawn, made)):
         why = ("the parameters have changed since: write it anew with"
-               " /usr/bin/python3 -m benchmarks.paper evidence")
+               " /usr/bin/python3 -m paper.fit evidence")
         return [Finding("fit", "What was fitted to what", missing=why)]
-    return [_fitted(scenario, made, fit), _profiles(made, fit), _without(fit)]
+    return [_fitted(drawn, made, fit), _profiles(made, fit), _without(fit)]
 
 
 # What was fitted to what -------------------------------------------------------------
 
-def _fitted(scenario: Scenario, made: Population, fit: dict[str, Any]) -> Finding:
-    own = _of_their_own(scenario, made)
+def _fitted(drawn: Populations, made: Population, fit: dict[str, Any]) -> Finding:
+    own = _of_their_own(drawn, made)
     rows: list[tuple[Cell, ...]] = [
         (name, _told(getattr(made.mechanism, name)), *RESTS_ON[name], free(fit, name))
         for name in RESTS_ON]
     rows += [(f"{name}, {other.title}", _told(getattr(other.mechanism, name)),
               *OF_THEIR_OWN[other.name, name], "") for other, name in own]
     rows += [(f"rtt_at_most_ms, {other.title}", _told(other.rtt_at_most_ms), *FARTHEST, "")
-             for other in scenario.populations if other.rtt_at_most_ms]
+             for other in drawn.populations if other.rtt_at_most_ms]
     again = ", ".join(f"{percent:g} % with {share:g}" for share, percent in fit["slow_losses"])
     parameters = Table("Parameters", (
         Column("parameter", is_text=True), Column("value", is_text=True),
@@ -153,9 +153,9 @@ def _holdouts(fit: dict[str, Any]) -> tuple[Table, str]:
                 f"Held out and predicted, fit by fit: {said}.")
 
 
-def _of_their_own(scenario: Scenario, made: Population) -> list[tuple[Population, str]]:
+def _of_their_own(drawn: Populations, made: Population) -> list[tuple[Population, str]]:
     """Which parameters another population has otherwise than the explained one."""
-    return [(other, name) for other in scenario.populations for name in RESTS_ON
+    return [(other, name) for other in drawn.populations for name in RESTS_ON
             if getattr(other.mechanism, name) != getattr(made.mechanism, name)]
 
 

@@ -15,6 +15,7 @@ from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.quantity import Quantity
 from lab.core.scenario.schema import key
+from lab.fetches.scenario.trial import Trial
 
 _SHARE = Quantity("share", "a share", lowest=0, highest=1).check
 _FACTOR = Quantity("factor", "a factor", lowest=0.001, highest=1e6).check
@@ -133,6 +134,30 @@ class Population:
         """Raises UsageError where more responses are to be explained than there are."""
         if self.explained > self.responses:
             raise UsageError(f"{where}: explained: {self.explained} of {self.responses} responses")
+
+
+@dataclass(frozen=True)
+class Populations:
+    """The populations of a scenario, and the steps by which one of them is explained.
+
+    like: what their trials have that is not drawn.
+    """
+
+    populations: tuple[Population, ...]
+    steps: tuple[Cause, ...]
+    like: Trial
+
+    def population(self, name: str) -> Population | None:
+        return next((each for each in self.populations if each.name == name), None)
+
+    def windows(self, sweep: str) -> tuple[int, ...]:
+        """The initial windows of a population, by its name. Raises KeyError."""
+        return {each.name: each.initcwnd for each in self.populations}[sweep]
+
+    @property
+    def explained(self) -> Population | None:
+        """The population whose mechanism is added cause by cause."""
+        return next((each for each in self.populations if each.explained), None)
 
 
 def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:

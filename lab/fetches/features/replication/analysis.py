@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from lab.core.findings.claims import REPRODUCED
 from lab.fetches.features.replication.causes import GROUP_OF, GROUPS, AsPublished, Level
+from lab.fetches.features.replication.causes import levels as levels_of
 from lab.fetches.figures import analysis
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
 from lab.fetches.figures.cells import raw_rows
@@ -53,6 +54,7 @@ class Measured:
     constants: trials whose time it only took for one, of fetches that never connected.
     """
 
+    of: AsPublished
     level: Level
     scenario: Scenario
     records: Sequence[Record]
@@ -62,15 +64,16 @@ class Measured:
     constants: frozenset[Trial] = frozenset()
 
 
-def measured(scenario: Scenario, records: Sequence[Record], exact: bool) -> list[Measured]:
+def measured(scenario: Scenario, of: AsPublished, records: Sequence[Record],
+             exact: bool) -> list[Measured]:
     """Every level, the clean one first; exact: measured in virtual time."""
     made = []
-    for level in scenario.levels:
+    for level in levels_of(scenario.sweeps, of.causes):
         there = replace(scenario, sweeps=level.sweeps)
         read = level.reading.of(records)
         panels, missing = analysis.panels(there, read)
         constants = (record.trial for record in records if record.failed_as_expected)
-        made.append(Measured(level, there, read, panels, missing, exact, frozenset(
+        made.append(Measured(of, level, there, read, panels, missing, exact, frozenset(
             constants if level.reading.failed_ms else ())))
     return made
 
@@ -123,8 +126,8 @@ def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
 
 
 def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Measured]) -> Item:
-    of, first = levels[0].scenario.as_published, buckets[0]
-    assert of is not None and first is not None
+    of, first = levels[0].of, buckets[0]
+    assert first is not None
     said = first.published
     published = Side(said.absolute, _printed(figure, said.percent))
     is_sweep = levels[0].panels[figure.name].is_sweep
@@ -149,8 +152,8 @@ def _printed(figure: Figure, percent: float | None) -> float | None:
 
 
 def _raw(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
-    of, raw = scenario.as_published, scenario.raw
-    assert of is not None and raw is not None
+    of, raw = levels[0].of, scenario.raw
+    assert raw is not None
     found = []
     *_, (_, of_trial) = every = [raw_rows(level.scenario, raw, level.records)
                                     for level in levels]

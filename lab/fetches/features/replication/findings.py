@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from lab.core.findings.charts import (Line, LineChart, Plot, SideChart, SidePlot, StepChart,
                                       WaterfallStep)
 from lab.core.findings.claims import NOT_REPRODUCED, REPRODUCED
-from lab.core.findings.findings import Cell, Column, Finding, Statement, Table, Tile
+from lab.core.findings.findings import Cell, Column, Finding, Report, Statement, Table, Tile
+from lab.core.run import reporting
+from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
                                                        items, measured)
 from lab.fetches.features.replication.causes import AsPublished
+from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
+from lab.fetches.figures.cell_tables import causes_table, trials_table
 from lab.fetches.figures.claims import judged
 from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.verify.record import Record
@@ -22,15 +26,22 @@ TITLE = "Why their numbers are what they are"
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
-def found(scenario: Scenario, records: Sequence[Record], exact: bool
+def report(study: Study, scenario: Scenario, of: AsPublished, run: RunData) -> Report:
+    """Its figures from three sides, and its causes."""
+    findings, told, tiles = found(scenario, of, run.records, run.exact)
+    return reporting.report_of(
+        study, run, findings, summary=(summary.summary(run.records),),
+        sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
+        trials=trials_table(run.records, None, {}), causes=causes_table(run.records))
+
+
+def found(scenario: Scenario, of: AsPublished, records: Sequence[Record], exact: bool
           ) -> tuple[list[Finding], list[str], list[Tile]]:
     """The findings of a set-up, sentences on the whole of it, and the numbers that stand out.
 
     exact: measured in virtual time.
     """
-    of = scenario.as_published
-    assert of is not None
-    levels = measured(scenario, records, exact)
+    levels = measured(scenario, of, records, exact)
     try:
         every = items(scenario, levels)
     except NoPanel as error:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hosts.tls_records import LEAST_PADDED_BYTES, RECORD_OVERHEAD_BYTES
+from hosts.tls_records import LEAST_PADDED_BYTES
 from lab.core.results.checks import Compared
 from lab.fetches.verify.evidence import Evidence
+from lab.fetches.verify.transfers import sealed
 
 RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
 LEAST_MS = 1.0
-
-
-def sealed(early_bytes: int) -> int:
-    """Early data as it goes over the wire: one record."""
-    return early_bytes + RECORD_OVERHEAD_BYTES
 
 
 def early_data(evidence: Evidence) -> Iterable[Compared]:

@@ -163,6 +163,19 @@ def test_jitter_follows_from_the_seed_and_the_table() -> None:
     assert times == [PROPAGATED_NS + round(2e6 * each / 8192) for each in drawn]
 
 
+@pytest.mark.parametrize("apart_ns, holds", [(9_999, True), (10_001, False)])
+def test_of_two_that_jitter_brings_at_one_time_either_may_be_first(apart_ns: int, holds: bool
+                                                                   ) -> None:
+    """Such calls as a program makes meanwhile delay what leaves, up to 10 µs."""
+    jittered = way(jitter_ms=2.0, seed=5)  # draws 2 ms for the first, nothing for the second
+    client, server = trial(2)
+    server[2] = replace(server[2], time_ns=server[1].time_ns + 2_000_000 + apart_ns)
+    begins_ns = server[2].time_ns + PROPAGATED_NS
+    came = [replace(client[place], time_ns=begins_ns + count * SERIALISED_NS + count)
+            for count, place in ((1, 2), (2, 1))]
+    assert (not judge([client[0], *came], server, jittered).deviations) is holds
+
+
 # The stored trials: real captures of every kind that the path has to explain.
 
 @pytest.mark.parametrize("name", stored.NAMES)

@@ -1,0 +1,7 @@
+"""What the search for a cliff brings: a question by flags (search.py), asked by the registry."""
+
+from __future__ import annotations
+
+from lab.fetches.scenario import feature
+
+FEATURE = feature.Feature()

@@ -1,0 +1,128 @@
+"""What populations bring: clients and responses that are drawn, and the figures of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lab.core.errors import UsageError
+from lab.core.findings.findings import Finding, Tile
+from lab.core.scenario import published, schema
+from lab.core.scenario.scenario_file import check_count
+from lab.fetches.features.population import population
+from lab.fetches.features.population.population import Cause, Populations, percentile_of
+from lab.fetches.figures.buckets import Panel
+from lab.fetches.scenario import feature
+from lab.fetches.scenario.feature import Part, Tables
+from lab.fetches.scenario.reading import there
+from lab.fetches.scenario.scenario import IMPROVEMENT, PERCENTILES, WINDOW_SWEEP, Figure, Scenario
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.record import Record
+
+_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
+
+
+@dataclass(frozen=True)
+class Drawn(Populations, Part):
+    """The [[population]]s of a scenario."""
+
+    has_trials = True
+
+    def check(self, scenario: Scenario, where: str) -> None:
+        population.check_causes(self.steps, self.populations, where)
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return sum(each.count for each in self.populations)
+
+    def trials(self, scenario: str, seed: int) -> list[Trial]:
+        check_count(sum(each.explained_at_most(self.steps) for each in self.populations),
+                    "trials of causes", many=True)
+        from lab.fetches.features.population import draws  # imports numpy: only for those that draw
+        return [trial for each in self.populations
+                for trial in draws.trials(each, self.like, seed, self.steps)]
+
+    def overridden(self, name: str, lists: Mapping[str, tuple[Any, ...]],
+                   single: Mapping[str, Any]) -> Drawn:
+        if {*lists, *single} - {"initcwnd", "client"}:
+            raise UsageError(f"{name} draws its clients and responses: it takes --iw and"
+                             " --seed, and no list of RTTs, bandwidths, sizes or repeats")
+        if "initcwnd" not in lists:
+            return self
+        return replace(self, populations=tuple(replace(each, initcwnd=lists["initcwnd"])
+                                               for each in self.populations))
+
+    def in_full(self) -> Drawn | None:
+        if not any(each.full_clients for each in self.populations):
+            return None
+        return replace(self, populations=tuple(each.in_full for each in self.populations))
+
+    def owns(self, sweep: str) -> bool:
+        return self.population(sweep) is not None
+
+    def check_figure(self, figure: Figure, where: str) -> None:
+        """Its bars are the published ones: named by upper ends, or percentiles."""
+        schema.one_of(figure.kind, (IMPROVEMENT, WINDOW_SWEEP, PERCENTILES), f"{where}: kind")
+        if figure.kind == WINDOW_SWEEP:
+            return
+        if not figure.published:
+            raise UsageError(f"{where}: published is missing: it says what the bars of a population"
+                             " are")
+        bars = there(f"{where}: published",
+                     lambda: published.buckets(figure.published, figure.panel))
+        if figure.kind == PERCENTILES:
+            for label in bars:
+                percentile_of(label)
+            return
+        schema.one_of(figure.by, _BY, f"{where}: by")
+        ends = [label.removeprefix(">") for label in bars]
+        if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
+                or any(label.startswith(">") for label in list(bars)[:-1]):
+            raise UsageError(f"{where}: published: bars are named by their upper ends, the last may"
+                             f" be open as in \">5000\", not {', '.join(bars)}")
+
+    def labels(self, figure: Figure) -> Sequence[str]:
+        if figure.kind == WINDOW_SWEEP:
+            return list(map(str, self.windows(figure.sweep)))
+        return list(published.buckets(figure.published, figure.panel))
+
+    def panels(self, figures: Sequence[Figure], records: Sequence[Record]
+               ) -> tuple[dict[str, Panel], dict[str, str]]:
+        from lab.fetches.features.population import panels  # numpy is slow to import
+        return panels.panels(self, figures, records)
+
+    def findings(self, scenario: Scenario, records: Sequence[Record], found: Sequence[Finding],
+                 judged: Sequence[Any], whole: bool) -> tuple[list[Finding], Sequence[Tile]]:
+        if not whole:
+            return [], ()
+        from lab.fetches.features.population import findings  # numpy is slow to import
+        return findings.population_findings(scenario, self, records, found, judged), ()
+
+
+class Feature(feature.Feature):
+    """As lab.fetches.scenario.feature has it."""
+
+    tables = ("population", "step")
+
+    def read(self, tables: Tables) -> Part | None:
+        populations = population.read(tables.raw, tables.where)
+        steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
+        if not populations:
+            return None
+        return Drawn(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
+
+    def joint_shares(self) -> Any:
+        from lab.fetches.features.population.joint import average_datacenter
+        return average_datacenter()
+
+
+def drawn(scenario: Scenario) -> Drawn:
+    """The populations of a scenario that has some. Raises LookupError."""
+    if (part := scenario.part(Drawn)) is None:
+        raise LookupError(f"{scenario.name} has no [[population]]")
+    return part
+
+
+FEATURE = Feature()

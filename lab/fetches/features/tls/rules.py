@@ -1,0 +1,53 @@
+"""What of TLS goes together in a sweep."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
+from lab.core.errors import UsageError
+from lab.fetches.scenario.sweep import Sweep, has_own_chain
+from lab.fetches.scenario.trial import NGINX
+
+EARLY_DATA = "early data (early_data_bytes, --early-data)"
+
+
+def check_tls(asked: Sweep, where: str) -> None:
+    """Raises UsageError where a chain cannot be, or the rest does not go with TLS."""
+    chains = [each for each in asked.chain_bytes if each]
+    if not chains and not has_own_chain(asked):
+        if any(asked.resumed) or any(asked.early_data_bytes):
+            raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
+                             " sent, only with TLS: say a chain (chain_bytes, --chain)")
+        return
+    if asked.client != "curl":
+        raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
+                         f" {asked.client}: say --client curl")
+    if any(asked.kept):
+        raise UsageError(f"{where}: earlier responses (kept, --kept) go with plain HTTP only")
+    if any(asked.resumed) and not all(asked.tickets):
+        raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
+                         " (resumed, --resumed)")
+    if any(asked.early_data_bytes):
+        _check_early_data(asked, where)
+    for signature, intermediates, chain_bytes in asked.chains or tuple(product(
+            asked.signature, asked.intermediates, chains)):
+        count, least = 1 + intermediates, LEAST_BYTES[signature] * (1 + intermediates)
+        if chain_bytes < least:
+            raise UsageError(f"{where}: a chain of {chain_bytes} bytes is too small for {count}"
+                             f" certificate{'s' if count > 1 else ''} with {signature}: at least"
+                             f" {least}")
+
+
+def _check_early_data(asked: Sweep, where: str) -> None:
+    """Raises UsageError where a request cannot leave with the client's hello."""
+    if not all(asked.resumed):
+        raise UsageError(f"{where}: {EARLY_DATA} goes with a session that is resumed (resumed,"
+                         " --resumed 1): its ticket allows it")
+    if any(each != NGINX for each in asked.server):
+        raise UsageError(f"{where}: {EARLY_DATA} is of the server {NGINX} (server, --server"
+                         f" {NGINX}): the others here do not take it")
+    for size in asked.early_data_bytes:
+        if 1 < size < LEAST_PADDED_BYTES:
+            raise UsageError(f"{where}: {EARLY_DATA}: {size} bytes are less than curl's request"
+                             f" may have: say 1 for that, or {LEAST_PADDED_BYTES} and more")

@@ -1,0 +1,60 @@
+"""What people's own users bring: a sample of them, measured under each window, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lab.core.errors import UsageError
+from lab.core.findings.findings import Finding, Tile
+from lab.core.scenario import schema
+from lab.fetches.features.users.scenario import Users
+from lab.fetches.scenario import feature
+from lab.fetches.scenario.feature import Part, Tables
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.trial import Trial
+from lab.fetches.verify.record import Record
+
+
+@dataclass(frozen=True)
+class Sampled(Part):
+    """The [users] of a scenario."""
+
+    users: Users
+    has_trials = True
+    is_reported = True
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return self.users.count
+
+    def trials(self, scenario: str, seed: int) -> list[Trial]:
+        return self.users.trials(scenario, seed)
+
+    def overridden(self, name: str, lists: Mapping[str, tuple[Any, ...]],
+                   single: Mapping[str, Any]) -> Sampled:
+        if lists or single:
+            raise UsageError(f"{name} is a sample of users: its file says what is measured")
+        return self
+
+    def findings(self, scenario: Scenario, records: Sequence[Record], found: Sequence[Finding],
+                 judged: Sequence[Any], whole: bool) -> tuple[list[Finding], Sequence[Tile]]:
+        from lab.fetches.features.users.findings import users_findings  # numpy is slow
+        return users_findings(scenario, self.users, records)
+
+
+class Feature(feature.Feature):
+    """As lab.fetches.scenario.feature has it."""
+
+    tables = ("users",)
+
+    def read(self, tables: Tables) -> Part | None:
+        if "users" not in tables.raw:
+            return None
+        users = schema.read(Users, schema.table(tables.raw, "users", tables.where),
+                            f"{tables.where}: [users]", like=None)
+        return Sampled(replace(users, like=tables.common(users.initcwnd)))
+
+
+FEATURE = Feature()
