@@ -1,8 +1,8 @@
 """Figures: a report's findings on paper. The only room that imports matplotlib.
 
-drawing/<family>.py draws the charts of one family of lab.core.findings.charts; a file
-of any other name draws a finding that names it in `also`. Nothing is computed
-here but where things stand.
+drawing/<family>.py has `draw`, which draws the charts of one family of
+lab.core.findings.charts; of samples each file draws another picture, for which a finding asks
+by its name (`also`). Nothing is computed here but where things stand.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 from drawing import style
 from lab.core import files, forked
-from lab.core.errors import UsageError
-from lab.core.findings.findings import Report
+from lab.core.errors import FirstFlightError, UsageError
+from lab.core.findings.charts import Chart, SampleChart
+from lab.core.findings.findings import Finding, Report
 from lab.core.words import nearest
 
 __all__ = ["check", "draw", "figures", "images", "pngs", "save", "small"]
@@ -62,14 +63,21 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
     """Each figure by its name, and what draws it. Raises FirstFlightError."""
     found: list[tuple[str, Callable[[], Any]]] = []
     for finding in report.findings:
-        if finding.chart is not None:
-            family = _file(finding.chart.family, f"a chart of {finding.name}")
-            found.append((finding.name, partial(
-                family.draw, replace(finding.chart, caption=report.caption))))
-        for name in finding.also:
-            also = _file(name, f"a figure of {finding.name}")
-            found.append((f"{finding.name}_{name}", partial(also.draw_finding, finding, report)))
+        charts = [(finding.name, finding.chart)] if finding.chart is not None else []
+        charts += [(f"{finding.name}_{name}", _distribution(finding, name))
+                   for name in finding.also]
+        for name, chart in charts:
+            file = _file(chart.family, f"a figure of {finding.name}")
+            if isinstance(chart, SampleChart) and not chart.samples:
+                raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is"
+                                       " no distribution to draw")
+            found.append((name, partial(file.draw, replace(chart, caption=report.caption))))
     return found
+
+
+def _distribution(finding: Finding, name: str) -> Chart:
+    return SampleChart(finding.title, finding.chart.context if finding.chart else (),
+                       drawn_by=name, samples=finding.samples, measured=finding.measured)
 
 
 def small(images_of: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -114,7 +122,8 @@ def check(asked: Mapping[str, Sequence[str]]) -> None:
     """
     for figure, names in asked.items():
         for name in names:
-            if not hasattr(_file(name, f"also of figure {figure!r}"), "draw_finding"):
+            drawn = get_type_hints(_file(name, f"also of figure {figure!r}").draw)["chart"]
+            if drawn is not SampleChart:
                 raise UsageError(f"also of figure {figure!r}: drawing/{name}.py draws a chart of"
                                  " its own, nothing beside another")
 

@@ -1,7 +1,8 @@
-"""Grouped bars a bucket, like the paper's Figure 5: the absolute at the left, percent at the right.
+"""Bars: improvements a bucket like the paper's Figure 5, times a window like its Figure 2.
 
-The absolute axis is logarithmic where all values are positive, else it passes
-zero, so that nothing is hidden; both zeros stand at one height.
+Of an improvement the absolute is at the left and percent at the right. The absolute axis is
+logarithmic where all values are positive, else it passes zero, so that nothing is hidden; both
+zeros stand at one height.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drawing import style
-from lab.core.findings.charts import Bar, BarChart, is_wide
+from lab.core.findings.charts import Bar, BarChart, BarPage, Chart, TimeBar, TimeChart, is_wide
 from lab.core.words import short
 
 BAR_WIDTH = 0.36  # of the distance between buckets
@@ -25,9 +27,17 @@ LEFT_INCHES, RIGHT_INCHES = 0.82, 0.72  # for ticks and names of the two axes
 NAME_INCHES, RIGHT_NAME_INCHES = 0.53, 0.38
 AXES_INCHES, BELOW_INCHES = 3.22, 0.8
 ABOVE_INCHES, BARE_INCHES = 0.42, 0.12  # over the axes, with words there and without
+PAGE_AXES_INCHES, ROW_INCHES, PAGE_BELOW_INCHES = 2.15, 2.95, 0.52  # of one chart of a page
 
 
-def draw(chart: BarChart) -> Figure:
+@singledispatch
+def draw(chart: Chart) -> Figure:
+    """By the class of the chart."""
+    raise TypeError(f"no figure of {type(chart).__name__}")
+
+
+@draw.register
+def _draw_bars(chart: BarChart) -> Figure:
     """One chart: below each bucket its two values and n, above it the share of responses."""
     more = 0.14 if any(bar.left_out for bar in chart.bars) else 0.0
     above = ABOVE_INCHES if any(bar.share_percent is not None or any(bar.above)
@@ -35,7 +45,7 @@ def draw(chart: BarChart) -> Figure:
     frame = style.frame(chart, above + AXES_INCHES + BELOW_INCHES + more, legend_of([chart]))
     left = draw_pair(frame, chart, BELOW_INCHES + more, AXES_INCHES)
     for place, bar in enumerate(chart.bars):
-        _write_values(left, place, bar, chart.unit)
+        _write_pair(left, place, bar, chart.unit)
     style.write(left, (len(chart.bars) - 1) / 2, -0.69 - more, chart.axis, size=style.MEDIUM)
     if any(bar.share_percent is not None for bar in chart.bars):
         style.write(left, (len(chart.bars) - 1) / 2, 0.235, "share of the paper's responses",
@@ -195,7 +205,7 @@ def _draw_published(axes: Axes, aside: float, marker: str,
         axes.plot(*zip(*known), **style.published(marker))
 
 
-def _write_values(axes: Axes, place: int, bar: Bar, unit: str) -> None:
+def _write_pair(axes: Axes, place: int, bar: Bar, unit: str) -> None:
     """Below: the two values, n and what is left out. Above: two lines, if there are."""
     style.write(axes, place - 0.03, -0.29, f"{short(bar.absolute.value)} {unit}".rstrip(),
                 style.BLUE_TEXT, "right", style.TINY)
@@ -211,3 +221,83 @@ def write_counts(axes: Axes, place: int, n: int, left_out: int) -> None:
     style.write(axes, place, -0.45, f"n = {n}", style.FAINT)
     if left_out:
         style.write(axes, place, -0.6, f"{left_out} left out", style.ALARM)
+
+
+# Several charts under each other, like the paper's page ----------------------------
+
+@draw.register
+def _draw_page(chart: BarPage) -> Figure:
+    """Each chart with its shares above and its axis below; values stand in their own figures."""
+    frame = style.frame(chart, ROW_INCHES * len(chart.charts), legend_of(chart.charts))
+    for row, each in enumerate(reversed(chart.charts)):
+        left = draw_pair(frame, each, ROW_INCHES * row + PAGE_BELOW_INCHES, PAGE_AXES_INCHES)
+        left.set_xlabel(style.literal(each.axis))
+    return frame.figure
+
+
+# A bar for each initial window -----------------------------------------------------
+
+@draw.register
+def _draw_times(chart: TimeChart) -> Figure:
+    """Below each window: its time, how much less than the baseline's that is, and n."""
+    more = 0.14 if any(bar.left_out for bar in chart.bars) else 0.0
+    below = BELOW_INCHES + more
+    frame = style.frame(chart, BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart))
+    axes = frame.axes(LEFT_INCHES, below,
+                      style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES,
+                      AXES_INCHES)
+    axes.bar(range(len(chart.bars)), [bar.time.value for bar in chart.bars], 2 * BAR_WIDTH,
+             color=style.BLUE)
+    for place, bar in enumerate(chart.bars):
+        style.whisker(axes, place, bar.time.interval)
+    known = [(place, bar.published) for place, bar in enumerate(chart.bars)
+             if bar.published is not None]
+    if known:
+        axes.plot(*zip(*known), **style.published("o"))
+    _set_time_axis(axes, chart)
+    set_buckets(axes, [bar.label for bar in chart.bars])
+    for place, bar in enumerate(chart.bars):
+        _write_time(axes, place, bar, chart.unit)
+    style.write(axes, (len(chart.bars) - 1) / 2, -0.69 - more, chart.axis, size=style.MEDIUM)
+    return frame.figure
+
+
+def _legend_of_times(chart: TimeChart) -> list[Artist]:
+    handles: list[Artist] = [Patch(color=style.BLUE, label="measured here")]
+    if any(bar.percent is not None for bar in chart.bars):
+        handles.append(Patch(color="none",
+                             label=f"%: {chart.improved} of the {chart.measured} with"
+                                   f" {chart.baseline} segments"))
+    if any(bar.unsure for bar in chart.bars):
+        handles.append(Patch(color="none", label="(): the interval holds zero"))
+    if any(bar.published is not None for bar in chart.bars):
+        handles.append(Line2D([], [], **style.published("o"),
+                              label=f"published {chart.publisher}"))
+    if any(is_wide(bar.time.interval) for bar in chart.bars):
+        handles.append(Line2D([], [], color=style.INK, marker="|",
+                              label=f"95 % interval of what is {chart.improved}"))
+    return handles
+
+
+def _set_time_axis(axes: Axes, chart: TimeChart) -> None:
+    """From zero: the bars' lengths are then the values."""
+    high = 1.12 * max(value for bar in chart.bars for value in (
+        bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None)
+    axes.set_ylim(0, high)
+    style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
+    axes.grid(axis="y")
+    axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
+    unit = f" ({chart.unit})" if chart.unit else ""
+    style.name_y(axes, f"Mean {chart.measured}{unit}", NAME_INCHES, colour=style.BLUE_TEXT)
+
+
+def _write_time(axes: Axes, place: int, bar: TimeBar, unit: str) -> None:
+    alone = bar.percent is None
+    value = f"{short(bar.time.value)} {unit}".rstrip()
+    style.write(axes, place - (0 if alone else 0.03), -0.29, value, style.BLUE_TEXT,
+                "center" if alone else "right", style.TINY)
+    if bar.percent is not None:
+        saved = f"{short(bar.percent)} %"
+        style.write(axes, place + 0.03, -0.29, f"({saved})" if bar.unsure else saved,
+                    style.ORANGE_TEXT, "left", style.TINY)
+    write_counts(axes, place, bar.n, bar.left_out)

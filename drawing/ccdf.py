@@ -1,11 +1,12 @@
 """How many responses take longer than a time: the complementary distribution of each window.
 
-Drawn of any finding that has samples. Both axes are logarithmic, so that the
+Both axes are logarithmic, so that the
 slowest responses, of which a mean says little, have the room of the others.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -14,9 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drawing import style
-from lab.core.errors import FirstFlightError
-from lab.core.findings.charts import Chart, Sample
-from lab.core.findings.findings import Finding, Report
+from lab.core.findings.charts import Sample, SampleChart
 
 COLOURS = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.SKY)
 STYLES = ("-", "-", "--", "--", ":", ":")
@@ -24,20 +23,17 @@ AXES_INCHES, BELOW_INCHES, LEFT_INCHES, RIGHT_INCHES = 3.9, 0.55, 0.85, 0.3
 LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
 
-def draw_finding(finding: Finding, report: Report) -> Figure:
-    """Raises FirstFlightError where the finding has no samples."""
-    if not finding.samples:
-        raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is no"
-                               " distribution to draw")
-    counts = ", ".join(f"n = {len(each.values)} with {each.name}" for each in finding.samples)
-    chart = Chart(f"{finding.title}: how many take longer",
-                  finding.chart.context if finding.chart else (),
-                  f"{counts}; weighted by what each stands for", caption=report.caption)
-    frame = style.frame(chart, AXES_INCHES + BELOW_INCHES + 0.2, [
-        _handle(place, sample) for place, sample in enumerate(finding.samples)])
+def draw(chart: SampleChart) -> Figure:
+    """One curve for each sample."""
+    counts = ", ".join(f"n = {len(each.values)} with {each.name}" for each in chart.samples)
+    frame = style.frame(
+        replace(chart, title=f"{chart.title}: how many take longer",
+                foot=f"{counts}; weighted by what each stands for"),
+        AXES_INCHES + BELOW_INCHES + 0.2,
+        [_handle(place, sample) for place, sample in enumerate(chart.samples)])
     axes = frame.axes(LEFT_INCHES, BELOW_INCHES,
                       style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, AXES_INCHES)
-    curves = [curve(sample) for sample in finding.samples]
+    curves = [curve(sample) for sample in chart.samples]
     for place, (values, percent) in enumerate(curves):
         axes.step(values, percent, where="post", **_look(place))
     axes.set_xscale("log")
@@ -51,7 +47,7 @@ def draw_finding(finding: Finding, report: Report) -> Figure:
                                  for factor in (1, 2, 5)], ends)
     style.fix_ticks(axes.yaxis, [0.1, 1, 10, 50, 100], (LEAST_PERCENT, 100))
     axes.grid()
-    axes.set_xlabel(style.literal(finding.measured))
+    axes.set_xlabel(style.literal(chart.measured))
     style.name_y(axes, "responses that take longer (%)", 0.55)
     return frame.figure
 

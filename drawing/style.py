@@ -31,7 +31,7 @@ WIDTH_INCHES = 9.6  # of every figure, so that their words are of one size on a 
 SIDE_INCHES = 0.12  # left and right of what is written across
 X_NAME_INCHES = 0.27  # from the axes down to the name of the axis along x
 TINY, SMALL, MEDIUM, LARGE = 7.0, 7.5, 9.0, 12.0  # points
-LEGEND = 8.0
+LEGEND, BASE = 8.0, 10.0
 
 INK, FAINT, ALARM, GROUND = "#222222", "#666666", "#B00020", "#DDDDDD"
 # Of Okabe and Ito (2008): they differ in every kind of colour vision, and in grey.

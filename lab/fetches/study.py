@@ -13,6 +13,7 @@ from lab.core.results.records import Record as AnyRecord
 from lab.core.run.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, SeenTrial
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import Head, ScenarioFile, check_count
+from lab.fetches.figures import kinds
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.own_server import OwnServer
 from lab.fetches.scenario.scenario import Scenario
@@ -69,12 +70,19 @@ class Fetches:
 
 def study(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Fetches:
     """A scenario with what the command line says in place of it. Raises UsageError."""
-    scenario = reading.read(file)
+    scenario = read(file)
     if overrides.sample:
         scenario = in_full(scenario)
         overrides = replace(overrides, sample="")
     trials = tuple(expand(scenario, overrides, seed))
     return Fetches(scenario, trials, not overrides.given or covers(scenario, trials, seed))
+
+
+def read(file: ScenarioFile) -> Scenario:
+    """The scenario of a file, its figures checked. Raises UsageError."""
+    scenario = reading.read(file)
+    kinds.check(scenario, file.where)
+    return scenario
 
 
 def in_full(scenario: Scenario) -> Scenario:

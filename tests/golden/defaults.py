@@ -26,12 +26,11 @@ from lab.trace.scenario import Request, Schedule, Write
 def text() -> str:
     """A paragraph a class: each of its fields that has a default; a chart's family."""
     drawn: tuple[Any, ...] = (
-        charts.Chart, charts.Bar, charts.BarChart, charts.TimeBar, charts.TimeChart,
-        charts.BarPage, charts.Line, charts.Plot, charts.LineChart, charts.TraceRow,
-        charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
-        charts.MapChart, charts.LevelChart, charts.ApproachRow,
-        charts.ApproachChart, charts.StepChart, charts.SidePlot,
-        charts.SideChart, charts.Timeline, charts.PacketsChart)
+        charts.Chart, charts.SampleChart, charts.Bar, charts.BarChart, charts.TimeBar,
+        charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
+        charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
+        charts.SquareChart, charts.StepChart, charts.SidePlot, charts.SideChart, charts.Timeline,
+        charts.PacketsChart)
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
@@ -46,7 +45,8 @@ def text() -> str:
 
 
 def _lines(kind: Any) -> list[str]:
-    family = f": drawing/{kind.family}.py" if getattr(kind, "family", "") else ""
-    return [f"{kind.__module__}.{kind.__name__}{family}", *(
+    family = getattr(kind, "family", "")
+    drawn = f": drawing/{family}.py" if isinstance(family, str) and family else ""
+    return [f"{kind.__module__}.{kind.__name__}{drawn}", *(
         f"  {each.name} = {each.default!r}" for each in fields(kind)
         if each.default is not MISSING)]

@@ -19,6 +19,7 @@ from lab.core.scenario.quantity import Sizes, Windows, Word
 from lab.core.words import plain
 from lab.fetches.features.population.population import Mechanism, Population
 from lab.fetches.features.users.scenario import Users
+from lab.fetches.figures.kinds import FIGURES
 from lab.fetches.scenario import scenario as fetches
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.sweep import Sweep
@@ -124,11 +125,12 @@ def _keys(kind: str, of: type[Any]) -> Iterator[str]:
             known = None
         what = (known.flag_help if known and of is Sweep else "") or told.get(each.name) or (
             COMMON.get(each.name) or (known.what if known else ""))
-        words = get_args(hint) if get_origin(hint) is Literal else ()
+        words = (FIGURES if (of, name) == (fetches.Figure, "kind") else
+                 get_args(hint) if get_origin(hint) is Literal else ())
         span = " or ".join(map(str, words)) or (
             known.range if known and "inf" not in known.range else "")
-        type_ = "list" if inner else {str: "text", int: "whole number", float: "number",
-                                     bool: "true or false"}.get(hint, "word" if words else "")
+        type_ = "list" if inner else "word" if words else {str: "text", int: "whole number", float: "number",
+                                     bool: "true or false"}.get(hint, "")
         yield f"| `{name}` | {type_} | {_cell(what)} | {_cell(span)} | {_default(each)} |"
 
 

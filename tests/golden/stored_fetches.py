@@ -11,7 +11,7 @@ from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData
 from lab.core.results.records import FAIL, PASS, SKIPPED, read_records
-from lab.fetches.figures import analysis
+from lab.fetches.figures import kinds
 from lab.fetches.scenario import reading
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.verify.limits import PACING, RECEIVE_WINDOW
@@ -40,7 +40,7 @@ def stored(name: str) -> tuple[Record, ...]:
 @cache
 def panels(name: str) -> dict[str, Panel]:
     """The rows of every figure by its name; all have some."""
-    made, missing = analysis.panels(scenario(name), stored(name))
+    made, missing = kinds.panels(scenario(name), stored(name))
     assert not missing
     return made
 

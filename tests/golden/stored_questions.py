@@ -26,7 +26,7 @@ from lab.core.results.records import PASS, read_records
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.verify.record import Record
-from lab.fetches.study import study
+from lab.fetches.study import Fetches, study
 from lab.fetches.verify.transfers import computed
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import MSS
@@ -90,10 +90,14 @@ def best() -> Report:
     return replace(told, findings=told.findings[-1:])  # without every cell
 
 
+def goodput_study() -> Fetches:
+    return study(scenario_file.read(FOLDER / "goodput.toml"))
+
+
 @cache
 def goodput() -> Report:
     """Every kind of figure that has a metric, of one of which more is better."""
-    asked = study(scenario_file.read(FOLDER / "goodput.toml"))
+    asked = goodput_study()
     records = [replace(record, goodput_kbps=8 * record.trial.response_bytes
                        / (record.total_ms or 1.0)) for record in map(took, asked.trials)]
     return asked.report(RunData(FOLDER, {**FACTS, "scenario": "goodput"}, records))

@@ -166,3 +166,13 @@ def test_no_branch_on_the_kind_outside_the_registry() -> None:
                 words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
                 assert not words & {"fetches", "trace"} or "engines" in module, (
                     f"{path}, line {node.lineno} asks for the kind of study")
+
+
+def test_no_branch_on_the_kind_of_a_figure() -> None:
+    """What a kind does stands in its line of lab.fetches.figures.kinds.FIGURES."""
+    for module, path in MODULES.items():
+        for node in nodes(path) if begins(module, "lab.fetches") else ():
+            if isinstance(node, ast.Compare):
+                names = {ast.unparse(each) for each in (node.left, *node.comparators)}
+                assert not any(name.endswith("figure.kind") for name in names), (
+                    f"{path}, line {node.lineno} asks for the kind of a figure")

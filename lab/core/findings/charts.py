@@ -1,14 +1,14 @@
 """Charts: what figures show, as points with their units; drawing/<family>.py draws each.
 
-Nothing here knows of ink or paper. A kind of study fills these in; what a
-figure needs beyond them is a file of drawing/ over the samples of a finding.
+Nothing here knows of ink or paper. A kind of study fills these in. A new picture of the values
+behind a finding needs no class, but a file of drawing/ (SampleChart).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from lab.core.stats import Estimate
 
@@ -33,13 +33,16 @@ class Chart:
     nothing; it is drawn to be seen.
     """
 
-    family: ClassVar[str]
-
     title: str
     context: tuple[str, ...]
     foot: str = ""
     alarm: str = ""
     caption: str = field(default="", kw_only=True)
+
+    @property
+    def family(self) -> str:
+        """The file of drawing/ that draws it."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,22 @@ class Sample:
     name: str
     values: Any
     weights: Any
+
+
+@dataclass(frozen=True)
+class SampleChart(Chart):
+    """The values behind a finding, as drawing/<drawn_by>.py draws their distribution.
+
+    measured: what they are of, as on an axis.
+    """
+
+    drawn_by: str = ""
+    samples: tuple[Sample, ...] = ()
+    measured: str = ""
+
+    @property
+    def family(self) -> str:
+        return self.drawn_by
 
 
 # Bars --------------------------------------------------------------------------------
@@ -86,7 +105,7 @@ class BarChart(Chart):
     axis is linear, for differences around zero.
     """
 
-    family: ClassVar[str] = "bars"
+    family = "bars"
 
     bars: tuple[Bar, ...] = ()
     axis: str = ""
@@ -121,7 +140,7 @@ class TimeChart(Chart):
     measured, improved: what the bars are of, and what becomes of it, in a word.
     """
 
-    family: ClassVar[str] = "times"
+    family = "bars"
 
     bars: tuple[TimeBar, ...] = ()
     baseline: str = ""
@@ -136,7 +155,7 @@ class TimeChart(Chart):
 class BarPage(Chart):
     """Several charts of bars under each other, like the paper's page with its Figure 5."""
 
-    family: ClassVar[str] = "bar_page"
+    family = "bars"
 
     charts: tuple[BarChart, ...] = ()
 
@@ -195,7 +214,7 @@ class LineChart(Chart):
     palette: "distinct" colours, or "ordered" ones from light to dark.
     """
 
-    family: ClassVar[str] = "lines"
+    family = "lines"
 
     columns: tuple[tuple[Plot, ...], ...] = ()
     widths: tuple[float, ...] = ()
@@ -237,7 +256,7 @@ class TraceChart(Chart):
     the same. rtt: whether the RTT is.
     """
 
-    family: ClassVar[str] = "traces"
+    family = "connections"
 
     rows: tuple[TraceRow, ...] = ()
     from_s: float = 0.0
@@ -256,7 +275,7 @@ class GridChart(Chart):
     array of shape (x, y). diagonals: (x·y constant, label) lines.
     """
 
-    family: ClassVar[str] = "grid"
+    family = "squares"
 
     x: Any = None
     y: Any = None
@@ -277,7 +296,7 @@ class GroupChart(Chart):
     measured: of the bars' lengths, with its unit.
     """
 
-    family: ClassVar[str] = "groups"
+    family = "groups"
 
     windows: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
@@ -288,89 +307,53 @@ class GroupChart(Chart):
 
 @dataclass(frozen=True)
 class Square:
-    """One cell of a map: what was improved, in the chart's unit and in percent.
+    """One square: its number, in what the chart's scale is of.
 
-    unsure: whether the 95 % interval holds zero. n: fetches; left_out: those
-    that do not count. window: of a map of windows the one that it says.
+    percent: of the baseline, where it is improved; unsure: whether the 95 % interval of that holds
+    zero. n: fetches; left_out: those that do not count. is_near: to what is published.
     """
 
-    absolute: float
-    percent: float
+    value: float
+    percent: float = 0.0
     unsure: bool = False
     n: int = 0
     left_out: int = 0
-    window: int = 0
+    is_near: bool = False
 
 
 @dataclass(frozen=True)
-class Map:
-    """Rows of squares, None where nothing counts; title: what tells it from the others."""
+class SquareMap:
+    """Rows of squares, the first at the bottom; None where nothing counts.
+
+    title: what distinguishes it from the others. columns: the labels of its columns.
+    """
 
     title: str
+    columns: tuple[str, ...]
     rows: tuple[tuple[Square | None, ...], ...]
 
 
 @dataclass(frozen=True)
-class MapChart(Chart):
-    """Maps side by side and under each other, of one size: colour and number in every square.
+class SquareChart(Chart):
+    """Maps of squares: colour and number in every square.
 
-    columns, rows: labels of the squares, the first row at the bottom. windows: where squares say a
-    window, those that there are, the smallest first.
+    scale: what the numbers are: what is improved, in `unit` and percent; a window of `windows`, all
+    that there are, the smallest first; a level, whole ones without decimals; or what is compared
+    with the published values, which are the first row.
+    rows: labels of the rows, the first one's at the bottom; notes: at the right of them.
     """
 
-    family: ClassVar[str] = "maps"
+    family = "squares"
 
-    maps: tuple[Map, ...] = ()
-    columns: tuple[str, ...] = ()
+    maps: tuple[SquareMap, ...] = ()
     rows: tuple[str, ...] = ()
     x_label: str = ""
     y_label: str = ""
+    scale: Literal["improved", "window", "level", "published"] = "improved"
     unit: str = "ms"
     windows: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class LevelChart(Chart):
-    """Squares with a number each; columns, rows: their labels, the first row at the bottom.
-
-    levels: by row and column, None where nothing counts; whole: numbers without decimals.
-    """
-
-    family: ClassVar[str] = "levels"
-
-    columns: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
-    levels: tuple[tuple[float | None, ...], ...] = ()
-    x_label: str = ""
-    y_label: str = ""
     whole: bool = False
-
-
-@dataclass(frozen=True)
-class ApproachRow:
-    """A step: for each group of columns its values, and which of them are near the last row's.
-
-    note: at the right, such as how many are near.
-    """
-
-    title: str
-    groups: tuple[tuple[tuple[float | None, bool], ...], ...]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class ApproachChart(Chart):
-    """Steps that lead to published values: a row each, the published ones last.
-
-    Every value has its number, and a colour that says how far it is from the
-    published one. groups: title and column labels of each.
-    """
-
-    family: ClassVar[str] = "approach"
-
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    rows: tuple[ApproachRow, ...] = ()
-    unit: str = "ms"
+    notes: tuple[str, ...] = ()
 
 
 # A number reached in steps, and the same bars from several sides -------------------
@@ -395,7 +378,7 @@ class StepChart(Chart):
     most: what the number can be at most, None for no such thing. axis: of the number.
     """
 
-    family: ClassVar[str] = "steps"
+    family = "groups"
 
     steps: tuple[WaterfallStep, ...] = ()
     axis: str = ""
@@ -421,7 +404,7 @@ class SideChart(Chart):
     plots: under each other, with the same groups.
     """
 
-    family: ClassVar[str] = "sides"
+    family = "groups"
 
     sides: tuple[str, ...] = ()
     plots: tuple[SidePlot, ...] = ()
@@ -467,6 +450,6 @@ class Timeline:
 class PacketsChart(Chart):
     """Timelines beside each other."""
 
-    family: ClassVar[str] = "packets"
+    family = "connections"
 
     timelines: tuple[Timeline, ...] = ()

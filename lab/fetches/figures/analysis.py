@@ -16,7 +16,7 @@ from lab.core.results.records import PASS
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
                                          by_cell, percent_of, published_bars, sign_of,
                                          weighted_cells)
-from lab.fetches.scenario.scenario import WINDOW_SWEEP, WITHOUT_BUCKETS, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Value
 from lab.fetches.scenario.trial import is_random
 from lab.fetches.verify import notes
@@ -39,27 +39,6 @@ class CellPair:
     excluded: Excluded
     matched: tuple[tuple[float, float], ...]
     lossless: bool
-
-
-def panels(scenario: Scenario, records: Sequence[Record],
-           ) -> tuple[dict[str, Panel], dict[str, str]]:
-    """The rows of each figure by its name, and why the others have none."""
-    made: dict[str, Panel] = {}
-    missing: dict[str, str] = {}
-    for part in scenario.parts:
-        if own := [figure for figure in scenario.figures if part.owns(figure.sweep)]:
-            of_part, lacking = part.panels(own, records)
-            made |= of_part
-            missing |= lacking
-    for figure in scenario.figures:
-        if figure.kind in WITHOUT_BUCKETS or scenario.owner(figure) is not None:
-            continue
-        make = window_sweep if figure.kind == WINDOW_SWEEP else improvement
-        try:
-            made[figure.name] = make(scenario, figure, records)
-        except NoPanel as error:
-            missing[figure.name] = str(error)
-    return made, missing
 
 
 def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
@@ -90,6 +69,11 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
                  samples=(_sample(windows[0], [(pair.base, weight) for pair, weight in behind]),
                           _sample(windows[1], [(pair.experiment, weight)
                                                for pair, weight in behind])))
+
+
+def loss(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:
+    """The rows of one improvement figure by random loss. Raises as `improvement`."""
+    return replace(improvement(scenario, figure, records), recovers=True)
 
 
 def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Panel:

@@ -18,7 +18,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
 from lab.core.words import plain
 from lab.fetches import features
-from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, WINDOW_SWEEP, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
 from lab.fetches.verify.record import Record
 
@@ -156,7 +156,8 @@ class Panel:
 
     counted, left_out: fetches in all, where one can enter several buckets;
     None where it enters one at most. samples: the values behind it, by window.
-    remarks: what else than the windows decided on what is behind it.
+    remarks: what else than the windows decided on what is behind it. recovers: its buckets are of
+    random loss, which a window can help to recover from.
     """
 
     figure: Figure
@@ -167,6 +168,7 @@ class Panel:
     left_out: Excluded | None = None
     samples: tuple[Sample, ...] = field(default=(), compare=False)
     remarks: tuple[str, ...] = ()
+    recovers: bool = False
 
     @property
     def n(self) -> int:
@@ -192,7 +194,7 @@ class Panel:
     @property
     def is_sweep(self) -> bool:
         """Whether the buckets are windows."""
-        return self.figure.kind == WINDOW_SWEEP
+        return self.figure.is_of_windows
 
     def is_baseline(self, bucket: Bucket) -> bool:
         """Whether a bucket is the window that the others are compared with."""

@@ -22,7 +22,7 @@ from lab.core.findings.findings import Statement
 from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
 from lab.fetches.scenario.claim import Claim
-from lab.fetches.scenario.scenario import LOSS, OF_EXPERIMENT
+from lab.fetches.scenario.scenario import OF_EXPERIMENT
 
 EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
 
@@ -123,7 +123,7 @@ def _row(panel: Panel, bucket: Bucket, exact: bool) -> JudgedBar:
     varies = not exact if interval is None else is_wide(interval)
     row = JudgedBar(bucket, percent, percent_interval, published_percent,
                     exact=bucket.lossless and not varies, word="", test="",
-                    recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
+                    recovery=_recovery(panel, bucket) if panel.recovers else None)
     word, test = claims.judge(_numbers(panel, row))
     return replace(row, word=word, test=test)
 

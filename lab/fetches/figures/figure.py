@@ -1,51 +1,45 @@
-"""One figure: its table, with all numbers that are known of each bar, and what its chart shows."""
+"""What every kind of figure is made of, and what it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from lab.core.findings.charts import Bar, BarChart, Chart, Ends, TimeBar, TimeChart
-from lab.core.findings.claims import LEAST_DRAWS, TOO_FEW
-from lab.core.findings.findings import Cell, Column, Interval, Table
-from lab.core.scenario.quantities import quantity
-from lab.core.stats import Estimate
-from lab.core.words import short
-from lab.fetches.figures.buckets import Bucket, Panel
-from lab.fetches.figures.claims import JudgedBar, JudgedPanel
-from lab.fetches.scenario.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
+from lab.core.findings.charts import Ends, Timeline
+from lab.core.findings.findings import Finding, Interval
+from lab.core.run.kinds import RunData
+from lab.fetches.figures.buckets import Panel
+from lab.fetches.figures.claims import JudgedPanel
+from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import BUILTIN, HTTP_1, HTTP_3, OWN
 from lab.fetches.verify.record import Record
 
-MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
-TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own, the baseline's"
-             " with more far and slow responses. It answers how the two printed weeks differ. The"
-             " window alone: the same responses under both. It answers what the window does.")
 
-Filled = tuple[Column, Callable[[JudgedBar], Cell]]
-_AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
-             "response_bytes": "response sizes by the paper's shares",
-             "bdp_bytes": "bandwidth-delay products by the paper's shares"}
+@dataclass(frozen=True)
+class Material:
+    """A run as its figures are made of it.
 
+    panels, missing: the rows of figures of bars by their names, and why the others have none.
+    timelines: of its kept captures.
+    """
 
-def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
-    """The numbers of one figure; columns that hold nothing are left out."""
-    panel = judged.panel
-    measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
-    columns = [*measured, *_improved_columns(panel), *_same_columns(panel),
-               *_recovery_columns(panel), *_published_columns(panel)]
-    return Table(panel.figure.title, tuple(column for column, _ in columns),
-                 tuple(tuple(cell(row) for _, cell in columns) for row in judged.rows),
-                 tuple(_notes(scenario, judged))).without_empty()
+    scenario: Scenario
+    run: RunData
+    panels: Mapping[str, Panel]
+    missing: Mapping[str, str]
+    timelines: tuple[Timeline, ...] = ()
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.run.records
 
 
-def averaged(figure: Figure) -> str:
-    """What a figure's bars are averaged over, "" for nothing."""
-    if not figure.weights:
-        return ""
-    name = quantity(figure.weights).label or quantity(figure.weights).head
-    whose = "the paper's" if figure.published.startswith("paper_") else "its"
-    return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
+@dataclass(frozen=True)
+class Made:
+    """A figure as a finding; judged: its bars beside what was published, None of other kinds."""
+
+    finding: Finding
+    judged: JudgedPanel | None = None
 
 
 def interval(ends: Ends | None) -> Interval | None:
@@ -69,179 +63,3 @@ def _served(records: Sequence[Record]) -> str:
     return f"; server{'s' if len(servers) > 1 else ''}: " + ", ".join(
         names.get(server, server) + ("" if http == HTTP_1 else f" (HTTP/{http})")
         for server, http in servers)
-
-
-def _improvement_columns(panel: Panel) -> list[Filled]:
-    figure, unit = panel.figure, panel.metric.unit
-    return [*_first_columns(panel),
-            (Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
-             lambda row: row.bucket.base),
-            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
-             lambda row: row.bucket.experiment)]
-
-
-def _window_columns(panel: Panel) -> list[Filled]:
-    unit = panel.metric.unit
-    medians = any(abs(bucket.experiment_median - bucket.experiment) > MEDIANS_DIFFER
-                  for bucket in panel.buckets)
-    return [*_first_columns(panel),
-            (Column("mean", unit, "under this window"), lambda row: row.bucket.experiment),
-            (Column("median", unit, "under this window", rank=1),
-             lambda row: row.bucket.experiment_median if medians else ""),
-            (Column("published", unit, "under this window"),
-             lambda row: row.bucket.published.level),
-            (Column("off", "%", "under this window", signed=True, rank=0),
-             lambda row: (row.bucket.experiment / level - 1) * 100
-             if (level := row.bucket.published.level) else None)]
-
-
-def _first_columns(panel: Panel) -> list[Filled]:
-    """What the bars are of, and how many fetches are behind them."""
-    left_out = panel.excluded.total
-    return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
-            (Column("share", "%", digits=2, rank=2), lambda row: row.bucket.share_percent),
-            (Column("n"), lambda row: row.bucket.n),
-            (Column("left out"), lambda row: row.bucket.excluded.total if left_out else "")]
-
-
-def _improved_columns(panel: Panel) -> list[Filled]:
-    unit, group = panel.metric.unit, "improved"
-    printed = panel.figure.percent_of == OF_EXPERIMENT
-    medians = not panel.is_sweep and panel.figure.by != "percentile" and any(
-        abs(bucket.median_absolute - bucket.absolute) > MEDIANS_DIFFER
-        for bucket in panel.buckets)
-    return [(Column("", unit, group), lambda row: row.bucket.absolute),
-            (Column("95 % interval", unit, group),
-             lambda row: "exact" if row.exact else interval(row.bucket.absolute_interval)),
-            (Column("", "%", group), lambda row: row.bucket.percent),
-            (Column("95 % interval", "%", group, rank=0),
-             lambda row: "exact" if row.exact else interval(row.percent_interval)),
-            (Column("as printed", "%", group), lambda row: row.percent if printed else ""),
-            (Column("of medians", unit, group, rank=1),
-             lambda row: row.bucket.median_absolute if medians else "")]
-
-
-def _same_columns(panel: Panel) -> list[Filled]:
-    """What the window alone does, where the bars compare two weeks."""
-    unit, group = panel.metric.unit, "the window alone"
-    return [(Column("", unit, group),
-             lambda row: row.bucket.same.absolute if row.bucket.same else ""),
-            (Column("95 % interval", unit, group, rank=0),
-             lambda row: interval(row.bucket.same.interval) if row.bucket.same else ""),
-            (Column("", "%", group),
-             lambda row: row.bucket.same.percent if row.bucket.same else "")]
-
-
-def _recovery_columns(panel: Panel) -> list[Filled]:
-    unit, group = panel.metric.unit, "recovery"
-    return [(Column("beyond lossless", unit, group),
-             lambda row: row.recovery.value if row.recovery else ""),
-            (Column("95 % interval", unit, group),
-             lambda row: interval(row.recovery.interval) if row.recovery else ""),
-            (Column("word", "", group, is_text=True), lambda row: row.recovery_word)]
-
-
-def _published_columns(panel: Panel) -> list[Filled]:
-    unit, off = panel.metric.unit, "ours less published"
-    return [(Column("", unit, "published"), lambda row: row.bucket.published.absolute),
-            (Column("", "%", "published"), lambda row: row.published_percent),
-            (Column("off", "%", off, digits=0, signed=True, rank=0),
-             lambda row: row.off_percent),
-            (Column("off", "points", off, signed=True, rank=0), lambda row: row.off_points),
-            (Column("result", is_text=True, is_word=True), lambda row: row.word),
-            (Column("test", is_text=True, rank=0), lambda row: row.test)]
-
-
-# Notes -------------------------------------------------------------------------------
-
-def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
-    panel, figure = judged.panel, judged.panel.figure
-    notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control};"
-             f" {_mean_of(scenario, figure)}"]
-    if figure.percent_of == OF_EXPERIMENT:
-        notes.append("As printed: base / experiment − 1, the source's own percentage, in which it"
-                     " is compared; the others are parts of the baseline.")
-    if any(bucket.same for bucket in panel.buckets):
-        notes.append(TWO_WEEKS)
-    few = [row.bucket.label for row in judged.rows if row.word == TOO_FEW
-           and not row.exact and row.bucket.draws < LEAST_DRAWS]
-    if few:
-        notes.append(f"Too few to know how far chance goes (fewer than {LEAST_DRAWS} independent"
-                     f" values): {', '.join(few)}.")
-    return [*notes, *panel.remarks, *_left_out(panel)]
-
-
-def _mean_of(scenario: Scenario, figure: Figure) -> str:
-    """What a bar of the figure is a mean of."""
-    if scenario.owner(figure) is not None:
-        return "a population of clients and responses, by its weights"
-    over = averaged(figure)
-    return f"averaged over {over}" if over else "one network a bar"
-
-
-def _left_out(panel: Panel) -> list[str]:
-    """What the buckets lack, those that lack the same in one line."""
-    lacking: dict[str, list[str]] = {}
-    for bucket in panel.buckets:
-        if bucket.excluded.total:
-            cells = (f"{bucket.cells} of {bucket.cells_asked} cells count; "
-                     if bucket.cells < bucket.cells_asked else "")
-            lacking.setdefault(f"{cells}left out: {bucket.excluded}", []).append(bucket.label)
-    return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
-
-
-# The chart ---------------------------------------------------------------------------
-
-def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False) -> Chart:
-    """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
-
-    like_the_papers: whether the responses are drawn from the paper's population. even:
-    no logarithmic scale.
-    """
-    panel, figure = judged.panel, judged.panel.figure
-    over = averaged(figure)
-    metric = panel.metric.what.replace("the client's", f"{panel.client}'s")
-    around: dict[str, Any] = {
-        "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
-                    f"{f', averaged over {over}' if over else ''}",),
-        "foot": (f"{panel.n} trials verified on the wire"
-                 + ("" if panel.excluded.total else "; none left out")),
-        "alarm": " ".join([*([f"left out: {panel.excluded}."] if panel.excluded.total else []),
-                           *panel.remarks]).removesuffix("."),
-        "axis": panel.by.axis, "unit": panel.metric.unit,
-        "publisher": "" if not figure.published else
-                     "by them" if not figure.published.startswith("paper_") else
-                     "in the paper" if like_the_papers else "in the paper, of its own users"}
-    if panel.is_sweep:
-        of_time = panel.metric.unit == "ms"
-        return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
-                         measured="time" if of_time else panel.metric.label or panel.metric.head,
-                         improved=panel.metric.improved,
-                         bars=tuple(_time_bar(panel, bucket) for bucket in panel.buckets))
-    return BarChart(
-        f"{figure.title}: {figure.baseline_initcwnd} → {figure.experiment_initcwnd} segments",
-        **around, bars=tuple(_bar(row, panel.metric.unit) for row in judged.rows),
-        percent_note=", as a part of the baseline" if figure.percent_of == OF_EXPERIMENT else "",
-        even_scale=figure.kind == LOSS or even)
-
-
-def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
-    """One window; its whisker is what differs from the baseline, whose responses were the same."""
-    if panel.is_baseline(bucket):
-        return TimeBar(bucket.label, Estimate(bucket.experiment, None, bucket.n), None,
-                       bucket.published.level, bucket.n, bucket.excluded.total)
-    return TimeBar(bucket.label, Estimate(bucket.experiment, bucket.paired_interval, bucket.n),
-                   bucket.percent, bucket.published.level, bucket.n, bucket.excluded.total,
-                   bucket.is_unsure)
-
-
-def _bar(row: JudgedBar, unit: str) -> Bar:
-    bucket, above = row.bucket, ("", "")
-    if row.recovery is not None and row.recovery.interval is not None:
-        low, high = row.recovery.interval
-        above = (f"beyond lossless: {short(row.recovery.value)} {unit}",
-                 f"{short(low)} … {short(high)} {unit}: {row.recovery_word}")
-    return Bar(bucket.label, Estimate(bucket.absolute, bucket.absolute_interval, bucket.n),
-               Estimate(bucket.percent, bucket.percent_interval, bucket.n),
-               bucket.published.absolute, bucket.published.percent, bucket.share_percent,
-               bucket.n, bucket.excluded.total, above)

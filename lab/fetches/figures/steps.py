@@ -7,18 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lab.core.findings.charts import LevelChart, Line, LineChart, Plot
+from lab.core.findings.charts import Chart, Line, LineChart, Plot, Square, SquareChart, SquareMap
 from lab.core.findings.claims import NOT_MEASURED, word_of
 from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Rounded, Statement, Table
 from lab.core.results.records import value_of
-from lab.core.run.kinds import RunData
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
-from lab.fetches.figures.figure import heading
+from lab.fetches.figures.figure import Made, Material, heading
 from lab.fetches.scenario.claim import Claim
-from lab.fetches.scenario.scenario import STEPS, Figure, Scenario
+from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import computed, is_computable
@@ -114,31 +113,37 @@ class Values:
         return 0 if all(value == int(value) for value in self.means.values()) else 1
 
 
-def findings(scenario: Scenario, figure: Figure, run: RunData) -> list[Finding]:
-    """One finding: the metric over `by`, a line or squares for each window or value of `down`."""
-    try:
-        values = _values(scenario, figure, run.records)
-    except NoPanel as error:
-        return [Finding(figure.name, figure.title, missing=str(error))]
-    if all(record.was_skipped for record in values.chosen):
-        return [Finding(figure.name, figure.title, missing=f"its {len(values.chosen)} trials were"
-                        f" skipped: {values.chosen[0].verdict_reason}")]
-    context = (heading(values.chosen),)
-    chart = (_lines(figure, values, context, _curves(figure, values, scenario.head.sysctls),
-                    _limits(figure, values, run.records))
-             if figure.kind == STEPS else _levels(figure, values, context))
+def steps(material: Material, figure: Figure) -> Made:
+    """The metric over `by`, a line for each window or value of `down`."""
+    values = _values(material, figure)
+    return _made(material, figure, values, _lines(
+        figure, values, _curves(figure, values, material.scenario.head.sysctls),
+        _limits(figure, values, material.records)))
+
+
+def levels(material: Material, figure: Figure) -> Made:
+    """The same in squares."""
+    values = _values(material, figure)
+    return _made(material, figure, values, _levels(figure, values))
+
+
+def _made(material: Material, figure: Figure, values: Values, chart: Chart) -> Made:
     said = _sentence(figure, values)
-    return [Finding(
+    return Made(Finding(
         figure.name, figure.title, tables=(_table(figure, values),), sentence=said, text=said,
-        chart=chart, statements=tuple(tested(claim, figure.metric, values.chosen)
-                                      for claim in scenario.claims if claim.figure == figure.name))]
+        chart=chart, statements=tuple(
+            tested(claim, figure.metric, values.chosen) for claim in material.scenario.claims
+            if claim.figure == figure.name)))
 
 
-def _values(scenario: Scenario, figure: Figure, records: Sequence[Record]) -> Values:
-    """Raises NoPanel where cells are missing."""
+def _values(material: Material, figure: Figure) -> Values:
+    """Raises NoPanel where cells are missing, or all were skipped."""
+    scenario, records = material.scenario, material.records
     sweep = scenario.sweep(figure.sweep)
     windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
     chosen, cells = by_cell(scenario, figure, windows, records)
+    if all(record.was_skipped for record in chosen):
+        raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
     means, asked = {}, {}
     for (cell, window), found in cells.items():
         if window in windows:
@@ -201,7 +206,7 @@ def _smallest_windows(values: Values) -> str:
 
 # Lines -------------------------------------------------------------------------------
 
-def _lines(figure: Figure, values: Values, context: tuple[str, ...], curves: Sequence[Line],
+def _lines(figure: Figure, values: Values, curves: Sequence[Line],
            limits: Sequence[Line]) -> LineChart:
     lines = []
     for line in values.lines:
@@ -214,8 +219,8 @@ def _lines(figure: Figure, values: Values, context: tuple[str, ...], curves: Seq
                 y_ends=_ends([value for line in (*lines, *curves, *limits) for value in line.y]))
     foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
             f"Dashed: {quantity(LIMITS[figure.metric]).axis}." if limits else "")
-    return LineChart(figure.title, context, columns=((plot,),), legend=True, palette="ordered",
-                     foot=foot, height_inches=5.0)
+    return LineChart(figure.title, (heading(values.chosen),), foot, columns=((plot,),), legend=True,
+                     palette="ordered", height_inches=5.0)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
@@ -284,15 +289,15 @@ def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
 
 # Squares -----------------------------------------------------------------------------
 
-def _levels(figure: Figure, values: Values, context: tuple[str, ...]) -> LevelChart:
+def _levels(figure: Figure, values: Values) -> SquareChart:
     """Windows, or values of `down`, across; values of `by` from the top down."""
     metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
-    return LevelChart(
-        figure.title, context, columns=tuple(map(values.label, values.lines)),
-        rows=tuple(map(values.label, downwards)),
-        levels=tuple(tuple(values.means.get((x, line)) for line in values.lines)
-                     for x in downwards),
-        x_label=quantity(values.of).axis,
+    rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
+                       for line in values.lines) for x in downwards)
+    return SquareChart(
+        figure.title, (heading(values.chosen),),
+        f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
+        maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
+        rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
         y_label="" if any(x in values.labels for x in values.across) else quantity(figure.by).axis,
-        foot=f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.",
         whole=not values.decimals)

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from lab.core import files
-from lab.core.findings.charts import Mark, Timeline
+from lab.core.findings.charts import Mark, PacketsChart, Timeline
+from lab.core.findings.findings import Finding
 from lab.core.words import plain, short
+from lab.fetches.figures.figure import Made, Material, heading
+from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import sealed_sizes
@@ -123,3 +126,14 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
                if latency_ms is not None else "not all acknowledged"))
     return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
                     next((ms for ms, each in points if each >= end), None))
+
+
+def packets(material: Material, figure: Figure) -> Made | None:
+    """Two transfers over time; None of a run that kept no packets."""
+    lines = material.timelines
+    if not lines:
+        return None
+    return Made(Finding(
+        figure.name, figure.title, text="; ".join(line.text for line in lines),
+        sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
+        chart=PacketsChart(figure.title, (heading(material.records),), timelines=lines)))

@@ -1,22 +1,20 @@
-"""Reads scenario files of kind fetches, and checks what goes with what in them."""
+"""Reads scenario files of kind fetches; lab.fetches.figures.kinds checks their figures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from lab.core.errors import UsageError
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches import features
-from lab.fetches.scenario.claim import OF_BARS, OF_TRIALS, Claim
+from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.feature import Tables
 from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.scenario import (GROUPS, JOINT, JOINT_FILE, JOINT_PANELS, LEVELS, MAP,
-                                           PACKETS, STEPS, WINDOW_MAP, WINDOW_SWEEP,
-                                           WITHOUT_BUCKETS, Axis, Defect, Figure, Raw, Scenario)
-from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
+from lab.fetches.scenario.scenario import Axis, Defect, Figure, Raw, Scenario
+from lab.fetches.scenario.sweep import Sweep
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "raw",
          "cells", "one_in")
@@ -87,19 +85,6 @@ def _check(scenario: Scenario, where: str) -> None:
                          " to measure")
     for part in scenario.parts:
         part.check(scenario, where)
-    for figure in scenario.figures:
-        _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
-    figures = {figure.name: figure for figure in scenario.figures}
-    for claim in scenario.claims:
-        place = f'{where}: [[claim]] "{claim.says}"'
-        figure = figures[schema.one_of(claim.figure, list(figures), f"{place}: figure")]
-        if figure.kind in WITHOUT_BUCKETS if not claim.is_of_trials else (
-                figure.kind not in (STEPS, LEVELS)):
-            raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} are of bars, and"
-                             f" {' and '.join(OF_TRIALS)} of steps and levels; {figure.name!r} is"
-                             f" of kind {figure.kind!r}")
-        for label in (*claim.larger, *claim.equal):
-            schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
     if scenario.raw is not None:
         schema.one_of(scenario.raw.sweep, [sweep.name for sweep in scenario.sweeps],
                       f"{where}: [raw]: sweep")
@@ -124,116 +109,9 @@ def _check_images(scenario: Scenario, where: str) -> None:
             raise UsageError(f"{where}: [[figure]]: two would be drawn as {name!r}")
 
 
-def _check_published(scenario: Scenario, figure: Figure, where: str) -> None:
-    """What is published of a figure is there, and of some of its bars."""
-    if not figure.published:
-        return
-    bars = there(f"{where}: published", lambda: published.buckets(figure.published, figure.panel))
-    labels = _labels(scenario, figure)
-    if not set(labels) & set(bars):
-        raise UsageError(f"{where}: published: of none of its bars, {', '.join(labels)}; the file"
-                         f" has {', '.join(bars)}")
-
-
-def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
-    """Of the bars of a figure; a population has those that are published."""
-    owner = scenario.owner(figure)
-    return scenario.axis_of(figure).labels if owner is None else owner.labels(figure)
-
-
 def there(where: str, read: Callable[[], T]) -> T:
     """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
     try:
         return read()
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-
-
-def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
-    owner = scenario.owner(figure)
-    if owner is not None:
-        _check_windows(figure, owner.windows(figure.sweep), f"{where}: {figure.sweep!r}")
-        owner.check_figure(figure, where)
-        _check_published(scenario, figure, where)
-        return
-    schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
-    sweep = scenario.sweep(figure.sweep)
-    _check_windows(figure, sweep.initcwnd, f"{where}: sweep {sweep.name!r}")
-    if figure.kind in (GROUPS, MAP, WINDOW_MAP):
-        for by in filter(None, (figure.by, figure.down)):
-            schema.one_of(by, SWEPT, f"{where}: by")
-        if figure.kind == GROUPS:
-            _check_buckets(scenario, figure, where)
-    elif figure.kind in (STEPS, LEVELS):
-        _check_lines(figure, sweep, where)
-    elif figure.kind == WINDOW_SWEEP:
-        if sweep.cell_count > 1 or figure.weights:
-            raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r}"
-                             f" has {sweep.cell_count}")
-    elif figure.weights == JOINT:
-        _check_joint(scenario, figure, where)
-    elif figure.kind != PACKETS:
-        _check_buckets(scenario, figure, where)
-    _check_published(scenario, figure, where)
-
-
-def _check_lines(figure: Figure, sweep: Sweep, where: str) -> None:
-    """Each value of `by`, with each of `down` if there is one, is one cell."""
-    for by in filter(None, (figure.by, figure.down)):
-        schema.one_of(by, SWEPT, f"{where}: by")
-    points = sweep.counted(*filter(None, (figure.by, figure.down)))
-    if figure.kind == STEPS and any(isinstance(value, str) for value, *_ in points):
-        raise UsageError(f'{where}: by: a figure of kind "{STEPS}" is over numbers')
-    if max(points.values()) > 1:
-        raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
-                         " they differ (down), or ask for one of them")
-
-
-def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
-    for initcwnd in (figure.baseline_initcwnd, figure.experiment_initcwnd):
-        if initcwnd not in windows:
-            raise UsageError(f"{where} has no initcwnd {initcwnd}")
-
-
-def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
-    sweep = scenario.sweep(figure.sweep)
-    counts = sweep.counted(figure.by)
-    _same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
-    if not figure.weights:
-        if max(counts.values()) > 1:
-            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
-                             " say by which axis they are weighted")
-        return
-    weights = scenario.axis(figure.weights)
-    if weights is None or not weights.shares_percent:
-        raise UsageError(f"{where}: weights: there is no [[axis]] with"
-                         f' by = "{figure.weights}" and shares_percent')
-    _same_values(weights.values, sweep, figure.weights, where)
-
-
-def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
-    if figure.by != "bdp_bytes":
-        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
-    sweep = scenario.sweep(figure.sweep)
-    for by, panel in JOINT_PANELS.items():
-        axis = scenario.axis(by)
-        if axis is None:
-            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
-        if by != "bdp_bytes":
-            _same_values(axis.values, sweep, by, where)
-    if sweep.cell_count > len(sweep.networks):
-        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
-    for by, panel in JOINT_PANELS.items():
-        axis, known = scenario.axis(by), tuple(published.buckets(JOINT_FILE, panel))
-        if axis and axis.labels != known:
-            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
-                             f" the joint distribution has {', '.join(known)}")
-
-
-def _same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
-    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
-    if odd:
-        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
-                         f" {', '.join(Axis('', tuple(odd)).labels)}")

@@ -103,11 +103,6 @@ from lab.fetches.scenario.feature import Part
 from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 
-IMPROVEMENT, LOSS, WINDOW_SWEEP, PERCENTILES = ("improvement", "loss", "window_sweep",
-                                                "percentiles")
-GROUPS, MAP, PACKETS, WINDOW_MAP = "groups", "map", "packets", "window_map"
-STEPS, LEVELS = "steps", "levels"
-WITHOUT_BUCKETS = (GROUPS, MAP, PACKETS, STEPS, LEVELS, WINDOW_MAP)
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
 # Whose buckets are those that are published of each axis
@@ -160,7 +155,7 @@ class Figure:
     by: the quantity of its buckets; down: of the rows of a map, or of the lines of
     steps in the place of windows, "" for none. weights: the quantity that each bucket
     is averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
-    experiment_initcwnd: of a window sweep the baseline's. also: names of
+    experiment_initcwnd: 0 of a kind that compares all windows. also: names of
     further drawings. published, panel: file in paper/ and the panel in it (""
     for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
     held_out: no parameter of the scenario was chosen by looking at the published values.
@@ -168,8 +163,7 @@ class Figure:
 
     name: str = key(reader=schema.file_name)
     title: str
-    kind: Literal["improvement", "loss", "window_sweep", "percentiles", "groups", "map",
-                  "packets", "steps", "levels", "window_map"]
+    kind: str  # of lab.fetches.figures.kinds.FIGURES
     sweep: str
     by: str = key("", reader=_BY)
     down: str = key("", reader=_BY)
@@ -183,29 +177,10 @@ class Figure:
     percent_of: Literal["baseline", "experiment"] = "baseline"
     held_out: bool = False
 
-    def __post_init__(self) -> None:
-        if self.kind in (WINDOW_SWEEP, *WITHOUT_BUCKETS):
-            object.__setattr__(self, "experiment_initcwnd", self.baseline_initcwnd)
-
-    def check(self, where: str) -> None:
-        """Raises UsageError where the kind does not go with what the buckets are of."""
-        if not self.by and self.kind != PACKETS:
-            raise UsageError(f"{where}: by is missing")
-        if self.down and (self.kind not in (MAP, STEPS, LEVELS, WINDOW_MAP)
-                          or self.down == self.by):
-            raise UsageError(f'{where}: down is a quantity of a figure of kind "{MAP}", "{STEPS}",'
-                             f' "{LEVELS}" or "{WINDOW_MAP}", another one than by')
-        if self.kind == WINDOW_MAP and not self.down:
-            raise UsageError(f"{where}: down is missing")
-        for kind, by in ((WINDOW_SWEEP, "initcwnd"), (LOSS, "loss_percent")):
-            if self.kind == kind and self.by != by:
-                raise UsageError(f'{where}: a figure of kind "{kind}" has by = "{by}"')
-        if self.by == "initcwnd" and self.kind != WINDOW_SWEEP:
-            raise UsageError(f'{where}: by = "initcwnd" needs kind = "{WINDOW_SWEEP}"')
-        if not self.experiment_initcwnd:
-            raise UsageError(f"{where}: experiment_initcwnd is missing")
-        if self.weights and self.weights == self.by:
-            raise UsageError(f"{where}: weights: has to be another axis than by")
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether its bars are windows."""
+        return self.by == "initcwnd"
 
 
 @dataclass(frozen=True)
@@ -276,10 +251,10 @@ class Scenario:
     def axis_of(self, figure: Figure) -> Axis:
         """The buckets of a figure: of the [[axis]], or else the sweep's own values."""
         axis = self.axis(figure.by)
-        if axis is not None and figure.kind != WINDOW_SWEEP:
+        if axis is not None and not figure.is_of_windows:
             return axis
         sweep = self.sweep(figure.sweep)
         values: Iterable[Value] = (
-            sweep.initcwnd if figure.by == "initcwnd" else
+            sweep.initcwnd if figure.is_of_windows else
             (value for value, in sweep.counted(figure.by)))
         return Axis(figure.by, tuple(values))

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy
 
-from lab.core.findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, Line, LineChart, Plot, TimeBar, TimeChart, TraceChart, TraceRow)
+from lab.core.findings.charts import (Bar, BarChart, BarPage, Chart, GridChart, GroupChart, Line,
+                                      LineChart, Mark, PacketsChart, Plot, SideChart, SidePlot,
+                                      Square, SquareChart, SquareMap, StepChart, TimeBar,
+                                      TimeChart, Timeline, TraceChart, TraceRow, WaterfallStep)
 from lab.core.stats import Estimate
 
 
@@ -90,12 +93,93 @@ def grid_chart(mark: str = "") -> GridChart:
                      diagonals=((8000.0, f"BDP 1000 B{mark}"), (1e9, "outside")))
 
 
-CHARTS: tuple[Callable[[str], Chart], ...] = (bar_chart, time_chart, bar_page, line_chart,
-                                              trace_chart, grid_chart)
+SIDES = ("published", "clean", "as they measured it")
+
+
+def side_chart(mark: str = "") -> SideChart:
+    groups = ((f"20{mark}", (0.0, 6.8, 8.9)), (f"3000{mark}", (-0.4, 2975.0, 0.0)),
+              (f"5000{mark}", (None, 33.0, 0.0)))
+    return SideChart(**words(mark), sides=tuple(f"{side}{mark}" for side in SIDES),
+                     axis=f"RTT (ms){mark}", plots=(
+                         SidePlot(f"saved (ms){mark}", groups, even=False),
+                         SidePlot(f"saved (%){mark}", groups)))
+
+
+def step_chart(mark: str = "") -> StepChart:
+    return StepChart(**words(mark), axis=f"agree{mark}", most=28, steps=(
+        WaterfallStep(f"none{mark}", 10, "start"),
+        WaterfallStep(f"a long name of a cause (code){mark}", 14, "code"),
+        WaterfallStep(f"back (kernel){mark}", 12, "kernel"),
+        WaterfallStep(f"nothing (calibrated){mark}", 12, "calibrated"),
+        WaterfallStep(f"fits (inferred){mark}", 24, "inferred")))
+
+
+def group_chart(mark: str = "", count: int = 2, windows: int = 2) -> GroupChart:
+    bars = tuple(TimeBar(f"{10 * place}{mark}", Estimate(1000.0 - place, (980.0, 1010.0), 100),
+                         None if place == 0 else 10.5, n=100, unsure=place == 1)
+                 for place in range(windows))
+    return GroupChart(**words(mark), axis=f"RTT (ms){mark}",
+                      windows=tuple(f"{10 * place}{mark}" for place in range(windows)),
+                      groups=tuple((f"{place}{mark}", bars) for place in range(count)))
+
+
+SQUARES = ((Square(120.4, 33.3, n=2), None), (Square(-3.2, -0.4, True, 200, 3), Square(0, 0)))
+
+
+def square_chart(mark: str = "", count: int = 1, wide: int = 1, **more: Any) -> SquareChart:
+    """Maps of what is saved, one square of which is not known."""
+    columns = (f"20{mark}", f"5000{mark}") * wide
+    rows = tuple(row * wide for row in SQUARES)
+    return replace(SquareChart(
+        **words(mark), maps=tuple(SquareMap(f"map {place}{mark}", columns, rows)
+                                  for place in range(count)),
+        rows=(f"56{mark}", f"100000{mark}"), x_label=f"RTT (ms){mark}",
+        y_label=f"Bandwidth (kbit/s){mark}"), **more)
+
+
+def level_chart(mark: str = "", **more: Any) -> SquareChart:
+    return square_chart(mark, scale="level", rows=(f"a chain{mark}", f"another{mark}"), maps=(
+        SquareMap("", (f"3{mark}", f"10{mark}"), (
+            (Square(1.0), Square(2.0)), (None, Square(9.0)))),), **more)
+
+
+def window_chart(mark: str = "") -> SquareChart:
+    return square_chart(mark, scale="window", windows=(3, 10, 40), maps=(
+        SquareMap(f"size 9000 bytes{mark}", (f"20{mark}", f"5000{mark}"), (
+            (Square(3), Square(10, left_out=2)), (None, Square(40)))),))
+
+
+def published_chart(mark: str = "") -> SquareChart:
+    """Steps that lead to published values, two groups of columns."""
+    rows = ((Square(10.0), None), (Square(9.0, is_near=True), Square(1.0)), (None, Square(0.0)))
+    return square_chart(mark, scale="published", notes=("", f"1 of 4{mark}", f"0 of 4{mark}"),
+                        rows=(f"the paper{mark}", f"2  loss{mark}", f"1  none{mark}"),
+                        x_label="", y_label="", maps=tuple(
+                            SquareMap(f"by {name}{mark}", (f"20{mark}", f">5000{mark}"), rows)
+                            for name in ("RTT", "bandwidth")))
+
+
+def timeline(name: str, end_ms: float | None = 90.0, mark: str = "") -> Timeline:
+    return Timeline(f"{name}: RTT 25 ms, 1000 kbit/s, 9000 bytes{mark}",
+                    f"3 data segments, 2 of them in the first flight, 1 sent again, 1 lost{mark}; "
+                    "all",
+                    (Mark("data", 20, 1, 1449), Mark("lost", 20, 1449, 2897),
+                     Mark("again", 60, 1449, 2897)), ((45, 1449), (90, 2897)), 100, 3000,
+                    ((45, 2900), (90, 5000)), end_ms)
+
+
+def packets_chart(mark: str = "") -> PacketsChart:
+    return PacketsChart(**words(mark), timelines=(
+        timeline(f"IW3{mark}", mark=mark), timeline(f"IW10{mark}", None, mark)))
+
+
+CHARTS: tuple[Callable[[str], Chart], ...] = (
+    bar_chart, time_chart, bar_page, line_chart, trace_chart, grid_chart, side_chart, step_chart,
+    group_chart, square_chart, level_chart, window_chart, published_chart, packets_chart)
 
 
 def all_charts(mark: str = "") -> list[Chart]:
-    """One of each family."""
+    """One of each class, and of each scale of squares."""
     return [make(mark) for make in CHARTS]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drawing import bar_page, bars, style
+from drawing import bars, style
 from lab.core.findings.charts import Bar, BarChart
 from lab.core.stats import Estimate
 from tests.unit.drawing import samples
@@ -134,7 +134,7 @@ def test_few_bars_are_no_broad_blocks() -> None:
 
 
 def test_a_page_shows_several_charts_without_their_values(chart: BarChart) -> None:
-    drawn = bar_page.draw(samples.bar_page())
+    drawn = bars.draw(samples.bar_page())
     assert len(drawn.axes) == 4 and len(drawn.legends) == 1
     lefts = drawn.axes[::2]
     assert len({axes.get_position().height for axes in lefts}) == 1
@@ -146,7 +146,7 @@ def test_a_page_shows_several_charts_without_their_values(chart: BarChart) -> No
 
 def test_a_page_keeps_the_order_of_its_charts() -> None:
     first, second = (samples.bar_chart(axis=axis) for axis in ("RTT (ms)", "BDP (bytes)"))
-    drawn = bar_page.draw(replace(samples.bar_page(), charts=(first, second)))
+    drawn = bars.draw(replace(samples.bar_page(), charts=(first, second)))
     heights = {axes.get_xlabel(): axes.get_position().y0 for axes in drawn.axes[::2]}
     assert heights["RTT (ms)"] > heights["BDP (bytes)"]
 

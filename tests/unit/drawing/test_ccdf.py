@@ -23,7 +23,7 @@ FINDING = Finding("tail", "Latency", chart=samples.bar_chart(), samples=(SLOW, F
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return ccdf.draw_finding(FINDING, report(findings=(FINDING,)))
+    return dict(drawing.figures(report(findings=(FINDING,))))["tail_ccdf"]
 
 
 def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
@@ -56,4 +56,4 @@ def test_it_is_found_by_its_name_and_stands_beside_the_findings_own_figure() -> 
 
 def test_a_finding_without_samples_is_named() -> None:
     with pytest.raises(FirstFlightError, match="bare has no samples"):
-        ccdf.draw_finding(Finding("bare", "t"), report())
+        drawing.images(report(findings=(Finding("bare", "t", also=("ccdf",)),)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, get_args, get_type_hints
 from xml.etree import ElementTree
 
 import pytest
@@ -14,9 +15,11 @@ from matplotlib import cbook, rc_context
 from matplotlib.text import Text
 
 import drawing
-from drawing import lines, style, times
+from drawing import bars, lines, squares, style
+from lab import registry
 from lab.core.command_line import PICTURES
-from lab.core.findings.charts import Chart, Line, Plot, Sample, TimeChart
+from lab.core.findings.charts import (Chart, Line, Plot, Sample, SampleChart, SquareChart,
+                                      TimeChart)
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Finding, Report
 from tests.unit.drawing import samples
@@ -28,17 +31,41 @@ def report_of(*findings: Finding) -> Report:
 
 @dataclass(frozen=True)
 class Other(Chart):
-    family: ClassVar[str] = "timez"
+    family = "timez"
 
 
 def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> None:
-    report = report_of(*(Finding(f"of_{chart.family}", "", chart=chart)
-                         for chart in samples.all_charts()), Finding("words", "no chart"))
+    charts = samples.all_charts()
+    report = report_of(*(Finding(f"{place}_{chart.family}", "", chart=chart)
+                         for place, chart in enumerate(charts)), Finding("words", "no chart"))
     drawn = list(drawing.figures(report))
-    assert [name for name, _ in drawn] == ["of_bars", "of_times", "of_bar_page", "of_lines",
-                                           "of_traces", "of_grid"]
-    for (_, figure), chart in zip(drawn, samples.all_charts()):
+    assert [name for name, _ in drawn] == [f"{place}_{chart.family}"
+                                           for place, chart in enumerate(charts)]
+    for (_, figure), chart in zip(drawn, charts):
         assert samples.said(figure)[0] == chart.title
+        samples.check_fits(figure)
+
+
+def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
+    """The classes of charts that the product has; what has no family of its own is
+    drawn by a name."""
+    for each in of.__subclasses__():
+        if each.__module__.startswith("lab.") and isinstance(each.family, str):
+            yield each
+        yield from every_class(each)
+
+
+def test_all_charts_are_all_that_there_are() -> None:
+    """A new class of charts, or a new scale of squares, has its sample, and so its drawing."""
+    for name in registry.KINDS:
+        registry.kind(name)
+    charts = samples.all_charts()
+    assert {*map(type, charts)} == {*every_class(Chart)}
+    assert {chart.family for chart in charts} | {"ccdf"} == {*drawing.known_files()}
+    scales = get_args(get_type_hints(SquareChart)["scale"])
+    assert [chart.scale for chart in charts if isinstance(chart, SquareChart)] == [
+        "improved", "level", "window", "published"] and {*scales} == {*squares.LOOKS} == {
+            chart.scale for chart in charts if isinstance(chart, SquareChart)}
 
 
 def test_a_dollar_begins_no_formula() -> None:
@@ -115,7 +142,7 @@ def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:
 
 
 def test_png_is_as_large_as_its_figure() -> None:
-    drawn = times.draw(samples.time_chart())
+    drawn = bars.draw(samples.time_chart())
     content = style.image(drawn, "png")
     width, height = (int.from_bytes(content[place:place + 4], "big") for place in (16, 20))
     assert (width, height) == tuple(int(side * style.DPI) for side in drawn.get_size_inches())
@@ -123,13 +150,13 @@ def test_png_is_as_large_as_its_figure() -> None:
 
 def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, kept = [], times.draw
+    calls, kept = [], bars.draw
 
     def counted(chart: TimeChart) -> Any:
         calls.append(chart)
         return kept(chart)
 
-    monkeypatch.setattr(times, "draw", counted)
+    monkeypatch.setattr(bars, "draw", counted)
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
     drawn = drawing.images(report, ("png", "svg"))
     paths = drawing.save("sample", drawn, tmp_path, ("svg",))
@@ -143,24 +170,26 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
     """As if drawing/dots.py were there."""
     asked: list[Any] = []
 
-    def draw_finding(finding: Finding, report: Report) -> Any:
-        asked.append((finding.name, report.name))
+    def draw(chart: SampleChart) -> Any:
+        asked.append((chart.title, [each.name for each in chart.samples], chart.measured))
         return "a figure"
 
     dots = types.ModuleType("drawing.dots")
-    monkeypatch.setattr(dots, "draw_finding", draw_finding, raising=False)
+    monkeypatch.setattr(dots, "draw", draw, raising=False)
     monkeypatch.setitem(sys.modules, "drawing.dots", dots)
-    monkeypatch.setattr(drawing, "known_files", lambda: ["bars", "dots", "times"])
-    report = report_of(Finding("fig2", "", chart=samples.time_chart(), also=("dots",)))
+    monkeypatch.setattr(drawing, "known_files", lambda: ["bars", "dots"])
+    drawing.check({"fig2": ("dots",)})
+    report = report_of(Finding("fig2", "t", chart=samples.time_chart(), also=("dots",),
+                               samples=(Sample("IW 3", [1.0], [1.0]),), measured="ms"))
     drawn = dict(drawing.figures(report))
     assert list(drawn) == ["fig2", "fig2_dots"] and drawn["fig2_dots"] == "a figure"
-    assert asked == [("fig2", "sample")]
+    assert asked == [("t", ["IW 3"], "ms")]
 
 
 def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: Path) -> None:
     good = Finding("good", "", chart=samples.time_chart())
-    with pytest.raises(FirstFlightError, match=r"a chart of fig9: there is no drawing/timez\.py"
-                       r" \(did you mean 'times'\?\); there are approach, bar_page, "):
+    with pytest.raises(FirstFlightError, match=r"a figure of fig9: there is no drawing/timez\.py"
+                       r"; there are bars, ccdf, connections, "):
         drawing.draw(report_of(good, Finding("fig9", "", chart=Other("Other", ()))),
                      tmp_path / "figures")
     assert not (tmp_path / "figures").exists()

@@ -7,13 +7,13 @@ from typing import Any
 import numpy
 import pytest
 
-from drawing import grid
+from drawing import squares
 from tests.unit.drawing import samples
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return grid.draw(samples.grid_chart())
+    return squares.draw(samples.grid_chart())
 
 
 def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:

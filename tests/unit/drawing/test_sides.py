@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from drawing import sides, steps
-from lab.core.findings.charts import SideChart, SidePlot, StepChart, WaterfallStep
+from drawing import groups
 from tests.unit.drawing import samples
 
-SIDES = ("published", "clean", "as they measured it")
-
-
-def side_chart() -> SideChart:
-    groups = (("20", (0.0, 6.8, 8.9)), ("3000", (-0.4, 2975.0, 0.0)), ("5000", (None, 33.0, 0.0)))
-    return SideChart(**samples.words(), sides=SIDES, axis="RTT (ms)", plots=(
-        SidePlot("saved (ms)", groups, even=False),
-        SidePlot("saved (%)", tuple((label, values) for label, values in groups))))
-
-
-def step_chart() -> StepChart:
-    return StepChart(**samples.words(), axis="agree", most=28, steps=(
-        WaterfallStep("none", 10, "start"),
-        WaterfallStep("a long name of a cause (code)", 14, "code"),
-        WaterfallStep("back (kernel)", 12, "kernel"),
-        WaterfallStep("nothing (calibrated)", 12, "calibrated"),
-        WaterfallStep("fits (inferred)", 24, "inferred")))
-
-
 def test_bars_of_each_side_differ_in_more_than_colour() -> None:
-    drawn = sides.draw(side_chart())
+    drawn = groups.draw(samples.side_chart())
     samples.check_fits(drawn)
-    assert samples.said(drawn.legends[0]) == list(SIDES)
+    assert samples.said(drawn.legends[0]) == list(samples.SIDES)
     looks = {(patch.get_facecolor(), patch.get_hatch()) for patch in
              drawn.legends[0].get_patches()}
     assert len(looks) == 3 and len({hatch for _, hatch in looks}) == 2
 
 
 def test_a_bar_is_as_high_as_its_value_and_says_it() -> None:
-    drawn = sides.draw(side_chart())
+    drawn = groups.draw(samples.side_chart())
     percent, milliseconds = drawn.axes
     assert [bar.get_height() for bar in percent.patches] == [
         0.0, 6.8, 8.9, -0.4, 2975.0, 0.0, 33.0, 0.0]
@@ -46,7 +26,7 @@ def test_a_bar_is_as_high_as_its_value_and_says_it() -> None:
 
 
 def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
-    drawn = steps.draw(step_chart())
+    drawn = groups.draw(samples.step_chart())
     samples.check_fits(drawn)
     (axes,) = drawn.axes
     assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [
@@ -60,6 +40,6 @@ def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
 
 
 def test_what_all_would_be_is_a_line() -> None:
-    (axes,) = steps.draw(step_chart()).axes
+    (axes,) = groups.draw(samples.step_chart()).axes
     assert any(list(line.get_xdata()) == [28, 28] for line in axes.lines)
     assert axes.get_xlim()[1] == pytest.approx(1.2 * 28)

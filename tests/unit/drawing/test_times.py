@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drawing import style, times
+from drawing import bars, style
 from lab.core.findings.charts import TimeBar, TimeChart
 from lab.core.stats import Estimate
 from tests.unit.drawing import samples
@@ -14,7 +14,7 @@ from tests.unit.drawing import samples
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return times.draw(samples.time_chart())
+    return bars.draw(samples.time_chart())
 
 
 def test_nothing_is_clipped_or_on_another(drawn: Any) -> None:
@@ -46,6 +46,6 @@ def test_below_stand_times_what_is_saved_and_counts(drawn: Any) -> None:
 def test_without_published_times_the_legend_names_none() -> None:
     chart = TimeChart("Alone", (), baseline="3", bars=(TimeBar("3", Estimate(532.0), None),
                                          TimeBar("10", Estimate(368.0), 30.8)))
-    drawn = times.draw(chart)
+    drawn = bars.draw(chart)
     assert samples.said(drawn.legends[0]) == [
         "measured here", "%: saved of the time with 3 segments"] and not drawn.axes[0].lines

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from drawing import style, traces
+from drawing import connections, style
 from tests.unit.drawing import samples
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Any:
-    return traces.draw(samples.trace_chart())
+    return connections.draw(samples.trace_chart())
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_a_row_has_its_packets_beside_its_window(rows: list[list[Any]]) -> None:
     assert (list(sent.get_xdata()), list(sent.get_ydata())) == ([0.1, 1.0], [1, 4])
     assert acked.get_drawstyle() == "steps-post" and list(acked.get_ydata()) == [0, 3]
     assert (list(again.get_xdata()), list(again.get_ydata())) == ([1.5], [2])
-    assert again.get_color() == traces.AGAIN
+    assert again.get_color() == connections.AGAIN
     window, ssthresh = right.lines
     assert list(window.get_ydata()) == [2, 4, 8] and list(ssthresh.get_ydata()) == [4, 8]
     assert len(right.collections) == 1 and right.get_ylim()[0] == 0
@@ -68,7 +68,7 @@ def test_a_failed_verdict_and_an_absent_connection_are_red(rows: list[list[Any]]
 
 def test_without_the_rtt_its_axis_and_name_are_absent() -> None:
     chart = samples.trace_chart()
-    drawn = traces.draw(replace(chart, rows=chart.rows[:1], rtt=False))
+    drawn = connections.draw(replace(chart, rows=chart.rows[:1], rtt=False))
     assert len(drawn.axes) == 2
     assert samples.said(drawn.legends[0]) == [
         "data sent", "sent again", "acknowledged", "congestion window", "ssthresh, if finite",
@@ -78,12 +78,12 @@ def test_without_the_rtt_its_axis_and_name_are_absent() -> None:
 def test_only_what_is_shown_stretches_the_axis() -> None:
     chart = samples.trace_chart()
     late = replace(chart.rows[0], sent=((0.1, 1.0), (2.5, 900.0)))
-    drawn = traces.draw(replace(chart, rows=(late,), to_s=2.0))
+    drawn = connections.draw(replace(chart, rows=(late,), to_s=2.0))
     assert drawn.axes[0].get_ylim()[1] < 10
 
 
 def test_the_sequence_may_show_another_time_than_the_window() -> None:
     chart = replace(samples.trace_chart(), from_s=0.0, to_s=6.0, sequence_s=(4.5, 4.6))
-    drawn = traces.draw(chart)
+    drawn = connections.draw(chart)
     left, right = drawn.axes[:2]
     assert left.get_xlim() == (4.5, 4.6) and right.get_xlim() == (0.0, 6.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.core.scenario import scenario_file
-from lab.fetches.scenario import reading
+from lab.fetches import study
 from lab.fetches.scenario.scenario import Scenario
 
 SMALL = """\
@@ -56,9 +56,9 @@ def small(folder: Path, *changes: tuple[str, str]) -> Scenario:
         text = text.replace(old, new)
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
-    return reading.read(scenario_file.read(path))
+    return study.read(scenario_file.read(path))
 
 
 def scenario_of(name: str) -> Scenario:
     """A scenario of the project."""
-    return reading.read(scenario_file.find(name))
+    return study.read(scenario_file.find(name))

@@ -13,7 +13,7 @@ from lab.core import stats
 from lab.core.errors import FirstFlightError
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.quantity import Quantity
-from lab.fetches.figures import analysis
+from lab.fetches.figures import analysis, kinds
 from lab.fetches.figures.buckets import (Excluded, NoPanel, Panel, beside_baseline, of_baseline, of_experiment)
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
@@ -24,14 +24,14 @@ from tests.golden import stored_fetches
 
 def panels(scenario: Scenario, records: list[Record]) -> list[Panel]:
     """The rows of all figures, of which all have some."""
-    made, missing = analysis.panels(scenario, records)
+    made, missing = kinds.panels(scenario, records)
     assert not missing, missing
     return list(made.values())
 
 
 def why_missing(scenario: Scenario, records: list[Record]) -> str:
     """Why the first figure has no rows."""
-    return analysis.panels(scenario, records)[1][scenario.figures[0].name]
+    return kinds.panels(scenario, records)[1][scenario.figures[0].name]
 
 
 def fail(record: Record) -> Record:
@@ -197,10 +197,10 @@ def test_the_interval_of_the_mean_of_a_single_cell() -> None:
 def test_what_can_be_had_is_had_although_a_bar_failed(scenario: Scenario,
                                                       stored: list[Record]) -> None:
     records = changed(stored, lambda trial: trial.bandwidth_kbps == 56, fail)
-    made, missing = analysis.panels(scenario, records)
+    made, missing = kinds.panels(scenario, records)
     assert list(made) == ["fig5_rtt", "fig5_bdp"]
     assert list(missing) == ["fig5_bw"] and "bucket 56" in missing["fig5_bw"]
-    assert len(analysis.panels(scenario, stored[:9])[1]) == 3
+    assert len(kinds.panels(scenario, stored[:9])[1]) == 3
 
 
 def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:

@@ -17,7 +17,7 @@ from lab.fetches import study
 from lab.fetches.features.cliff import search
 from lab.fetches.features.population import ablation, fit
 from lab.fetches.features.population.feature import drawn
-from lab.fetches.figures import analysis, figure
+from lab.fetches.figures import analysis, bars, figure
 from lab.fetches.scenario import own_server, reading, setup
 from lab.fetches.scenario.own_server import OwnServer
 from lab.fetches.scenario.trial import NEWER
@@ -249,7 +249,7 @@ def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: 
     ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
 def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
     (drawn, *_) = reading.read(scenario_file.find("zhao2019")).figures
-    assert figure.averaged(replace(drawn, weights=weights, published=published)) == over
+    assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
 
 
 def test_who_answered_stands_in_a_figures_context() -> None:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from commands import flags
-from drawing import maps
+from drawing import squares
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.findings.charts import MapChart
+from lab.core.findings.charts import SquareChart
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import RunData
 from lab.core.scenario import scenario_file
-from lab.fetches.figures import sufficient_window
+from lab.fetches.figures import kinds
 from lab.fetches.study import Fetches
 from lab.fetches.verify.record import Record
 from tests.unit.drawing import samples
@@ -57,12 +57,12 @@ def found(folder: Path, times_ms: Any) -> Any:
     asked = scenario(folder)
     study = Fetches(asked, tuple(trial for sweep in asked.sweeps
                                  for trial in sweep.trials(asked.name, 1)), True)
-    (finding,) = sufficient_window.findings(asked, asked.figures[0], run(study, times_ms))
-    return finding
+    ((_, made),) = kinds.figures(asked, run(study, times_ms), (), True)
+    return made.finding
 
 
 def windows(finding: Any) -> list[list[list[int]]]:
-    return [[[square.window for square in row] for row in each.rows]
+    return [[[square.value for square in row] for row in each.rows]
             for each in finding.chart.maps]
 
 
@@ -92,9 +92,9 @@ def test_a_map_for_each_size_and_a_row_for_each_cell(tmp_path: Path) -> None:
 
     told = found(tmp_path, time_ms)
     chart = told.chart
-    assert isinstance(chart, MapChart) and chart.windows == WINDOWS
+    assert isinstance(chart, SquareChart) and chart.windows == WINDOWS
     assert [each.title for each in chart.maps] == ["size 9000 bytes", "size 60000 bytes"]
-    assert (chart.columns, chart.rows) == (("20", "50"), ("56", "256"))
+    assert (chart.maps[0].columns, chart.rows) == (("20", "50"), ("56", "256"))
     assert windows(told) == [[[3, 3], [3, 3]], [[3, 3], [3, 40]]]
     small_map, large_map, every = told.tables
     assert large_map.rows == (("56", "3", "3"), ("256", "3", "40"))
@@ -109,32 +109,32 @@ def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
     assert told.sentence == "Nothing that was measured counts."
     assert told.chart.maps[0].rows == ((None, None), (None, None))
     assert told.tables[0].rows[0] == ("56", None, None)
-    samples.check_fits(maps.draw(told.chart))
+    samples.check_fits(squares.draw(told.chart))
 
 
 def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
     asked = scenario(tmp_path)
     study = Fetches(asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
-    (told,) = sufficient_window.findings(asked, asked.figures[0], run(study, lambda trial: 1.0))
-    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.missing
+    ((_, told),) = kinds.figures(asked, run(study, lambda trial: 1.0), (), True)
+    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.finding.missing
 
 
 def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None:
     told = found(tmp_path, lambda trial: 100.0 if trial.initcwnd >= (
         40 if trial.rtt_ms == 50 else 3) else 200.0)
     few = replace(told.chart, maps=told.chart.maps[:1])
-    drawn = maps.draw(few)
+    drawn = squares.draw(few)
     samples.check_fits(drawn)
     (axes,) = drawn.axes
     assert [text.get_text() for text in axes.texts] == ["3", "40", "3", "40"]
     light, dark = (sum(patch.get_facecolor()[:3]) for patch in axes.patches[:2])
     assert light > dark
     assert [text.get_color() for text in axes.texts[:2]][1] == "#FFFFFF"
-    many = replace(few, maps=few.maps * 3, columns=tuple(map(str, range(14))),
-                   rows=tuple(map(str, range(14))))
+    many = replace(few, maps=few.maps * 3, rows=tuple(map(str, range(14))))
     rows = tuple((few.maps[0].rows[0] * 7) for _ in range(14))
-    many = replace(many, maps=tuple(replace(each, rows=rows) for each in many.maps))
-    samples.check_fits(maps.draw(many))
+    many = replace(many, maps=tuple(replace(each, columns=tuple(map(str, range(14))), rows=rows)
+                                   for each in many.maps))
+    samples.check_fits(squares.draw(many))
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [

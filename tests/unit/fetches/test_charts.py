@@ -9,7 +9,7 @@ import pytest
 from lab.core.findings.charts import BarChart, TimeChart
 from lab.core.scenario.quantities import quantity
 from lab.fetches.figures import analysis
-from lab.fetches.figures.figure import chart
+from lab.fetches.figures.bars import chart
 from lab.fetches.figures.claims import judged
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario

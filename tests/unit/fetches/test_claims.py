@@ -15,7 +15,7 @@ from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_
                                          of_experiment)
 from lab.fetches.figures.claims import JudgedBar, judged
 from lab.fetches.scenario.claim import Claim
-from lab.fetches.scenario.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure
+from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
@@ -110,7 +110,7 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
 
 def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
     """As published, 10 took 800 ms: 3 took 100 ms more, and 16 took 40 ms less, of either ±5."""
-    figure = replace(FIGURE, kind=WINDOW_SWEEP, by="initcwnd", baseline_initcwnd=10)
+    figure = replace(FIGURE, kind="window_sweep", by="initcwnd", baseline_initcwnd=10)
     bars = [bucket(800, ours, str(window), value=float(window), level=level, error=5.0)
             for window, ours, level in ((3, 905, 900.0), (10, 800, 800.0), (16, 770, 760.0),
                                         (42, 770, None))]
@@ -207,12 +207,12 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
 
 
 def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
-    figure = replace(FIGURE, kind=LOSS, by="loss_percent")
+    figure = replace(FIGURE, kind="loss", by="loss_percent")
     bars = [bucket(1000, 900, "0", value=0.0),
             *(bucket(1000, 800, label, value=value, absolute_interval=ends)
               for label, value, ends in (("1", 1.0, (101.0, 300.0)), ("2", 2.0, (99.0, 300.0)),
                                          ("5", 5.0, (50.0, 99.0))))]
-    rows = judged(panel(*bars, figure=figure), ()).rows
+    rows = judged(replace(panel(*bars, figure=figure), recovers=True), ()).rows
     assert [row.recovery_word for row in rows] == ["", "helps", "undecided", "harms"]
     assert rows[1].recovery == Estimate(100, (1, 200))
     assert not any(row.recovery for row in judged(panel(*bars[1:], figure=figure), ()).rows)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.charts import BarChart, GroupChart, MapChart, TimeChart
+from lab.core.findings.charts import BarChart, GroupChart, SquareChart, TimeChart
 from lab.core.findings.findings import Finding
 from lab.core.run.kinds import RunData
+from lab.fetches.figures import kinds
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import Fetches
 from lab.fetches.verify.record import Record
@@ -49,6 +50,12 @@ def _found() -> dict[str, Finding]:
     return {finding.name: finding for finding in stored_questions.goodput().findings}
 
 
+def test_every_kind_of_figure_has_one_of_goodput() -> None:
+    """But packets, which have no metric, and percentiles, which are of a population."""
+    of_goodput = {figure.kind for figure in stored_questions.goodput_study().scenario.figures}
+    assert of_goodput == {*kinds.FIGURES} - {"packets", "percentiles"}
+
+
 def test_no_kind_of_figure_calls_a_rate_a_time() -> None:
     report = stored_questions.goodput()
     told = text.text(report) + str([
@@ -59,8 +66,8 @@ def test_no_kind_of_figure_calls_a_rate_a_time() -> None:
 
 def test_a_map_of_goodput_gains_in_its_unit(found: dict[str, Finding]) -> None:
     chart = found["map"].chart
-    assert isinstance(chart, MapChart) and chart.unit == "kbit/s"
-    assert all(square and square.absolute > 0 and square.percent > 0
+    assert isinstance(chart, SquareChart) and chart.unit == "kbit/s"
+    assert all(square and square.value > 0 and square.percent > 0
                for each in chart.maps for row in each.rows for square in row)
     assert "744 kbit/s gained" in found["map"].sentence
     assert found["map"].tables[0].title.startswith("Gained, 10 instead of 3 segments")
@@ -70,8 +77,8 @@ def test_a_map_of_goodput_gains_in_its_unit(found: dict[str, Finding]) -> None:
 
 def test_the_best_window_is_the_one_with_the_most_goodput(found: dict[str, Finding]) -> None:
     chart = found["best"].chart
-    assert isinstance(chart, MapChart)
-    assert {square.window for each in chart.maps for row in each.rows for square in row
+    assert isinstance(chart, SquareChart)
+    assert {square.value for each in chart.maps for row in each.rows for square in row
             if square} == {40}
     assert "3 segments is enough in 0 of 4 cells" in found["best"].sentence
     assert "within 2 % of the highest" in chart.foot

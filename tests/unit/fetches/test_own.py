@@ -10,12 +10,12 @@ import pytest
 
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.findings.charts import GroupChart, MapChart
+from lab.core.findings.charts import GroupChart, SquareChart
 from lab.core.findings.findings import Finding, Report
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.figures import cells, maps
+from lab.fetches.figures import cells, grid
 from lab.fetches.figures.cells import WindowChange, changes, settings
 from lab.fetches.verify.limits import RECEIVE_WINDOW, RESPONSE
 from lab.fetches.verify.record import Record
@@ -103,17 +103,17 @@ def test_what_is_wrong_is_told_by_its_flag(name: str, asked: dict[str, Any], wor
 def test_a_map_has_a_square_for_every_cell() -> None:
     told = finding(report(), "map")
     chart = told.chart
-    assert isinstance(chart, MapChart) and len(chart.maps) == 1
-    assert (chart.columns, chart.rows) == (("20", "50", "100"), ("56", "1000"))
+    assert isinstance(chart, SquareChart) and len(chart.maps) == 1
+    assert (chart.maps[0].columns, chart.rows) == (("20", "50", "100"), ("56", "1000"))
     square = chart.maps[0].rows[1][2]
     assert square is not None and (square.n, square.left_out) == (2, 0)
-    assert square.absolute == pytest.approx(76.304)
-    assert told.tables[0].rows[1][3] == f"{square.absolute:.1f} ms {square.percent:.0f} %"
+    assert square.value == pytest.approx(76.304)
+    assert told.tables[0].rows[1][3] == f"{square.value:.1f} ms {square.percent:.0f} %"
 
 
 def test_a_map_for_each_window_and_what_else_varies() -> None:
     chart = finding(report(**{"initcwnd": [10, 3]}), "map").chart
-    assert isinstance(chart, MapChart) and chart.maps[0].rows[1][2].absolute < 0  # type: ignore
+    assert isinstance(chart, SquareChart) and chart.maps[0].rows[1][2].value < 0  # type: ignore
     asked = study(rtt_ms=[1, 2], bandwidth_kbps=[1e3, 1e4], qdisc=["fifo", "fq"],
                   initcwnd=[1, 2, 3])
     assert len(asked.trials) == 2 * 2 * 2 * 3
@@ -206,8 +206,8 @@ def test_records_are_those_of_the_cells() -> None:
 def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(
         monkeypatch: pytest.MonkeyPatch) -> None:
     assert "maps are shown" not in finding(report(), "map").sentence
-    monkeypatch.setattr(maps, "MOST_MAPS", 0)
+    monkeypatch.setattr(grid, "MOST_MAPS", 0)
     told = finding(report(), "map")
-    assert isinstance(told.chart, MapChart) and told.chart.maps == () == told.tables
+    assert isinstance(told.chart, SquareChart) and told.chart.maps == () == told.tables
     words = " The first 0 of 1 maps are shown, one for each window;"
     assert words in told.sentence and words in told.chart.foot

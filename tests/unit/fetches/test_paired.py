@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.findings.charts import ApproachChart, BarPage, GridChart
+from lab.core.findings.charts import BarPage, GridChart, SquareChart
 from lab.core.findings.findings import bars
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, draws
@@ -17,10 +17,10 @@ from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.findings import population_findings
 from lab.fetches.features.population.panels import panel as panel_of
 from lab.fetches.features.population.population import percentile_of
-from lab.fetches.figures import analysis
+from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Excluded, NoPanel, Panel
 from lab.fetches.figures.claims import judged
-from lab.fetches.figures.figure import figure_table
+from lab.fetches.figures.bars import figure_table
 from lab.fetches.figures.paired import Responses
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.scenario import Scenario
@@ -65,7 +65,7 @@ def records(scenario: Scenario) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def panels(scenario: Scenario, records: list[Record]) -> dict[str, Panel]:
-    made, missing = analysis.panels(scenario, records)
+    made, missing = kinds.panels(scenario, records)
     assert not missing, missing
     return made
 
@@ -224,9 +224,9 @@ def test_the_steps_are_told_and_drawn(scenario: Scenario, records: list[Record])
     report = stored_fetches.report(NAME, records)
     finding = next(each for each in report.findings if each.name == "causes")
     chart = finding.chart
-    assert isinstance(chart, ApproachChart) and [title for title, _ in chart.groups] == [
+    assert isinstance(chart, SquareChart) and [each.title for each in chart.maps] == [
         "by RTT (ms)", "by Bandwidth (kbit/s)", "by Bandwidth-delay product (bytes)"]
-    assert len(chart.rows) == 9 and chart.rows[-1].title == "the paper"
+    assert len(chart.rows) == 9 and chart.rows[0] == "the paper"
     assert [len(table.rows) for table in finding.tables] == [8, 9, 9, 9]
     assert "slower with ten segments" in finding.sentence
 
@@ -323,7 +323,7 @@ def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
                                                        records: list[Record]) -> None:
     short = [replace(record, queue_drops=2) if record.trial.sample == 0 else record
              for record in records]
-    made, _ = analysis.panels(scenario, short)
+    made, _ = kinds.panels(scenario, short)
     for name, panel in made.items():
         windows = len(drawn(scenario).population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
         assert panel.remarks == (

@@ -10,7 +10,7 @@ from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
 from lab.core.results.records import FAIL, PASS
 from lab.fetches.features.population import ablation
-from lab.fetches.scenario import reading
+from lab.fetches import study
 from lab.fetches.features.population.ablation import Step
 from lab.fetches.features.population.findings import _slower
 from tests.golden import stored
@@ -34,7 +34,7 @@ def test_what_says_the_bars_is_checked(old: str, new: str, words: str) -> None:
     assert old in TEXT
     before, figures = TEXT.split("[[figure]]", 1)
     with pytest.raises(UsageError, match=f"^scenarios/own.toml: .*{words}|{words}"):
-        reading.read(scenario_file.parsed(
+        study.read(scenario_file.parsed(
             "own", f"{before}[[figure]]{figures.replace(old, new, 1)}"))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lab.fetches.figures import summary
 from lab.fetches.verify import verify
-from lab.fetches.figures.analysis import panels
+from lab.fetches.figures.kinds import panels
 from lab.fetches.figures.buckets import published_bars
 from lab.fetches.features.users.analysis import Measured, verdict
 from tests.golden import stored, stored_fetches

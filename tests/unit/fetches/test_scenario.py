@@ -191,7 +191,7 @@ def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
                     'weights = "bandwidth_kbps"',
                     'kind = "window_sweep"\nsweep = "one"\nby = "initcwnd"\nalso = ["ccdf"]')
                    ).figures[0]
-    assert (figure.baseline_initcwnd, figure.experiment_initcwnd) == (3, 3)
+    assert (figure.baseline_initcwnd, figure.experiment_initcwnd) == (3, 10)
     assert figure.also == ("ccdf",)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import drawing
 from lab.core.errors import UsageError
-from lab.core.findings.charts import LevelChart, LineChart
+from lab.core.findings.charts import LineChart, SquareChart
 from lab.core.findings.findings import Finding
 from lab.core.results.records import FAIL, SKIPPED
 from lab.core.run.kinds import RunData
@@ -34,6 +34,11 @@ def made(folder: Path, *changes: tuple[str, str]) -> Fetches:
 
 def records(of: Fetches) -> list[Record]:
     return stored_questions.as_modelled(of.trials)
+
+
+def numbers(chart: SquareChart) -> list[list[float | None]]:
+    (only,) = chart.maps
+    return [[square and square.value for square in row] for row in only.rows]
 
 
 def findings(of: Fetches, some: list[Record], folder: Path) -> dict[str, Finding]:
@@ -68,14 +73,14 @@ def test_squares_and_the_smallest_window_of_each_chain(tmp_path: Path) -> None:
     of = made(tmp_path)
     some = records(of)
     found = findings(of, some, tmp_path)["rounds"]
-    assert isinstance(found.chart, LevelChart)
-    assert found.chart.rows == ("large", "small") and found.chart.columns == ("3", "10")
-    assert found.chart.levels == ((3.0, 2.0), (1.0, 1.0))  # the largest at the bottom
+    assert isinstance(found.chart, SquareChart)
+    assert found.chart.rows == ("large", "small") and found.chart.maps[0].columns == ("3", "10")
+    assert numbers(found.chart) == [[3.0, 2.0], [1.0, 1.0]]  # the largest at the bottom
     assert found.sentence == ("The smallest window measured that needs one round trip: small bytes:"
                               " 3; large bytes: more than 10.")
     some[0] = replace(some[0], verdict=FAIL)  # counts no more
     found = findings(of, some, tmp_path)["rounds"]
-    assert isinstance(found.chart, LevelChart) and found.chart.levels[1] == (None, 1.0)
+    assert isinstance(found.chart, SquareChart) and numbers(found.chart)[1] == [None, 1.0]
 
 
 def test_where_all_was_skipped_a_line_says_why_in_the_place_of_empty_tables(

@@ -17,10 +17,11 @@ from lab.fetches.figures.buckets import Panel
 from lab.fetches.scenario import feature
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import IMPROVEMENT, PERCENTILES, WINDOW_SWEEP, Figure, Scenario
+from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 
+_KINDS = ("improvement", "window_sweep", "percentiles")
 _BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 
@@ -64,15 +65,15 @@ class Drawn(Populations, Part):
 
     def check_figure(self, figure: Figure, where: str) -> None:
         """Its bars are the published ones: named by upper ends, or percentiles."""
-        schema.one_of(figure.kind, (IMPROVEMENT, WINDOW_SWEEP, PERCENTILES), f"{where}: kind")
-        if figure.kind == WINDOW_SWEEP:
+        schema.one_of(figure.kind, _KINDS, f"{where}: kind")
+        if figure.is_of_windows:
             return
         if not figure.published:
             raise UsageError(f"{where}: published is missing: it says what the bars of a population"
                              " are")
         bars = there(f"{where}: published",
                      lambda: published.buckets(figure.published, figure.panel))
-        if figure.kind == PERCENTILES:
+        if figure.by == "percentile":
             for label in bars:
                 percentile_of(label)
             return
@@ -84,7 +85,7 @@ class Drawn(Populations, Part):
                              f" be open as in \">5000\", not {', '.join(bars)}")
 
     def labels(self, figure: Figure) -> Sequence[str]:
-        if figure.kind == WINDOW_SWEEP:
+        if figure.is_of_windows:
             return list(map(str, self.windows(figure.sweep)))
         return list(published.buckets(figure.published, figure.panel))
 

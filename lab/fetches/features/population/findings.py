@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from lab.core.findings.charts import ApproachChart, ApproachRow, BarChart, BarPage, GridChart
+from lab.core.findings.charts import BarChart, BarPage, GridChart, Square, SquareChart, SquareMap
 from lab.core.findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published
@@ -62,14 +62,13 @@ def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
 def _causes(found: Sequence[Step]) -> Finding:
     """A row for each step, the panel itself last, and the paper below."""
     tables = [_overview(found), *(_by_bucket(found, axis) for axis in AXES)]
-    groups = tuple((f"by {quantity(AXES[axis]).axis}",
-                    tuple(bucket.label for bucket in found[0].panels[axis])) for axis in AXES)
-    rows = [ApproachRow(f"{place + 1}  {step.title}", tuple(
-        tuple((bucket.absolute, close(bucket)) for bucket in step.panels[axis]) for axis in AXES),
-        f"{step.near} of {step.count}") for place, step in enumerate(found)]
-    paper = ApproachRow("the paper", tuple(
-        tuple((bucket.published.absolute, False) for bucket in found[0].panels[axis])
-        for axis in AXES))
+    maps = tuple(SquareMap(
+        f"by {quantity(AXES[axis]).axis}",
+        tuple(bucket.label for bucket in found[0].panels[axis]),
+        (tuple(None if bucket.published.absolute is None else Square(bucket.published.absolute)
+               for bucket in found[0].panels[axis]),
+         *(tuple(Square(bucket.absolute, is_near=close(bucket)) for bucket in step.panels[axis])
+           for step in reversed(found)))) for axis in AXES)
     slower = " ".join(filter(None, map(_slower, found)))
     return Finding(
         "causes", "What each cause adds", tables=tuple(tables),
@@ -79,11 +78,14 @@ def _causes(found: Sequence[Step]) -> Finding:
             f"{step.title}: {number(step.base_ms - step.experiment_ms)} ms saved of"
             f" {number(step.base_ms)} ms, {step.near} of {step.count} bars near."
             for step in found),
-        chart=ApproachChart("What each cause adds to Figure 5",
-                         ("Milliseconds saved by ten segments, of the panel's own responses. Each"
-                          " row adds a cause; the last is the panel.",),
-                         foot="At the right: how many of all bars are near the paper's.",
-                         groups=groups, rows=(*rows, paper)))
+        chart=SquareChart(
+            "What each cause adds to Figure 5",
+            ("Milliseconds saved by ten segments, of the panel's own responses. Each row adds a"
+             " cause; the last is the panel.",),
+            "At the right: how many of all bars are near the paper's.", scale="published",
+            maps=maps, rows=("the paper", *(f"{place}  {step.title}" for place, step in
+                                            reversed(list(enumerate(found, start=1))))),
+            notes=("", *(f"{step.near} of {step.count}" for step in reversed(found)))))
 
 
 def _overview(found: Sequence[Step]) -> Table:

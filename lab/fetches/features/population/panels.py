@@ -25,7 +25,7 @@ from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Publi
                                          published_bars)
 from lab.fetches.figures.paired import (RESAMPLES, Factors, Paired, Responses, median, quantity_of,
                                         resampling_factors, statistics)
-from lab.fetches.scenario.scenario import PERCENTILES, WINDOW_SWEEP, Figure
+from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
@@ -48,14 +48,14 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     Raises NoPanel where a bucket has no response that counts.
     """
     client, algorithm = drawn.like.client, drawn.like.congestion_control
-    if figure.kind == WINDOW_SWEEP:
+    if figure.is_of_windows:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
         return Panel(figure, tuple(rows), client, algorithm, samples=samples,
                      remarks=notes.of(responses.of(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
     remarked = notes.of(responses.of(figure.sweep, windows))
-    if figure.kind != PERCENTILES:
+    if figure.by != "percentile":
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                      samples=paired.samples(windows), remarks=remarked)
     if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s

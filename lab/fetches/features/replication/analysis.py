@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from lab.core.findings.claims import REPRODUCED
 from lab.fetches.features.replication.causes import GROUP_OF, GROUPS, AsPublished, Level
 from lab.fetches.features.replication.causes import levels as levels_of
-from lab.fetches.figures import analysis
+from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
 from lab.fetches.figures.cells import raw_rows
 from lab.fetches.figures.claims import judged
@@ -71,7 +71,7 @@ def measured(scenario: Scenario, of: AsPublished, records: Sequence[Record],
     for level in levels_of(scenario.sweeps, of.causes):
         there = replace(scenario, sweeps=level.sweeps)
         read = level.reading.of(records)
-        panels, missing = analysis.panels(there, read)
+        panels, missing = kinds.panels(there, read)
         constants = (record.trial for record in records if record.failed_as_expected)
         made.append(Measured(of, level, there, read, panels, missing, exact, frozenset(
             constants if level.reading.failed_ms else ())))

@@ -1,12 +1,14 @@
-"""Connections over time: what was sent and acknowledged beside the window, a row for each."""
+"""Connections over time: what was sent, and the window beside it; and a transfer's packets."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from functools import singledispatch
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
@@ -15,7 +17,9 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import NullLocator
 
 from drawing import style
-from lab.core.findings.charts import Ends, Points, TraceChart, TraceRow
+from lab.core.findings.charts import (Chart, Ends, PacketsChart, Points, Timeline, TraceChart,
+                                      TraceRow)
+from lab.core.words import short
 
 # Data and window, acknowledgements and ssthresh, in flight, sent again.
 DATA, ACKED, FLIGHT, AGAIN = style.BLUE, style.GREEN, style.ORANGE, style.ALARM
@@ -27,9 +31,16 @@ LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.68, 0.72, 0.16
 Y_NAME_INCHES, RTT_INCHES = 0.46, 0.42  # from the axes to the names of those along y
 
 
-def draw(chart: TraceChart) -> Figure:
+@singledispatch
+def draw(chart: Chart) -> Figure:
+    """By the class of the chart."""
+    raise TypeError(f"no figure of {type(chart).__name__}")
+
+
+@draw.register
+def _draw_traces(chart: TraceChart) -> Figure:
     rows = len(chart.rows)
-    frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of(chart))
+    frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of_traces(chart))
     width = (style.WIDTH_INCHES - LEFT_INCHES - MIDDLE_INCHES - RIGHT_INCHES) / 2
     height = ROW_INCHES - ABOVE_INCHES - BELOW_INCHES
     ends = _sequence_ends(chart)
@@ -139,7 +150,7 @@ def _again() -> dict[str, object]:
             "markeredgewidth": 0, "zorder": 4}
 
 
-def _legend_of(chart: TraceChart) -> list[Artist]:
+def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
         Line2D([], [], **_again(), label="sent again"),
@@ -151,3 +162,76 @@ def _legend_of(chart: TraceChart) -> list[Artist]:
         handles.append(Line2D([], [], color=style.INK, linestyle=":",
                               label="smoothed RTT (right)"))
     return handles
+
+
+# The packets of a transfer as its server saw them, two windows beside each other ---
+
+# Of packets, in inches.
+P_LEFT, P_GAP, P_RIGHT = 0.75, 0.35, 0.2
+P_ABOVE, P_HIGH, P_BELOW = 0.6, 3.4, 0.5
+KILO = 1000.0
+LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
+         "ticket": (style.GREEN, "session tickets sent"),
+         "data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
+         "again": (style.PINK, "data sent again")}
+
+
+@draw.register
+def _draw_packets(chart: PacketsChart) -> Figure:
+    count = len(chart.timelines)
+    frame = style.frame(chart, P_ABOVE + P_HIGH + P_BELOW, _legend_of_packets(chart))
+    wide = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (count - 1)) / count
+    for place, timeline in enumerate(chart.timelines):
+        axes = frame.axes(P_LEFT + place * (wide + P_GAP), P_BELOW, wide, P_HIGH)
+        _draw_timeline(axes, timeline, named=place == 0)
+    return frame.figure
+
+
+def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
+    kinds = {mark.kind for timeline in chart.timelines for mark in timeline.marks}
+    limited = any(end < timeline.to_bytes for timeline in chart.timelines
+                  for _, end in timeline.offered)
+    return [*(Line2D([], [], color=colour, linewidth=4, label=label)
+              for kind, (colour, label) in LOOKS.items() if kind in kinds),
+            Line2D([], [], color=style.INK, linewidth=1, label="acknowledged"),
+            *([Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
+                      label="end of the receive window")] if limited else []),
+            Line2D([], [], color=style.FAINT, linewidth=1, linestyle="--",
+                   label="all acknowledged")]
+
+
+def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
+    """Upright strokes from a segment's first byte to its last; acknowledgements as steps."""
+    for kind, (colour, _) in LOOKS.items():
+        strokes = [[(mark.time_ms, mark.from_bytes / KILO), (mark.time_ms, mark.to_bytes / KILO)]
+                   for mark in timeline.marks if mark.kind == kind]
+        if strokes:
+            axes.add_collection(LineCollection(strokes, colors=colour, linewidths=4))
+    if timeline.acknowledged:
+        times, acked = zip(*timeline.acknowledged)
+        axes.step([0.0, *times], [0.0, *(each / KILO for each in acked)], where="post",
+                  color=style.INK, linewidth=1)
+    if timeline.offered:
+        times, ends = zip(*timeline.offered, (timeline.to_ms, timeline.offered[-1][1]))
+        axes.step(times, [end / KILO for end in ends], where="post", color=style.GREEN,
+                  linewidth=1.2, linestyle=":")
+    if timeline.end_ms is not None:
+        axes.axvline(timeline.end_ms, color=style.FAINT, linewidth=1, linestyle="--")
+    axes.set_xlim(0, timeline.to_ms)
+    axes.set_ylim(0, timeline.to_bytes / KILO)
+    style.plain_ticks(axes.xaxis, 7)
+    style.plain_ticks(axes.yaxis, 6)
+    axes.grid()
+    axes.set_xlabel("ms after the client's first packet")
+    if named:
+        style.name_y(axes, "kB from the server, headers included", 0.5)
+    else:
+        axes.tick_params(axis="y", labelleft=False)
+    window, _, network = timeline.title.partition(":")
+    done = f": all acknowledged at {short(timeline.end_ms)} ms" if timeline.end_ms else ""
+    lines = (f"{window}{done}", timeline.text.partition(";")[0], network.strip())
+    for place, (line, size) in enumerate(zip(reversed(lines), (style.LEGEND, style.LEGEND,
+                                                               style.MEDIUM))):
+        axes.text(0, 1 + (0.1 + 0.16 * place) / P_HIGH, style.literal(line), fontsize=size,
+                  va="center", transform=axes.transAxes,
+                  weight="bold" if place == 2 else "normal")
