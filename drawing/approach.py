@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from drawing import style
-from lab.core.findings.cell_charts import ApproachChart, ApproachRow
+from lab.core.findings.charts import ApproachChart, ApproachRow
 from lab.core.words import short
 
 LEFT_INCHES, RIGHT_INCHES = 2.35, 0.62  # for the titles of the steps, and for notes

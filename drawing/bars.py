@@ -43,7 +43,7 @@ def draw(chart: BarChart) -> Figure:
     return frame.figure
 
 
-def draw_pair(frame: style.Frame, chart: BarChart, low: float, height: float) -> Axes:
+def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float) -> Axes:
     """The two axes with their bars, intervals and published values; returns the left one.
 
     low, height: in inches of the frame's body.
@@ -113,7 +113,7 @@ def set_width(count: int) -> float:
 # The absolute axis -------------------------------------------------------------------
 
 @dataclass(frozen=True)
-class Scale:
+class AbsoluteScale:
     """The left axis: logarithmic; or passing zero and linear up to ±1; or even all over."""
 
     low: float
@@ -127,21 +127,21 @@ class Scale:
         return 0.0 if self.passes_zero else self.low
 
 
-def scale_of(bars: Sequence[Bar], even: bool = False) -> Scale:
+def scale_of(bars: Sequence[Bar], even: bool = False) -> AbsoluteScale:
     """The scale on which all values, intervals and published ones have a place."""
     values = [value for bar in bars for value in (
         bar.absolute.value, bar.published, *(bar.absolute.interval or ())) if value is not None]
     low, high = min(values), max(values)
     if even:
         room = 0.12 * max(max(high, 0.0) - min(low, 0.0), 1.0)
-        return Scale(min(low, 0.0) - room, max(high, 0.0) + room, True, even=True)
+        return AbsoluteScale(min(low, 0.0) - room, max(high, 0.0) + room, True, even=True)
     if low >= 0.1:
         # From 1 like the paper, or less: the shortest bar keeps a visible height.
-        return Scale(min(10.0 ** math.floor(math.log10(low * 0.7)), 1.0), high * 1.6, False)
-    return Scale(min(low * 1.6, -0.25), max(high * 1.6, 10.0), True)
+        return AbsoluteScale(min(10.0 ** math.floor(math.log10(low * 0.7)), 1.0), high * 1.6, False)
+    return AbsoluteScale(min(low * 1.6, -0.25), max(high * 1.6, 10.0), True)
 
 
-def _set_absolute_axis(axes: Axes, scale: Scale, unit: str) -> None:
+def _set_absolute_axis(axes: Axes, scale: AbsoluteScale, unit: str) -> None:
     ends = scale.low, scale.high
     if scale.passes_zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
@@ -161,7 +161,7 @@ def _set_absolute_axis(axes: Axes, scale: Scale, unit: str) -> None:
                  colour=style.BLUE_TEXT)
 
 
-def _zero_height(axes: Axes, scale: Scale) -> float:
+def _zero_height(axes: Axes, scale: AbsoluteScale) -> float:
     """Where bars begin, as a part of the height of the axes."""
     if not scale.passes_zero:
         return 0.0

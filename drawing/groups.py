@@ -9,8 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drawing import bars, style
-from lab.core.findings.cell_charts import GroupChart
-from lab.core.findings.charts import TimeBar, is_wide
+from lab.core.findings.charts import GroupChart, TimeBar, is_wide
 from lab.core.words import short
 
 COLOURS = (style.SKY, style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.VERMILION)

@@ -6,7 +6,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from drawing import squares, style
-from lab.core.findings.cell_charts import LevelChart
+from lab.core.findings.charts import LevelChart
 from lab.core.words import short
 
 NAME_INCHES, LETTER_INCHES = 0.45, 0.075  # beside the squares: of the axis, of a row's label

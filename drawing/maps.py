@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from drawing import squares, style
-from lab.core.findings.cell_charts import Map, MapChart, Square
+from lab.core.findings.charts import Map, MapChart, Square
 from lab.core.words import number, short
 
 LEFT_INCHES, GAP_INCHES = 0.95, 0.35  # for the labels of the rows, and between maps

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drawing import style
-from lab.core.findings.timelines import PacketsChart, Timeline
+from lab.core.findings.charts import PacketsChart, Timeline
 from lab.core.words import short
 
 LEFT_INCHES, GAP_INCHES, RIGHT_INCHES = 0.75, 0.35, 0.2

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from drawing import bars, style
-from lab.core.findings.step_charts import SideChart, SidePlot
+from lab.core.findings.charts import SideChart, SidePlot
 from lab.core.words import short
 
 GROUP_WIDTH = 0.84  # of the distance between groups

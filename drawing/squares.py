@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from drawing import style
-from lab.core.findings.cell_charts import LevelChart, MapChart
+from lab.core.findings.charts import LevelChart, MapChart
 
 NOTHING = "#EEEEEE"  # a square of which nothing is known
 Colour = str | tuple[float, float, float, float]

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from drawing import style
-from lab.core.findings.step_charts import StepChart
+from lab.core.findings.charts import StepChart
 from lab.core.words import count, number
 
 ROW_INCHES, BELOW_INCHES, LEFT_INCHES, RIGHT_INCHES = 0.36, 0.5, 3.6, 0.5

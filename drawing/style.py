@@ -85,7 +85,7 @@ def image(drawn: Figure, form: str) -> bytes:
 # The frame ---------------------------------------------------------------------------
 
 @dataclass(frozen=True)
-class Frame:
+class FigureFrame:
     """A figure with its words in their places. bottom: inches below its body, where axes go."""
 
     figure: Any
@@ -100,7 +100,7 @@ class Frame:
         return axes
 
 
-def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> Frame:
+def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> FigureFrame:
     """Title, context and alarm above a body of this height, legend and foot below it."""
     above = [(line, LARGE, INK) for line in fitted(chart.title, LARGE, bold=True)]
     above += [(line, MEDIUM, INK) for text in chart.context for line in fitted(text, MEDIUM)]
@@ -125,7 +125,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     if handles:
         legend(drawn, handles, loc="lower center", ncol=columns, frameon=False,
                bbox_to_anchor=(0.5, legend_low / height), borderaxespad=0.2, borderpad=0.2)
-    return Frame(drawn, bottom)
+    return FigureFrame(drawn, bottom)
 
 
 def legend(owner: Axes | Figure, handles: Sequence[Any], **look: Any) -> None:

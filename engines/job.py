@@ -30,7 +30,7 @@ _KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, falloca
 
 _libc = ctypes.CDLL(None)
 
-Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.Trial.job()
+Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.AnyTrial.job()
 
 
 class EngineError(Exception):

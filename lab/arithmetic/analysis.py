@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lab.arithmetic.scenario import Panel
+from lab.arithmetic.scenario import PublishedPanel
 from lab.core.scenario.published import PublishedBucket
 
 # How exactly the numbers in paper/*.csv are known, as their first lines say:
@@ -60,7 +60,7 @@ class BucketMeans:
 class Sums:
     """A panel added up, beside the means that are printed."""
 
-    panel: Panel
+    panel: PublishedPanel
     buckets: tuple[BucketMeans, ...]
     experiment: Bounded
     baseline: Bounded
@@ -98,7 +98,7 @@ class Sums:
         return 100 * self.other_shares_ms / self.printed_saving_ms
 
 
-def sums_of(panel: Panel) -> Sums:
+def sums_of(panel: PublishedPanel) -> Sums:
     """A panel added up. Its buckets have shares and improvements (scenario.read)."""
     buckets = tuple(map(means_of, panel.buckets))
     return Sums(panel, buckets,

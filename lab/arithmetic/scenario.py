@@ -23,7 +23,7 @@ class Means:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PublishedPanel:
     """A published panel. published: file in paper/; panel: of it; unit: of its buckets' names."""
 
     title: str
@@ -44,13 +44,13 @@ class Arithmetic:
     baseline_initcwnd: int = key(quantity="initcwnd")
     experiment_initcwnd: int = key(quantity="initcwnd")
     head: Head = key(absent=True)
-    panels: tuple[Panel, ...] = key(absent=True)
+    panels: tuple[PublishedPanel, ...] = key(absent=True)
 
 
 def read(file: ScenarioFile) -> Arithmetic:
     """The scenario with the published numbers that it names. Raises UsageError."""
     top = {name: value for name, value in file.raw.items() if name not in (*HEAD_KEYS, "panel")}
-    panels = schema.read_tables(Panel, file.raw, "panel", file.where)
+    panels = schema.read_tables(PublishedPanel, file.raw, "panel", file.where)
     if not panels:
         raise UsageError(f"{file.where}: has no [[panel]]")
     scenario = schema.read(Arithmetic, top, file.where, head=file.head(), panels=panels)
@@ -68,7 +68,7 @@ def _means(file: str) -> dict[str, Means]:
             for row in rows}
 
 
-def _with_numbers(panel: Panel, means: Mapping[str, Means], where: str) -> Panel:
+def _with_numbers(panel: PublishedPanel, means: Mapping[str, Means], where: str) -> PublishedPanel:
     center = schema.one_of(panel.data_center, list(means), f"{where}: data_center")
     buckets = tuple(published.buckets(panel.published, panel.panel).values())
     for bucket in buckets:

@@ -12,7 +12,7 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.results.checks import Check
 from lab.core.results.records import Record
-from lab.core.run.kinds import Overrides, RunData, Seen
+from lab.core.run.kinds import Overrides, RunData, SeenTrial
 from lab.core.run.reporting import report_of
 from lab.core.scenario.scenario_file import Head, ScenarioFile
 
@@ -49,7 +49,7 @@ class ArithmeticStudy:
         return self.scenario.head
 
     @staticmethod
-    def judge(trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+    def judge(trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
         raise NotImplementedError("there are no trials to judge")
 

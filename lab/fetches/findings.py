@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lab.core.findings.charts import PacketsChart, Timeline
 from lab.core.findings.findings import Finding, Report, Tile
-from lab.core.findings.timelines import PacketsChart, Timeline
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.run.measuring import CAPTURES
@@ -14,10 +14,9 @@ from lab.core.words import span
 from lab.fetches.figures import analysis, maps, steps, sufficient_window, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.cell_tables import causes_table, cells_finding, raw_finding, trials_table
-from lab.fetches.figures.cells import RawRow, changes, raw_rows, settings
-from lab.fetches.figures.claims import Judged, judged
+from lab.fetches.figures.cells import RawRow, by_effect, changes, raw_rows, said, settings
+from lab.fetches.figures.claims import JudgedPanel, judged
 from lab.fetches.figures.figure import chart, figure_table, heading
-from lab.fetches.figures.limiting_factor import by_effect, said
 from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.scenario import (LEVELS, PACKETS, STEPS, WINDOW_MAP, WITHOUT_BUCKETS,
                                            Figure, Scenario)
@@ -88,7 +87,7 @@ def _drawn(scenario: Scenario, figure: Figure, run: RunData,
                                        timelines=lines))]
 
 
-def _of_figure(scenario: Scenario, found: Judged) -> Finding:
+def _of_figure(scenario: Scenario, found: JudgedPanel) -> Finding:
     panel, figure = found.panel, found.panel.figure
     return Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),

@@ -10,7 +10,7 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.results.checks import Check
 from lab.core.results.records import Record as AnyRecord
-from lab.core.run.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, Seen
+from lab.core.run.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, SeenTrial
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import Head, ScenarioFile, check_count
 from lab.fetches.scenario import reading
@@ -49,7 +49,7 @@ class Fetches:
         return {figure.name: figure.also for figure in self.scenario.figures if figure.also}
 
     @staticmethod
-    def judge(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+    def judge(trial: Trial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
         return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
                      sysctls=sysctls, known_kernel=known_kernel), seen.files

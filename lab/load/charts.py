@@ -9,11 +9,12 @@ from typing import Any
 import numpy
 
 from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.scenario import published
 from lab.core.stats import Estimate
 from lab.load import analysis
-from lab.load.analysis import PLACES, Distribution, Gain, Hit, Mixes, Shared
-from lab.load.deck import improvement_percent
-from lab.load.runs import QUEUE_SMOOTHED_S, Runs, describe, name_of, named
+from lab.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, Gain, Hit, Mixes, Runs,
+                               Shared, describe, name_of, named)
+from lab.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
@@ -56,6 +57,13 @@ def deck(runs: Runs, found: Sequence[Distribution]) -> LineChart:
                      tuple(known.values()), style="published")
     return _chart(runs, ((_curves(found),), (_gains(found, (published,) if known else ()),)),
                   widths=HALVES)
+
+
+def improvement_percent(name: str) -> dict[float | None, float]:
+    """The published improvement by percentile, None for the average. Raises UsageError."""
+    row = next(row for row in deck_rows(name) if row["row"] == "% Impr.")
+    return {None if column == "Avg." else float(column): published.number(row, column, DECK_FILE)
+            for column in DECK_COLUMNS if row[column]}
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:
@@ -147,7 +155,7 @@ def _queue(runs: Runs) -> Plot:
 
 # Gains along an axis -----------------------------------------------------------------
 
-def gain(runs: Runs, found: Sequence[analysis.Line]) -> LineChart:
+def gain(runs: Runs, found: Sequence[analysis.GainLine]) -> LineChart:
     """What is saved of the mean, and what retransmissions it costs."""
     figure, base = runs.figure, analysis.window_label(runs.figure.windows[0])
     places = {x: place for place, x in enumerate(dict.fromkeys(
@@ -173,7 +181,7 @@ def gain(runs: Runs, found: Sequence[analysis.Line]) -> LineChart:
         widths=(0.37, 0.37), legend=len(found) > 1 or any(line.window for line in found))
 
 
-def _line_name(runs: Runs, line: analysis.Line) -> str:
+def _line_name(runs: Runs, line: analysis.GainLine) -> str:
     window = [f"IW {line.window}"] if line.window and len(runs.figure.windows) > 2 else []
     axis = runs.figure.series
     series = [named(axis, line.series)] if axis else []

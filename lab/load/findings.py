@@ -16,18 +16,17 @@ from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import MINUS, number
-from lab.load import analysis, charts, deck, tables
-from lab.load.analysis import Distribution, Gain, Hit, Line, Mixes
+from lab.load import analysis, charts, tables
+from lab.load.analysis import Distribution, Gain, GainLine, Hit, MissingRuns, Mixes, Runs, describe
 from lab.load.record import PERCENTILES, LoadRecord, percentile_column
-from lab.load.runs import MissingRuns, Runs, describe
-from lab.load.scenario import (ALIKE, DECK, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE, SHARE, Claim,
-                               Figure, LoadScenario)
+from lab.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, LESS, MIX, MORE,
+                               SHARE, LoadClaim, LoadFigure, LoadScenario)
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
 
 
 @dataclass(frozen=True)
-class Shown:
+class Content:
     """What the runs of a figure give, whatever is claimed of them."""
 
     tables: tuple[Table, ...]
@@ -43,7 +42,7 @@ def of_figures(scenario: LoadScenario, records: Sequence[LoadRecord],
         folder)) for figure in scenario.figures)
 
 
-def _assumed(scenario: LoadScenario, figure: Figure, found: Finding) -> Finding:
+def _assumed(scenario: LoadScenario, figure: LoadFigure, found: Finding) -> Finding:
     """A figure that nobody published says what it rests on."""
     if figure.kind != SHARE or found.missing or not scenario.head.note:
         return found
@@ -58,7 +57,7 @@ def of_runs(records: Sequence[LoadRecord]) -> Finding:
                    (tables.each_run(records), *([changes] if changes.rows else [])))
 
 
-def _finding(figure: Figure, claims: Sequence[Claim], records: Sequence[LoadRecord],
+def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[LoadRecord],
              folder: Path) -> Finding:
     try:
         runs = Runs.of(figure, records, folder)
@@ -68,33 +67,33 @@ def _finding(figure: Figure, claims: Sequence[Claim], records: Sequence[LoadReco
         return Finding(figure.name, figure.title, missing=str(error))
     return Finding(
         figure.name, figure.title, shown.tables, (*statements, *shown.answers), chart=shown.chart,
-        published=published.source(deck.DECK_FILE) if figure.published else "")
+        published=published.source(DECK_FILE) if figure.published else "")
 
 
 # What each kind of figure shows ------------------------------------------------------
 
-def _distribution(runs: Runs) -> Shown:
+def _distribution(runs: Runs) -> Content:
     found = analysis.distributions(runs)
-    return Shown((tables.percentiles(found),
-                  tables.percentiles(analysis.distributions(runs, with_handshake=False),
-                                     "The same without the handshake"),
-                  tables.runs_themselves(runs)), charts.distribution(runs, found))
+    return Content((tables.percentiles(found),
+                    tables.percentiles(analysis.distributions(runs, with_handshake=False),
+                                       "The same without the handshake"),
+                    tables.runs_themselves(runs)), charts.distribution(runs, found))
 
 
-def _deck(runs: Runs) -> Shown:
+def _deck(runs: Runs) -> Content:
     found = analysis.distributions(runs)
-    theirs = [deck.deck_table(runs.figure.published)] if runs.figure.published else []
-    return Shown((tables.deck(*found[:2]), *theirs, tables.runs_themselves(runs)),
-                 charts.deck(runs, found))
+    theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
+    return Content((tables.deck(*found[:2]), *theirs, tables.runs_themselves(runs)),
+                   charts.deck(runs, found))
 
 
-def _mix(runs: Runs) -> Shown:
+def _mix(runs: Runs) -> Content:
     mixes = analysis.mixes(runs)
     beside = [tables.percentiles([*mixes.alone.values(), *groups],
                                  f"{analysis.window_label(window)} beside unmixed runs")
               for window, groups in mixes.groups.items()]
-    return Shown((*beside, tables.fairness(mixes), tables.runs_themselves(runs)),
-                 charts.mix(runs, mixes), _mix_answers(mixes))
+    return Content((*beside, tables.fairness(mixes), tables.runs_themselves(runs)),
+                   charts.mix(runs, mixes), _mix_answers(mixes))
 
 
 def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
@@ -131,9 +130,10 @@ def _within(first: Distribution, group: Distribution,
                      f" {estimated(apart.percent, 1)} % between runs where everybody has it.")
 
 
-def _hit(runs: Runs) -> Shown:
+def _hit(runs: Runs) -> Content:
     found = analysis.hits(runs)
-    return Shown((tables.hits(runs, found),), charts.hit(runs, found), (_hit_answer(runs, found),))
+    return Content((tables.hits(runs, found),), charts.hit(runs, found),
+                   (_hit_answer(runs, found),))
 
 
 def _hit_answer(runs: Runs, found: Sequence[Hit]) -> Statement:
@@ -147,13 +147,13 @@ def _hit_answer(runs: Runs, found: Sequence[Hit]) -> Statement:
         (", ".join(parts) or "nothing was hit") + ".")
 
 
-def _gain(runs: Runs) -> Shown:
+def _gain(runs: Runs) -> Content:
     lines = analysis.lines(runs)
-    return Shown((tables.gains(runs, lines),), charts.gain(runs, lines),
-                 _gain_answers(runs, lines))
+    return Content((tables.gains(runs, lines),), charts.gain(runs, lines),
+                   _gain_answers(runs, lines))
 
 
-def _gain_answers(runs: Runs, lines: Sequence[Line]) -> tuple[Statement, ...]:
+def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...]:
     """Where the gain turns to loss: cells whose interval lies below zero."""
     worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
     for line in lines:
@@ -170,10 +170,10 @@ def _gain_answers(runs: Runs, lines: Sequence[Line]) -> tuple[Statement, ...]:
                  for name, cells in worse.items())
 
 
-def _share(runs: Runs) -> Shown:
+def _share(runs: Runs) -> Content:
     found = analysis.found(runs)
-    return Shown((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
-                 tuple(_cost(found[0], each) for each in found[1:]))
+    return Content((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
+                   tuple(_cost(found[0], each) for each in found[1:]))
 
 
 def _cost(base: analysis.Shared, each: analysis.Shared) -> Statement:
@@ -189,14 +189,14 @@ def _cost(base: analysis.Shared, each: analysis.Shared) -> Statement:
                      f" {estimated(each.first.percent, 1)} % saved.")
 
 
-SHOWN: dict[str, Callable[[Runs], Shown]] = {
+SHOWN: dict[str, Callable[[Runs], Content]] = {
     DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck,
     SHARE: _share}
 
 
 # Claims --------------------------------------------------------------------------
 
-def statement(runs: Runs, claim: Claim) -> Statement:
+def statement(runs: Runs, claim: LoadClaim) -> Statement:
     """What became of a claim: reproduced where every cell has what it expects.
 
     Direction only: the mean over the cells has it for certain, and a cell has not. Where every
@@ -216,7 +216,7 @@ def statement(runs: Runs, claim: Claim) -> Statement:
                      word_of(NOT_REPRODUCED not in results, leaning))
 
 
-def _gains(runs: Runs, claim: Claim) -> list[Gain]:
+def _gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     """One for each cell that the claim is on."""
     if any(" in " in each for each in claim.compares):
         return _group_gains(runs, claim)
@@ -231,7 +231,7 @@ def _gains(runs: Runs, claim: Claim) -> list[Gain]:
     return [gain for gain in gains if gain is not None]
 
 
-def _group_gains(runs: Runs, claim: Claim) -> list[Gain]:
+def _group_gains(runs: Runs, claim: LoadClaim) -> list[Gain]:
     """For a claim on a part of a mix: of its mean, or of a percentile."""
     percentile = None if claim.quantity == "mean_ms" else next(
         each for each in PERCENTILES if percentile_column(each) == claim.quantity)
@@ -274,7 +274,7 @@ def _percent_ends(gain: Gain) -> Ends:
     return low, high
 
 
-def _found(claim: Claim, gains: Sequence[Gain], results: Sequence[str]) -> str:
+def _found(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = claim.compares
     is_percent = claim.quantity.endswith("_percent")

@@ -10,7 +10,7 @@ from lab.core.findings.findings import Report
 from lab.core.results.checks import Check
 from lab.core.results.records import Record
 from lab.core.run import reporting
-from lab.core.run.kinds import NOTHING, Overrides, RunData, Seen
+from lab.core.run.kinds import NOTHING, Overrides, RunData, SeenTrial
 from lab.core.scenario.scenario_file import Head, ScenarioFile
 from lab.load import scenario as scenarios
 from lab.load import verify
@@ -41,7 +41,7 @@ class LoadStudy:
         return self.scenario.head
 
     @staticmethod
-    def judge(trial: LoadTrial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+    def judge(trial: LoadTrial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
         """exact: of no matter here: nothing that is judged depends on computing time."""
         return verify.judged(trial, seen)

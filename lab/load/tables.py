@@ -6,13 +6,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from lab.core.findings.findings import Cell, Column, Rounded, Table
+from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import plain
 from lab.load import analysis
-from lab.load.analysis import PLACES, Distribution, Gain, Hit, Line, Mixes, Point, Shared
+from lab.load.analysis import (PLACES, Distribution, Gain, GainLine, GainPoint, Hit, Mixes, Runs,
+                               Shared, describe, name_of, named)
 from lab.load.record import PERCENTILES, LoadRecord
-from lab.load.runs import Runs, describe, name_of, named
+from lab.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
@@ -116,7 +118,7 @@ def shared(found: Sequence[Shared]) -> Table:
          " is what the window costs. ± is the 95 % interval over independent seeds.",))
 
 
-def gains(runs: Runs, lines: Sequence[Line]) -> Table:
+def gains(runs: Runs, lines: Sequence[GainLine]) -> Table:
     """What a larger window changes, along the figure's axis."""
     figure, base = runs.figure, runs.figure.windows[0]
     shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
@@ -137,7 +139,7 @@ def gains(runs: Runs, lines: Sequence[Line]) -> Table:
         Column("retransmits", "%", digits=3)), tuple(rows), runs.notes)
 
 
-def where(runs: Runs, line: Line, point: Point) -> list[str]:
+def where(runs: Runs, line: GainLine, point: GainPoint) -> list[str]:
     """The window of a point and its place on the axes, in words."""
     figure = runs.figure
     window = int(point.x if figure.by == "window" else line.window)
@@ -189,6 +191,19 @@ def deck(base: Distribution, experiment: Distribution) -> Table:
 
 
 # A part of a scenario ----------------------------------------------------------
+
+def deck_table(name: str) -> Table:
+    """One published table: windows 10 and 3, improvement in ms and percent. Raises UsageError."""
+    return Table(f"Published: {name}", (Column("", is_text=True), *map(Column, DECK_COLUMNS)),
+                 tuple((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS))
+                       for row in deck_rows(name)))
+
+
+def _as_printed(row: dict[str, str], column: str) -> Cell:
+    """A number with the decimals that it was published with."""
+    decimals = len(row[column].partition(".")[2])
+    return Rounded(published.number(row, column, DECK_FILE), decimals) if row[column] else ""
+
 
 def each_run(records: Sequence[LoadRecord]) -> Table:
     """A line a run."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 
 from lab.core.results import checks, records
 from lab.core.results.checks import Check, Compared
-from lab.core.run.kinds import Seen
+from lab.core.run.kinds import SeenTrial
 from lab.core.run.runs import now_text
-from lab.load.connections import FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, joined
-from lab.load.record import Evidence, LoadRecord, whole_numbers
+from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,
+                             LoadRecord, joined, whole_numbers)
 from lab.load.trial import FIXED, LoadTrial
 from lab.tcp.packets import MSS, CaptureError
 
@@ -25,7 +25,7 @@ SIGMAS = 4.0
 FULL = 1.0001
 
 
-def judged(trial: LoadTrial, seen: Seen) -> tuple[LoadRecord, Mapping[str, bytes]]:
+def judged(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """The record of a run, and what of its files is kept."""
     fault = seen.content.get("error", "")
     if QUEUE_FILE not in seen.files:
@@ -34,7 +34,7 @@ def judged(trial: LoadTrial, seen: Seen) -> tuple[LoadRecord, Mapping[str, bytes
     if fault:
         return _failed(trial, fault), kept
     try:
-        evidence = Evidence.of(trial, seen, kept[FILE])
+        evidence = LoadEvidence.of(trial, seen, kept[FILE])
     except (ConnectionsError, CaptureError) as unreadable:
         return _failed(trial, str(unreadable)), kept
     dead = evidence.ended_servers
@@ -49,29 +49,29 @@ def _failed(trial: LoadTrial, error: str) -> LoadRecord:
 
 # What is compared --------------------------------------------------------------------
 
-def _servers(run: Evidence) -> Iterator[Compared]:
+def _servers(run: LoadEvidence) -> Iterator[Compared]:
     dead, asked = len(run.ended_servers), run.trial.servers
     yield Compared(not dead, f"{asked - dead} at the end", str(asked))
 
 
-def _arrivals(run: Evidence) -> Iterator[Compared]:
+def _arrivals(run: LoadEvidence) -> Iterator[Compared]:
     asked, sigma = run.trial.expected_arrivals
     seen = len(run.counted)
     yield Compared(abs(seen - asked) <= SIGMAS * sigma, str(seen),
                    f"{asked:.0f} ± {SIGMAS * sigma:.0f}")
 
 
-def _utilisation(run: Evidence) -> Iterator[Compared]:
+def _utilisation(run: LoadEvidence) -> Iterator[Compared]:
     if run.utilisation is not None:
         yield Compared(run.utilisation <= FULL, f"{run.utilisation:.4f}", "1 at most")
 
 
-def _failures(run: Evidence) -> Iterator[Compared]:
+def _failures(run: LoadEvidence) -> Iterator[Compared]:
     failed = len(run.counted.ended(FAILED))
     yield Compared(not failed, f"{failed} of {len(run.counted)}", "none")
 
 
-def _initial_window(run: Evidence) -> Iterator[Compared]:
+def _initial_window(run: LoadEvidence) -> Iterator[Compared]:
     for client, initcwnd, seen in _by_client(run):
         if len(seen):
             values = whole_numbers(seen.initial_window)
@@ -79,7 +79,7 @@ def _initial_window(run: Evidence) -> Iterator[Compared]:
                            f"initial window of client {client}")
 
 
-def _flight_on_wire(run: Evidence) -> Iterator[Compared]:
+def _flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
     for client, initcwnd, _ in _by_client(run):
         flights = run.flights.get(f"10.0.1.{client}")
         if flights and has_flights(run.trial):
@@ -87,7 +87,7 @@ def _flight_on_wire(run: Evidence) -> Iterator[Compared]:
                            f"first flight on the wire to client {client}")
 
 
-def _first_flight(run: Evidence) -> Iterator[Compared]:
+def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
     for client, initcwnd, seen in _by_client(run):
         whole = seen.where(seen.asked_bytes >= initcwnd * MSS)
         if len(whole) and has_flights(run.trial):
@@ -96,7 +96,7 @@ def _first_flight(run: Evidence) -> Iterator[Compared]:
                            f"first flight to client {client}")
 
 
-def _by_client(run: Evidence) -> Iterator[tuple[int, int, Connections]]:
+def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:
     """Number (from 1), initial window, and its connections whose window was seen."""
     for number, host in enumerate(run.trial.hosts):
         mine = run.smooth.of_hosts({number})

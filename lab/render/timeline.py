@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.core.findings.timelines import Timeline
+from lab.core.findings.charts import Timeline
 
 WIDTH, HEIGHT = 560.0, 300.0  # with the margins
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 38.0

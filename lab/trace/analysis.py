@@ -10,7 +10,7 @@ from lab.core.findings.charts import Points, TraceRow
 from lab.core.results.records import SKIPPED
 from lab.trace.record import TraceRecord
 from lab.trace.replay import Restart
-from lab.trace.scenario import Curve, Figure
+from lab.trace.scenario import TraceCurve, TraceFigure
 from lab.trace.view import View, stored
 from lab.trace.window import INFINITE
 
@@ -22,14 +22,14 @@ class Views:
         self.records, self.folder = records, folder
         self.read: dict[str, View] = {}
 
-    def record(self, curve: Curve) -> TraceRecord:
+    def record(self, curve: TraceCurve) -> TraceRecord:
         """Raises FirstFlightError where it was not measured."""
         for record in self.records:
             if curve.is_of(record.trial):
                 return record
         raise FirstFlightError(f"{curve.trace}/{curve.tcp} was not measured")
 
-    def of(self, curve: Curve) -> View | None:
+    def of(self, curve: TraceCurve) -> View | None:
         """None where there is nothing to see: the kernel lacks it, or the transfer failed.
 
         Raises FirstFlightError where a file of it is missing.
@@ -42,7 +42,7 @@ class Views:
             self.read[trial.id] = stored(trial, self.folder)
         return self.read[trial.id]
 
-    def restarts(self, figure: Figure) -> Iterator[tuple[View, float, Restart]]:
+    def restarts(self, figure: TraceFigure) -> Iterator[tuple[View, float, Restart]]:
         """Each idle time of more than an RTO that a figure shows, and when it ended (s)."""
         for view in filter(None, map(self.of, figure.curves)):
             for restart in view.replayed.restarts:

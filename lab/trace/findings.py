@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from lab.core.findings.charts import TraceChart, TraceRow
+from lab.core.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, word_of
-from lab.core.findings.findings import Cell, Column, Finding, Statement, Table
+from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from lab.core.results.records import PASS, SKIPPED
 from lab.core.run.kinds import RunData
 from lab.core.words import plain
-from lab.trace import warm
 from lab.trace.analysis import Views, row_of
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import Claim, Figure, TraceScenario
+from lab.trace.scenario import TraceClaim, TraceCurve, TraceFigure, TraceScenario
 from lab.trace.trial import TraceTrial
 from lab.trace.view import METRICS, View
 from lab.trace.window import INFINITE, limit
@@ -27,7 +26,7 @@ def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure. Raises FirstFlightError where a file is missing."""
     views = Views(run.records, run.folder)
     context = f"{scenario.head.source}; here real Linux TCP"
-    return tuple(warm.finding(scenario, figure, run.records, context) if figure.kind == "warm"
+    return tuple(warm_finding(scenario, figure, run.records, context) if figure.kind == "warm"
                  else _finding(scenario, figure, views, context) for figure in scenario.figures)
 
 
@@ -63,7 +62,7 @@ def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
             sum(record.rule_wrong or 0 for record in records))
 
 
-def _finding(scenario: TraceScenario, figure: Figure, views: Views, context: str) -> Finding:
+def _finding(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> Finding:
     return Finding(
         figure.name, figure.title,
         (_overview(scenario, figure, views), *_restarts(scenario, figure, views)),
@@ -72,7 +71,7 @@ def _finding(scenario: TraceScenario, figure: Figure, views: Views, context: str
         chart=_chart(scenario, figure, views, context))
 
 
-def title_of(scenario: TraceScenario, figure: Figure, trial: TraceTrial) -> str:
+def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) -> str:
     """Names a curve among those of its figure: by its TCP, and what else differs."""
     title = _title(scenario, figure, trial.trace, trial.tcp)
     alike = {(curve.trace, curve.tcp) for curve in figure.curves
@@ -83,7 +82,7 @@ def title_of(scenario: TraceScenario, figure: Figure, trial: TraceTrial) -> str:
     return f"{title}, IW {trial.initcwnd}" if several else title
 
 
-def _title(scenario: TraceScenario, figure: Figure, trace: str, tcp: str) -> str:
+def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
     """By the titles in the file, which may be the same."""
     title, of_trace = scenario.tcp(tcp).title, scenario.trace(trace).title
     several = len({curve.trace for curve in figure.curves}) > 1
@@ -92,7 +91,7 @@ def _title(scenario: TraceScenario, figure: Figure, trace: str, tcp: str) -> str
 
 # Tables ------------------------------------------------------------------------------
 
-def _overview(scenario: TraceScenario, figure: Figure, views: Views) -> Table:
+def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Table:
     columns = (TCP, *map(Column, ("segments", "lost", "sent again", "timeouts",
                                   "largest window")),
                Column("longest RTT", "ms"), Column("finished", "s", digits=3),
@@ -114,7 +113,7 @@ def _cells(record: TraceRecord) -> tuple[Cell, ...]:
             f"{checked - wrong} of {checked} samples" if checked else "at restarts")
 
 
-def _notes(scenario: TraceScenario, figure: Figure, records: Sequence[TraceRecord]
+def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
            ) -> tuple[str, ...]:
     parts = [scenario.head.note] if scenario.head.note and figure is scenario.figures[0] else []
     parts += [f"{record.trial.id}: {record.verdict if record.ok else 'failed'}:"
@@ -123,7 +122,7 @@ def _notes(scenario: TraceScenario, figure: Figure, records: Sequence[TraceRecor
     return (" ".join(parts),) if parts else ()
 
 
-def _restarts(scenario: TraceScenario, figure: Figure, views: Views) -> list[Table]:
+def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> list[Table]:
     """Every idle time of more than an RTO: what was done, and what the rule says."""
     rows: list[tuple[Cell, ...]] = []
     for view, at_s, restart in views.restarts(figure):
@@ -140,7 +139,8 @@ def _restarts(scenario: TraceScenario, figure: Figure, views: Views) -> list[Tab
 
 # Claims ------------------------------------------------------------------------------
 
-def _statement(scenario: TraceScenario, figure: Figure, claim: Claim, views: Views) -> Statement:
+def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
+               views: Views) -> Statement:
     metric = METRICS[claim.metric]
     numbers: list[float] = []
     parts: list[str] = []
@@ -157,7 +157,7 @@ def _statement(scenario: TraceScenario, figure: Figure, claim: Claim, views: Vie
     return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}.", word)
 
 
-def _judged(claim: Claim, numbers: Sequence[float]) -> tuple[str, str]:
+def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
     """The word, and what else is to be said."""
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
@@ -174,7 +174,7 @@ def _judged(claim: Claim, numbers: Sequence[float]) -> tuple[str, str]:
 
 # Charts ------------------------------------------------------------------------------
 
-def _chart(scenario: TraceScenario, figure: Figure, views: Views, context: str) -> TraceChart:
+def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> TraceChart:
     records = [views.record(curve) for curve in figure.curves]
     rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.of(curve))
                  for curve, record in zip(figure.curves, records))
@@ -193,3 +193,138 @@ def _row(title: str, record: TraceRecord, view: View | None) -> TraceRow:
         why = "skipped" if record.ok else "failed"
         return TraceRow(title, absent=f"{why}: {record.why_not}")
     return row_of(title, view, record.verdict != PASS)
+
+
+# A warm connection: what a think time does to the next response --------------------
+
+ALIKE_MS = 0.5  # responses that differ by less take the same time
+ROW_INCHES = 2.5
+
+ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
+
+
+def by_think_time(records: Iterable[TraceRecord], curve: TraceCurve) -> ByThinkTime:
+    """The records of one trace and TCP that count, in the order of their think times."""
+    found: ByThinkTime = {}
+    for record in records:
+        trial = record.trial
+        if ((trial.trace, trial.tcp) == (curve.trace, curve.tcp) and trial.think_s is not None
+                and record.counts):
+            found.setdefault(trial.think_s, {})[trial.initcwnd] = record
+    return {think_s: found[think_s] for think_s in sorted(found)}
+
+
+def windows_of(measured: ByThinkTime) -> list[int]:
+    """The initial windows that were measured, the smallest first."""
+    return sorted({window for line in measured.values() for window in line})
+
+
+@dataclass(frozen=True)
+class WarmColumn:
+    """One column of the figure: the label of its axis, and what is drawn."""
+
+    label: str
+    of: Callable[[TraceRecord], float]
+
+
+WARM_COLUMNS = (WarmColumn("latency (ms)", lambda record: record.latency_ms or 0.0),
+         WarmColumn("window at the restart (segments)", lambda record: record.last_window or 0),
+         WarmColumn("segments sent again for it", lambda record: record.last_retransmissions or 0))
+
+
+def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
+            context: str) -> Finding:
+    """A table for each curve of a figure, the answer, and its chart."""
+    note = scenario.head.note
+    measured = [by_think_time(records, curve) for curve in figure.curves]
+    tables = [_warm_table(curve, each) for curve, each in zip(figure.curves, measured)]
+    if note:
+        tables[-1] = replace(tables[-1], notes=(note,))
+    return Finding(
+        figure.name, figure.title, tuple(tables),
+        tuple(_warm_answer(curve, each) for curve, each in zip(figure.curves, measured)),
+        chart=_warm_chart(scenario, figure, measured, records, context))
+
+
+def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
+    windows = windows_of(measured)
+    rows: list[tuple[Cell, ...]] = [
+        (Rounded(think_s, len(plain(think_s).partition(".")[2])),
+         *(_warm_cell(line.get(window)) for window in windows))
+        for think_s, line in measured.items()]
+    return Table(
+        f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
+        " segments sent again)",
+        (Column("think time", "s"),
+         *(Column(f"IW {window}") for window in windows)), tuple(rows))
+
+
+def _warm_cell(record: TraceRecord | None) -> Cell:
+    if record is None or record.latency_ms is None:
+        return None
+    again = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
+    return f"{record.latency_ms:.1f} ({record.last_window or 0}{again})"
+
+
+def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
+    """Each initial window against the next smaller one, in words with figures."""
+    windows = windows_of(measured)
+    asked = ("When does a larger initial window pay on a warm connection"
+             f" ({curve.trace}, {curve.tcp})?")
+    parts = [part for smaller, larger in zip(windows, windows[1:])
+             for part in _warm_against(measured, smaller, larger)]
+    never = "Never: all initial windows take the same time after every think time"
+    return Statement(asked, ("; ".join(parts) or never) + ".")
+
+
+def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:
+    """After which think times the larger window is faster, and after which slower."""
+    times = {think_s: (line[smaller].latency_ms or 0.0, line[larger].latency_ms or 0.0)
+             for think_s, line in measured.items() if smaller in line and larger in line}
+    parts = []
+    for word, sign in (("faster", 1), ("slower", -1)):
+        found = [think_s for think_s, (small_ms, large_ms) in times.items()
+                 if sign * (small_ms - large_ms) > ALIKE_MS]
+        if found:
+            small_ms, large_ms = times[found[-1]]
+            parts.append(f"IW {larger} is {word} than IW {smaller} {_when(found, list(times))}"
+                         f" ({large_ms:.1f} instead of {small_ms:.1f} ms after"
+                         f" {plain(found[-1])} s)")
+    return parts
+
+
+def _when(found: Sequence[float], all_thinks: Sequence[float]) -> str:
+    if len(found) == len(all_thinks):
+        return "after every think time"
+    if list(found) == list(all_thinks[-len(found):]):
+        return f"from {plain(found[0])} s of thinking on"
+    return f"after {', '.join(map(plain, found))} s of thinking"
+
+
+def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
+           records: Sequence[TraceRecord], context: str) -> LineChart:
+    """A row for each curve, and a column for each of WARM_COLUMNS."""
+    titles = [f"{scenario.tcp(curve.tcp).title}, {scenario.trace(curve.trace).title}"
+              for curve in figure.curves]
+    counted = sum(record.counts for record in records)
+    left_out = len(records) - counted
+    return LineChart(
+        figure.title, (context,),
+        f"{counted} connections verified on the wire{'' if left_out else ', none left out'}",
+        f"{left_out} left out" if left_out else "",
+        columns=tuple(tuple(_warm_plot(shown, each, title if shown is WARM_COLUMNS[0] else "",
+                                  each is measured[-1])
+                            for each, title in zip(measured, titles)) for shown in WARM_COLUMNS),
+        height_inches=ROW_INCHES * len(measured), legend=True, palette="ordered")
+
+
+def _warm_plot(shown: WarmColumn, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
+    lines = []
+    for look, window in enumerate(windows_of(measured)):
+        points = {think_s: shown.of(line[window]) for think_s, line in measured.items()
+                  if window in line}
+        lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
+    top = max([1.0, *(value for line in lines for value in line.y)])
+    return Plot("think time (s)" if is_last else "", shown.label, tuple(lines), title,
+                ticks=tuple((think_s, plain(think_s)) for think_s in measured),
+                x_scale="log", y_ends=(0, 1.08 * top), whole=True)

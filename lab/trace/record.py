@@ -16,7 +16,7 @@ from lab.trace.view import View
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TraceEvidence:
     """What is known of a trial whose transfer succeeded.
 
     observation: as the worker reported it. exact: measured in virtual time, and path then what the

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from lab.tcp.packets import SYN, Segment
 from lab.tcp.wire.exchange import Exchange, clock_phase_ns
-from lab.trace.rules import Rules
-from lab.trace.tcps import restart_rule, rules_for
+from lab.trace.rules import Rules, restart_rule, rules_for
 from lab.trace.trial import TraceTrial
-from lab.trace.window import OPEN, Sample
+from lab.trace.window import OPEN, WindowSample
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
 
@@ -61,7 +60,7 @@ class Replay:
 
 
 @dataclass
-class Group:
+class SendGroup:
     """What TCP did at one moment: took an acknowledgement, or a write, and sent for it.
 
     sends: data, and the FIN, which takes a place in the window like a byte.
@@ -73,29 +72,30 @@ class Group:
     sends: list[Segment] = field(default_factory=list)
 
 
-def groups_of(exchange: Exchange) -> list[Group]:
+def groups_of(exchange: Exchange) -> list[SendGroup]:
     """The server's packets in groups, in order of time; the handshake is left out."""
-    groups: list[Group] = []
+    groups: list[SendGroup] = []
     for segment in exchange.at_server:
         if segment.flags & SYN:
             continue
         if not segment.to_client:
             if segment.ack is not None:
-                groups.append(Group(segment.time_ns, segment.ack, segment.window))
+                groups.append(SendGroup(segment.time_ns, segment.ack, segment.window))
         elif segment.payload_bytes or segment.is_fin:
             if not groups or groups[-1].time_ns != segment.time_ns:
-                groups.append(Group(segment.time_ns, None))
+                groups.append(SendGroup(segment.time_ns, None))
             groups[-1].sends.append(segment)
     return groups
 
 
-def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> Replay:
+def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> Replay:
     """Compare all samples of a connection with its TCP's rules."""
     return _Replayer(trial, exchange, samples).run()
 
 
 class _Replayer:
-    def __init__(self, trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> None:
+    def __init__(self, trial: TraceTrial, exchange: Exchange,
+                 samples: Sequence[WindowSample]) -> None:
         self.trial, self.samples = trial, samples
         self.groups = groups_of(exchange)
         self.times = [sample.time_ns for sample in samples]
@@ -124,7 +124,7 @@ class _Replayer:
             self._compare(sample)
         return Replay(self.checked, self.unjudged, tuple(self.mismatches), tuple(self.restarts))
 
-    def _precedes(self, group: Group, sample: Sample) -> bool:
+    def _precedes(self, group: SendGroup, sample: WindowSample) -> bool:
         if group.time_ns != sample.time_ns or not self.candidates:
             return group.time_ns <= sample.time_ns
         # At the same time: it is from after the group where more is outstanding or sent.
@@ -140,11 +140,11 @@ class _Replayer:
     def _tick(self, time_ns: int) -> int:
         return (time_ns - self.tick_start_ns) // TICK_NS
 
-    def _before(self, time_ns: int) -> Sample:
+    def _before(self, time_ns: int) -> WindowSample:
         """The newest sample from before something that the application wrote."""
         return self.samples[max(bisect_left(self.times, time_ns) - 1, 0)]
 
-    def _after(self, time_ns: int) -> Sample:
+    def _after(self, time_ns: int) -> WindowSample:
         """The first sample with what an acknowledgement or a write has brought.
 
         There is one: a group is taken for a sample that comes after it.
@@ -167,7 +167,7 @@ class _Replayer:
         if group.sends:
             self.last_send = now
 
-    def _apply(self, rules: Rules, group: Group, new: Sequence[Segment], now: int) -> None:
+    def _apply(self, rules: Rules, group: SendGroup, new: Sequence[Segment], now: int) -> None:
         near = self._after(group.time_ns) if group.ack is not None else self._before(group.time_ns)
         rules.rto = near.rto_us // 1000
         rules.recovering = self.unsure
@@ -220,7 +220,7 @@ class _Replayer:
             sends += [segment for segment in group.sends if segment.payload_bytes]
         return sends
 
-    def _compare(self, sample: Sample) -> None:
+    def _compare(self, sample: WindowSample) -> None:
         self.written = max(self.written, self.outstanding_end + sample.notsent_bytes)
         if not self.candidates:
             return

@@ -6,6 +6,7 @@ into one trial for each TCP on each of its traces.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +16,133 @@ from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides
 from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile
-from lab.core.scenario.schema import key
+from lab.core.scenario.schema import Reader, key
 from lab.core.scenario.sysctls import sysctls_of
-from lab.core.words import exact, nearest
+from lab.core.words import exact, nearest, plain
 from lab.tcp.packets import MSS
-from lab.trace.schedule import EACH_THINK, Schedule
 from lab.trace.trial import TraceTrial
 from lab.trace.view import METRICS
+
+EACH_THINK = "each"  # in a request: the think time that the trial is about
+MOST_WRITES = 50_000
+
+
+def _listed(kind: type[Any]) -> Reader:
+    """Tables in a list, as instances of a dataclass."""
+    def read_list(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not value \
+                or not all(isinstance(item, dict) for item in value):
+            raise UsageError(f"{where} has to be a list of tables, such as"
+                             " [{ at_s = 0.5, segments = 10 }]")
+        return tuple(schema.read(kind, item, f"{where} {number}")
+                     for number, item in enumerate(value, start=1))
+    return read_list
+
+
+def _think_s(value: Any, where: str) -> float | None:
+    return None if value == EACH_THINK else schema.number("time_s")(value, where)
+
+
+@dataclass(frozen=True)
+class Write:
+    """What the application hands to TCP: bytes at a time, or every so often until another.
+
+    Times in seconds after the request arrived. `until_s` itself is not one of
+    the times. The size is in bytes or in segments.
+    """
+
+    at_s: float = key(quantity="time_s")
+    size_bytes: int | None = key(None, quantity="write_bytes", name="bytes")
+    segments: int | None = key(None, quantity="write_segments")
+    until_s: float | None = key(None, quantity="time_s")
+    every_s: float | None = None
+
+    def check(self, where: str) -> None:
+        if (self.size_bytes is None) == (self.segments is None):
+            raise UsageError(f"{where}: has to have either bytes or segments")
+        if (self.until_s is None) != (self.every_s is None):
+            raise UsageError(f"{where}: until_s and every_s go together")
+        if self.until_s is not None and self.until_s <= self.at_s:
+            raise UsageError(f"{where}: until_s: {plain(self.until_s)} s is not after at_s,"
+                             f" {plain(self.at_s)} s: time goes backwards")
+
+    def bytes_each(self, mss: int) -> int:
+        return self.size_bytes or (self.segments or 0) * mss
+
+    @property
+    def count(self) -> int:
+        if self.until_s is None or self.every_s is None:
+            return 1
+        return max(math.ceil((self.until_s - self.at_s) / self.every_s - 1e-9), 1)
+
+    @property
+    def last_s(self) -> float:
+        return self.at_s + (self.count - 1) * (self.every_s or 0.0)
+
+    def text(self, mss: int) -> str:
+        """As server.py reads it."""
+        when = _ms(self.at_s)
+        if self.until_s is not None and self.every_s is not None:
+            when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
+        return f"{when}:{self.bytes_each(mss)}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request on a persistent connection.
+
+    think_s: from the end of the response before it; None for the think time
+    that the trial is about.
+    """
+
+    size_bytes: int = key(quantity="write_bytes", name="bytes")
+    think_s: float | None = key(0.0, reader=_think_s)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the application does: writes into one response, or requests one after another."""
+
+    name: str = key(reader=schema.file_name)
+    writes: tuple[Write, ...] = key((), reader=_listed(Write))
+    requests: tuple[Request, ...] = key((), reader=_listed(Request))
+
+    def check(self, where: str) -> None:
+        if bool(self.writes) == bool(self.requests):
+            raise UsageError(f"{where}: has to have either writes or requests")
+        for number, (before, write) in enumerate(zip(self.writes, self.writes[1:]), start=2):
+            if write.at_s < before.last_s:
+                raise UsageError(f"{where}: writes {number}: at_s: {plain(write.at_s)} s is before"
+                                 f" {plain(before.last_s)} s, where the write before it ends:"
+                                 " time goes backwards")
+        if sum(write.count for write in self.writes) > MOST_WRITES:
+            raise UsageError(f"{where}: has more than {MOST_WRITES} writes")
+
+    @property
+    def is_about_thinking(self) -> bool:
+        return any(request.think_s is None for request in self.requests)
+
+    def thinks_s(self, think_s: float | None) -> list[float]:
+        """Seconds before each of its requests; think_s: what the trial is about."""
+        return [think_s or 0.0 if request.think_s is None else request.think_s
+                for request in self.requests] or [0.0]
+
+    def size_bytes(self, mss: int) -> int:
+        """All that it sends."""
+        return (sum(write.bytes_each(mss) * write.count for write in self.writes)
+                + sum(request.size_bytes for request in self.requests))
+
+    def paths(self, mss: int) -> tuple[str, ...]:
+        """What is fetched, without the trace's own parameters."""
+        if self.writes:
+            times = ";".join(write.text(mss) for write in self.writes)
+            return (f"/{self.size_bytes(mss)}?at={times}",)
+        return tuple(f"/{request.size_bytes}?" for request in self.requests)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".")
+
 
 TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
 OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
@@ -66,7 +187,7 @@ class Tcp:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceSetup:
     """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
 
     schedule, tcps: by their names. uplink_kbps: None for as much as down.
@@ -94,7 +215,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Curve:
+class TraceCurve:
     """A trial of the scenario, for figures and claims: "trace/tcp" or "trace/tcp/iw10"."""
 
     trace: str
@@ -102,7 +223,7 @@ class Curve:
     initcwnd: int | None = None
 
     @classmethod
-    def read(cls, value: Any, where: str) -> Curve:
+    def read(cls, value: Any, where: str) -> TraceCurve:
         """From its text. Raises UsageError."""
         match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
                  else None)
@@ -122,7 +243,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Figure:
+class TraceFigure:
     """A figure.
 
     kind: "window" (a row of a time–sequence and a window plot for each curve)
@@ -135,7 +256,7 @@ class Figure:
     title: str
     kind: Literal["window", "warm"]
     name: str = key(reader=schema.file_name)
-    curves: tuple[Curve, ...] = key(reader=schema.values(Curve.read, "curves"))
+    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.read, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
     sequence_from_s: float = key(0.0, quantity="time_s")
@@ -144,7 +265,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Claim:
+class TraceClaim:
     """A sentence of the source and the test that it is put to.
 
     metric, at_s: what is compared (lab.trace.view), and when.
@@ -158,14 +279,14 @@ class Claim:
     says: str
     relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
     metric: str = key(reader=schema.word(tuple(METRICS)))
-    first: Curve = key(reader=Curve.read)
-    second: Curve | None = key(None, reader=Curve.read)
+    first: TraceCurve = key(reader=TraceCurve.read)
+    second: TraceCurve | None = key(None, reader=TraceCurve.read)
     at_s: float = key(0.0, quantity="time_s")
     published: float | None = None
     within: float = 0.0
 
     @property
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[TraceCurve, ...]:
         return (self.first,) if self.second is None else (self.first, self.second)
 
     def check(self, where: str) -> None:
@@ -182,9 +303,9 @@ class TraceScenario:
     head: Head
     tcps: tuple[Tcp, ...]
     schedules: tuple[Schedule, ...]
-    traces: tuple[Trace, ...]
-    figures: tuple[Figure, ...]
-    claims: tuple[Claim, ...]
+    traces: tuple[TraceSetup, ...]
+    figures: tuple[TraceFigure, ...]
+    claims: tuple[TraceClaim, ...]
 
     def tcp(self, name: str) -> Tcp:
         return next(tcp for tcp in self.tcps if tcp.name == name)
@@ -192,7 +313,7 @@ class TraceScenario:
     def schedule(self, name: str) -> Schedule:
         return next(schedule for schedule in self.schedules if schedule.name == name)
 
-    def trace(self, name: str) -> Trace:
+    def trace(self, name: str) -> TraceSetup:
         return next(trace for trace in self.traces if trace.name == name)
 
     @property
@@ -205,7 +326,7 @@ class TraceScenario:
         """One for each TCP, initial window and think time of each trace."""
         return [trial for trace in self.traces for trial in self._of_trace(trace)]
 
-    def _of_trace(self, trace: Trace) -> Iterator[TraceTrial]:
+    def _of_trace(self, trace: TraceSetup) -> Iterator[TraceTrial]:
         """Trials share what is long: schedules may have thousands of writes."""
         schedule, thinks = self.schedule(trace.schedule), trace.think_s or (None,)
         paths = " ".join(schedule.paths(trace.mss))
@@ -234,14 +355,14 @@ def read(file: ScenarioFile) -> TraceScenario:
     raw, where = file.raw, file.where
     schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
     defaults = schema.table(raw, "defaults", where)
-    schema.known_keys(defaults, [name for name in schema.keys_of(Trace)
+    schema.known_keys(defaults, [name for name in schema.keys_of(TraceSetup)
                                  if name not in OF_ONE_TRACE], f"{where}: [defaults]")
     scenario = TraceScenario(
         file.head(), tcps=schema.read_tables(Tcp, raw, "tcp", where),
         schedules=schema.read_tables(Schedule, raw, "schedule", where),
-        traces=schema.read_tables(Trace, raw, "trace", where, defaults=defaults),
-        figures=schema.read_tables(Figure, raw, "figure", where),
-        claims=schema.read_tables(Claim, raw, "claim", where, called="says"))
+        traces=schema.read_tables(TraceSetup, raw, "trace", where, defaults=defaults),
+        figures=schema.read_tables(TraceFigure, raw, "figure", where),
+        claims=schema.read_tables(TraceClaim, raw, "claim", where, called="says"))
     if not scenario.traces:
         raise UsageError(f"{where}: has no [[trace]], so nothing to measure")
     _check_names(scenario, where)
@@ -275,7 +396,7 @@ def _check_names(scenario: TraceScenario, where: str) -> None:
             _check_measured((curve,), scenario, f"{place}: {name}")
 
 
-def _check_measured(curves: Sequence[Curve], scenario: TraceScenario, where: str) -> None:
+def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where: str) -> None:
     for curve in curves:
         if not any((trace.name, curve.tcp in trace.tcps) == (curve.trace, True)
                    and curve.initcwnd in (None, *trace.initcwnd) for trace in scenario.traces):

@@ -9,7 +9,7 @@ from typing import ClassVar
 from lab.core.findings.findings import Report
 from lab.core.results.checks import Check
 from lab.core.results.records import Record
-from lab.core.run.kinds import HOST_OVERHEAD_S, Overrides, RunData, Seen
+from lab.core.run.kinds import HOST_OVERHEAD_S, Overrides, RunData, SeenTrial
 from lab.core.run.reporting import report_of
 from lab.core.scenario.scenario_file import Head, ScenarioFile, check_count
 from lab.trace import findings, verify
@@ -41,7 +41,7 @@ class TraceStudy:
         return self.scenario.head
 
     @staticmethod
-    def judge(trial: TraceTrial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+    def judge(trial: TraceTrial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
         return verify.judge(trial, seen, exact), seen.files
 

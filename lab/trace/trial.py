@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +81,7 @@ class TraceTrial:
 
     @property
     def schedule(self) -> str:
-        """What the server writes and when (lab.trace.schedule.Write.text), "" for no schedule."""
+        """What the server writes and when (lab.trace.scenario.Write.text), "" for no schedule."""
         return self.paths.partition("at=")[2].partition("&")[0]
 
     @property
@@ -113,3 +114,15 @@ class TraceTrial:
             "outage_ms": [self.outage_from_ms, self.outage_to_ms] if self.outage_to_ms else [],
             "shape": {"rtt_ms": self.rtt_ms, "bandwidth_kbps": self.bandwidth_kbps,
                       "uplink_kbps": self.uplink_kbps, "queue_packets": self.queue_packets}}
+
+
+def due_times_s(schedule: str) -> list[float]:
+    """The times of the writes of a schedule's text, in order."""
+    times = []
+    for write in filter(None, schedule.split(";")):
+        when, _, every = write.partition(":")[0].partition("/")
+        first, _, last = when.partition("..")
+        start, step = float(first), float(every or 1)
+        count = max(math.ceil((float(last) - start) / step - 1e-9), 1) if last else 1
+        times += [(start + number * step) / 1000 for number in range(count)]
+    return times

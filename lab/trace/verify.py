@@ -10,12 +10,12 @@ from lab.core.errors import FirstFlightError
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
-from lab.core.run.kinds import Seen
+from lab.core.run.kinds import SeenTrial
 from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.check import deliveries
 from lab.tcp.delivery.netem import Way
 from lab.tcp.wire.exchange import read_exchange
-from lab.trace.record import Evidence, TraceRecord
+from lab.trace.record import TraceEvidence, TraceRecord
 from lab.trace.trial import TraceTrial
 from lab.trace.view import view_of
 from lab.trace.window import WINDOW_FILE, parse
@@ -25,7 +25,7 @@ ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after i
 MOST_RESTARTS = 3  # of those that differ, in one reason
 
 
-def judge(trial: TraceTrial, seen: Seen, exact: bool) -> TraceRecord:
+def judge(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceRecord:
     """The record of one trial.
 
     exact: in virtual time, where the rules are judged to the segment.
@@ -46,7 +46,7 @@ def judge(trial: TraceTrial, seen: Seen, exact: bool) -> TraceRecord:
     return TraceRecord(trial, False, error, measured_at=measured_at)
 
 
-def _evidence(trial: TraceTrial, seen: Seen, exact: bool) -> Evidence:
+def _evidence(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceEvidence:
     """Raises FirstFlightError where captures or samples are missing or damaged."""
     exchange = read_exchange(seen.client_pcap, seen.server_pcap)
     if WINDOW_FILE not in seen.files:
@@ -57,7 +57,7 @@ def _evidence(trial: TraceTrial, seen: Seen, exact: bool) -> Evidence:
                 outage_ms=(trial.outage_from_ms, trial.outage_to_ms), **both),
             Way(rate_kbps=trial.uplink_kbps, **both))
     path = deliveries(seen.client_pcap, seen.server_pcap, *ways, tuple) if exact else None
-    return Evidence(view_of(trial, exchange, samples), seen.content, exact, path)
+    return TraceEvidence(view_of(trial, exchange, samples), seen.content, exact, path)
 
 
 def _failure(observation: dict[str, Any]) -> str:
@@ -75,40 +75,40 @@ def _failure(observation: dict[str, Any]) -> str:
 
 # What is compared --------------------------------------------------------------------
 
-def _sizes(of: Evidence) -> Iterator[Compared]:
+def _sizes(of: TraceEvidence) -> Iterator[Compared]:
     for fetch, said, size in zip(of.observation["fetches"], of.observation["responses"],
                                  of.trial.response_sizes):
         yield Compared(fetch["size"] == said["body_bytes"] == size,
                        f"{fetch['size']} bytes of {said['body_bytes']} sent", f"{size}")
 
 
-def _digests(of: Evidence) -> Iterator[Compared]:
+def _digests(of: TraceEvidence) -> Iterator[Compared]:
     for fetch, said in zip(of.observation["fetches"], of.observation["responses"]):
         yield Compared(fetch["sha256"] == said["sha256"], f"{fetch['sha256'][:12]}…",
                        f"{said['sha256'][:12]}… as sent")
 
 
-def _initial_window(of: Evidence) -> Iterator[Compared]:
+def _initial_window(of: TraceEvidence) -> Iterator[Compared]:
     yield Compared(of.seen_initcwnd == of.trial.initcwnd, f"{of.seen_initcwnd} segments",
                    f"{of.trial.initcwnd}")
 
 
-def _segment_size(of: Evidence) -> Iterator[Compared]:
+def _segment_size(of: TraceEvidence) -> Iterator[Compared]:
     mss = of.view.samples[0].mss
     yield Compared(mss == of.trial.mss, f"{mss} bytes", f"{of.trial.mss}")
 
 
-def _path(of: Evidence) -> Iterable[Compared]:
+def _path(of: TraceEvidence) -> Iterable[Compared]:
     return packet_path.compared(of.path, {})
 
 
-def _rtt(of: Evidence) -> Iterator[Compared]:
+def _rtt(of: TraceEvidence) -> Iterator[Compared]:
     if of.seen_rtt_ms is not None and of.path is None:
         yield Compared(abs(of.seen_rtt_ms - of.trial.rtt_ms) <= RTT_TOLERANCE_MS,
                        f"{of.seen_rtt_ms:.3f} ms", f"{of.trial.rtt_ms:g} ms")
 
 
-def _receive_window(of: Evidence) -> Iterator[Compared]:
+def _receive_window(of: TraceEvidence) -> Iterator[Compared]:
     """Nearly always: the first acknowledgement may advertise a segment more.
 
     The kernel rounds, so that a part of a segment may be missing.
@@ -119,13 +119,13 @@ def _receive_window(of: Evidence) -> Iterator[Compared]:
         yield Compared(asked - 1 < usual < asked + 0.1, f"{usual:.2f} segments", f"{asked}")
 
 
-def _lost_packets(of: Evidence) -> Iterator[Compared]:
+def _lost_packets(of: TraceEvidence) -> Iterator[Compared]:
     if _may_lose_nothing(of.trial) and of.path is None:
         lost = len(of.view.exchange.lost_to_client) + len(of.view.exchange.lost_to_server)
         yield Compared(lost == 0, f"{lost}", "none")
 
 
-def _retransmissions(of: Evidence) -> Iterator[Compared]:
+def _retransmissions(of: TraceEvidence) -> Iterator[Compared]:
     if _may_lose_nothing(of.trial):
         again = len(of.view.exchange.retransmissions)
         yield Compared(again == 0, f"{again}", "none")
@@ -135,14 +135,14 @@ def _may_lose_nothing(trial: TraceTrial) -> bool:
     return not trial.may_lose and not trial.outage_to_ms
 
 
-def _outage(of: Evidence) -> Iterator[Compared]:
+def _outage(of: TraceEvidence) -> Iterator[Compared]:
     if of.trial.outage_to_ms:
         lost = len(of.view.exchange.lost_data)
         yield Compared(lost > 0, f"{lost} data segments lost in it",
                        "one or more (in real time it comes when it can)")
 
 
-def _schedule(of: Evidence) -> Iterator[Compared]:
+def _schedule(of: TraceEvidence) -> Iterator[Compared]:
     """Writes that found nothing outstanding are on the wire when they were due."""
     late_ms = of.view.lateness_ms(0.0 if of.exact else 2 * of.trial.rtt_ms)
     if late_ms is not None:
@@ -150,7 +150,7 @@ def _schedule(of: Evidence) -> Iterator[Compared]:
                        f"at most {ON_TIME_MS[of.exact]:g}")
 
 
-def _window(of: Evidence) -> Iterator[Compared]:
+def _window(of: TraceEvidence) -> Iterator[Compared]:
     if not of.exact:
         return
     wrong = of.replayed.mismatches
@@ -160,7 +160,7 @@ def _window(of: Evidence) -> Iterator[Compared]:
                    "none")
 
 
-def _restarts(of: Evidence) -> Iterator[Compared]:
+def _restarts(of: TraceEvidence) -> Iterator[Compared]:
     odd = [restart for restart in of.replayed.restarts if not restart.agrees]
     for restart in odd[:MOST_RESTARTS] if of.exact else ():
         yield Compared(False, f"{restart.after}, {restart.flight} segments sent",

@@ -13,10 +13,9 @@ from lab.core.run.measuring import capture_of, file_of, kept
 from lab.core.words import plain
 from lab.tcp.packets import Segment
 from lab.tcp.wire.exchange import Exchange, read_exchange
-from lab.trace.replay import Group, Replay, groups_of, replay
-from lab.trace.schedule import due_times_s
-from lab.trace.trial import TraceTrial
-from lab.trace.window import INFINITE, WINDOW_FILE, Sample, limit, parse
+from lab.trace.replay import Replay, SendGroup, groups_of, replay
+from lab.trace.trial import TraceTrial, due_times_s
+from lab.trace.window import INFINITE, WINDOW_FILE, WindowSample, limit, parse
 
 LOSS = 4  # TCP_CA_Loss
 SETTLED_NS = 500_000  # a window is read so long after the write that it is about
@@ -32,10 +31,10 @@ class View:
 
     trial: TraceTrial
     exchange: Exchange
-    samples: tuple[Sample, ...]
+    samples: tuple[WindowSample, ...]
     start_ns: int
     sends: tuple[Segment, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[SendGroup, ...]
 
     def seconds(self, time_ns: int) -> float:
         return (time_ns - self.start_ns) / 1e9
@@ -46,7 +45,7 @@ class View:
 
     # What claims compare; at_s: from when on, or at which time ------------------
 
-    def sample_at(self, at_s: float) -> Sample:
+    def sample_at(self, at_s: float) -> WindowSample:
         """The newest sample at a time, what a write at that very time does included."""
         times = [sample.time_ns for sample in self.samples]
         place = bisect_right(times, self.start_ns + round(at_s * 1e9) + SETTLED_NS)
@@ -150,7 +149,7 @@ class View:
             sent = max(sent, max(segment.end_with_fin for segment in group.sends))
         return worst_ns / 1e6
 
-    def _since(self, sent: Segment | Group, at_s: float) -> bool:
+    def _since(self, sent: Segment | SendGroup, at_s: float) -> bool:
         return sent.time_ns >= self.start_ns + round(at_s * 1e9) - NEAR_NS
 
 
@@ -199,7 +198,7 @@ METRICS = {
 
 # Making one --------------------------------------------------------------------------
 
-def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[Sample]) -> View:
+def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> View:
     """Raises FirstFlightError where the capture holds no request, or no data for it."""
     request = next((segment for segment in exchange.at_server
                     if not segment.to_client and segment.payload_bytes), None)

@@ -15,7 +15,7 @@ INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 
 
 @dataclass(frozen=True)
-class Sample:
+class WindowSample:
     """What TCP knew at one time, as server.py's SAMPLE_FIELDS has it.
 
     time_ns: since the epoch, the clock of the captures. state: of congestion
@@ -51,7 +51,7 @@ def limit(ssthresh: int) -> str:
     return "∞" if ssthresh == INFINITE else str(ssthresh)
 
 
-FIELDS = tuple(column.name for column in fields(Sample))
+FIELDS = tuple(column.name for column in fields(WindowSample))
 
 
 class WindowError(FirstFlightError):
@@ -66,13 +66,13 @@ def _number(text: str) -> int:
     return number
 
 
-def parse(content: bytes, name: str) -> tuple[Sample, ...]:
+def parse(content: bytes, name: str) -> tuple[WindowSample, ...]:
     """The samples of a window.csv, one at least. Raises WindowError naming it."""
     try:
         rows = csv.reader(io.StringIO(content.decode("ascii")))
         if tuple(next(rows, ())) != FIELDS:
             raise WindowError(f"{name}: its columns are not those of a window's samples")
-        samples = tuple(Sample(*map(_number, row)) for row in rows)
+        samples = tuple(WindowSample(*map(_number, row)) for row in rows)
     except (TypeError, ValueError, csv.Error) as error:
         raise WindowError(f"{name}: a row is not one of numbers: {error}") from error
     if not samples:

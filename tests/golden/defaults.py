@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from lab.core.findings import cell_charts, charts, step_charts, timelines
+from lab.core.findings import charts
 from lab.core.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from lab.core.run.kinds import Overrides
-from lab.fetches.features.replication import causes
-from lab.fetches.scenario import own_server, claim, scenario, sweep, trial
 from lab.fetches.features.population import population
+from lab.fetches.features.replication import causes
+from lab.fetches.features.users import requested
+from lab.fetches.scenario import claim, own_server, scenario, sweep, trial
 from lab.fetches.verify import record
 from lab.load import record as load_record
 from lab.load import scenario as load_scenario
-from lab.load import sweep as load_sweep
 from lab.load import trial as load_trial
 from lab.tcp.model.transfer import Transfer
 from lab.trace import record as trace_record
 from lab.trace import scenario as trace_scenario
 from lab.trace import trial as trace_trial
-from lab.trace.schedule import Request, Schedule, Write
-from lab.fetches.features.users import requested
+from lab.trace.scenario import Request, Schedule, Write
 
 
 def text() -> str:
@@ -29,18 +28,18 @@ def text() -> str:
     drawn: tuple[Any, ...] = (
         charts.Chart, charts.Bar, charts.BarChart, charts.TimeBar, charts.TimeChart,
         charts.BarPage, charts.Line, charts.Plot, charts.LineChart, charts.TraceRow,
-        charts.TraceChart, charts.GridChart, cell_charts.GroupChart, cell_charts.Square,
-        cell_charts.MapChart, cell_charts.LevelChart, cell_charts.ApproachRow,
-        cell_charts.ApproachChart, step_charts.StepChart, step_charts.SidePlot,
-        step_charts.SideChart, timelines.Timeline, timelines.PacketsChart)
+        charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
+        charts.MapChart, charts.LevelChart, charts.ApproachRow,
+        charts.ApproachChart, charts.StepChart, charts.SidePlot,
+        charts.SideChart, charts.Timeline, charts.PacketsChart)
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Mechanism, population.Population, claim.Claim, own_server.OwnServer,
-        causes.Reading, causes.AsPublished, load_sweep.Sweep, load_scenario.Figure,
-        load_scenario.Claim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.Trace,
-        trace_scenario.Figure, trace_scenario.Claim, trace_trial.TraceTrial, Write, Request,
-        Schedule, Transfer, requested.Asked)
+        causes.Reading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
+        load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSetup,
+        trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
+        Request, Schedule, Transfer, requested.Asked)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
     return "\n".join("\n".join(_lines(each))
                      for each in (*drawn, *told, *asked_for, *measured)) + "\n"

@@ -11,24 +11,23 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from lab.arithmetic.scenario import Arithmetic, PublishedPanel
 from lab.core.results import records
+from lab.core.results.records import columns_of, trial_class
 from lab.core.scenario.quantities import QUANTITIES, Length
 from lab.core.scenario.quantity import Sizes, Windows, Word
-from lab.core.results.records import columns_of, trial_class
 from lab.core.words import plain
-from lab.arithmetic.scenario import Arithmetic, Panel
-from lab.fetches.scenario import scenario as fetches
 from lab.fetches.features.population.population import Mechanism, Population
-from lab.fetches.verify.record import Record
+from lab.fetches.features.users.scenario import Users
+from lab.fetches.scenario import scenario as fetches
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.sweep import Sweep
-from lab.fetches.features.users.scenario import Users
+from lab.fetches.verify.record import Record
 from lab.load import scenario as load
-from lab.load import sweep as load_sweep
 from lab.load.record import LoadRecord
 from lab.trace import scenario as trace
 from lab.trace.record import TraceRecord
-from lab.trace.schedule import Request, Schedule, Write
+from lab.trace.scenario import Request, Schedule, Write
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _KEY = "lab.core.scenario.schema"
@@ -40,15 +39,15 @@ TABLES: dict[str, list[tuple[str, type[Any]]]] = {
                 ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect),
                 ("[[population]]", Population), ("[population.mechanism]", Mechanism),
                 ("[users], which --users writes", Users)],
-    "load": [("[defaults] and [[sweep]]", load_sweep.Sweep),
-             ("[[population]]", load_sweep.Population), ("[[figure]]", load.Figure),
-             ("[[claim]]", load.Claim)],
+    "load": [("[defaults] and [[sweep]]", load.LoadSweep),
+             ("[[population]]", load.LoadPopulation), ("[[figure]]", load.LoadFigure),
+             ("[[claim]]", load.LoadClaim)],
     "trace": [("[[tcp]]", trace.Tcp), ("[[schedule]]", Schedule),
               ("one of writes, of [[schedule]]", Write),
               ("one of requests, of [[schedule]]", Request),
-              ("[defaults] and [[trace]]", trace.Trace), ("[[figure]]", trace.Figure),
-              ("[[claim]]", trace.Claim)],
-    "arithmetic": [("at the top", Arithmetic), ("[[panel]]", Panel)],
+              ("[defaults] and [[trace]]", trace.TraceSetup), ("[[figure]]", trace.TraceFigure),
+              ("[[claim]]", trace.TraceClaim)],
+    "arithmetic": [("at the top", Arithmetic), ("[[panel]]", PublishedPanel)],
 }
 RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecord,
                                             "trace": TraceRecord}

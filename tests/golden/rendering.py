@@ -19,9 +19,9 @@ import numpy
 from lab.core.findings.findings import Column, Report
 from lab.core.run.kinds import RunData
 from lab.load.study import LoadStudy
-from lab.render import export, snapshot, markdown, page, text
-from tests.golden import (asked, defaults, judged, quantities, stored_fetches,
-                          stored_load, stored_questions, stored_trace, stored_troubles)
+from lab.render import export, markdown, page, snapshot, text
+from tests.golden import (asked, defaults, judged, quantities, stored_fetches, stored_load,
+                          stored_questions, stored_trace, stored_troubles)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one

@@ -13,24 +13,24 @@ from typing import Any
 
 import numpy
 
-from lab.core.run import runs
-from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Finding, Report
-from lab.core.run.kinds import RunData
 from lab.core.results.records import FAIL
+from lab.core.run import runs
+from lab.core.run.kinds import RunData
+from lab.core.scenario import scenario_file
 from lab.load import findings
 from lab.load import study as studies
+from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
-from lab.load.runs import Runs
-from lab.load.scenario import ALIKE, LESS, MORE, Claim, Figure
+from lab.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
 from lab.load.study import LoadStudy
 from lab.load.trial import LoadTrial
 from lab.tcp.packets import PCAP_HEADER
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"
-SHARED = Figure(name="shared", title="Cost", kind="share", sweeps=("one",),
-                windows=("3+10", "16+10"))
+SHARED = LoadFigure(name="shared", title="Cost", kind="share", sweeps=("one",),
+                    windows=("3+10", "16+10"))
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ def one_seed_run() -> RunData:
 @cache
 def one_seed() -> Report:
     """Of every kind of figure, with every word on claims of three windows."""
-    gain = Figure(name="loads", title="By load", kind="gain", sweeps=("small",), by="load",
-                  windows=("3", "10", "16"))
-    times = Figure(name="times", title="Times", kind="distribution", sweeps=("one",),
-                   windows=("3", "10", "3+10"))
+    gain = LoadFigure(name="loads", title="By load", kind="gain", sweeps=("small",), by="load",
+                      windows=("3", "10", "16"))
+    times = LoadFigure(name="times", title="Times", kind="distribution", sweeps=("one",),
+                       windows=("3", "10", "3+10"))
     figures = (gain, replace(gain, name="sizes", series="load", by="response_bytes"),
                replace(gain, name="one", sweeps=("one",), by="window"),
                replace(gain, name="windows", by="window", series="load"),
@@ -119,8 +119,8 @@ def one_seed() -> Report:
                times, replace(times, name="mix", kind="mix"),
                replace(gain, name="hit", kind="hit"),
                replace(times, name="deck", kind="percentiles", published="Africa, all"))
-    claims = [Claim(figure=figure, says=f"{figure}: {quantity} {expects}", quantity=quantity,
-                    compares=("3", window), expects=expects)
+    claims = [LoadClaim(figure=figure, says=f"{figure}: {quantity} {expects}", quantity=quantity,
+                        compares=("3", window), expects=expects)
               for figure, window in (("loads", "10"), ("one", "16"))
               for quantity in ("mean_ms", "retransmission_percent")
               for expects in (LESS, MORE, ALIKE)]

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lab.core.run import runs
-from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import NOTHING, RunData
 from lab.core.results.records import read_records
+from lab.core.run import runs
+from lab.core.run.kinds import NOTHING, RunData
+from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
 from lab.trace.study import TraceStudy, study
 from lab.trace.trial import TraceTrial
@@ -29,7 +29,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (lab.core.run.kinds.Seen)."""
+    """What an engine brings back (lab.core.run.kinds.SeenTrial)."""
 
     trial_id: str
     content: dict[str, Any]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import NOTHING
 from lab.core.results.records import FAIL
+from lab.core.run.kinds import NOTHING
+from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
 from lab.trace.study import TraceStudy, study
 from tests.golden import stored_trace

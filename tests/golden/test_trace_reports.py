@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core.scenario import scenario_file
 from lab.core import words
-from lab.core.findings.charts import LineChart, Points, TraceChart
 from lab.core.errors import FirstFlightError
+from lab.core.findings.charts import LineChart, Points, TraceChart
 from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
-from lab.core.run.kinds import NOTHING, Overrides, RunData
 from lab.core.results.records import PASS
+from lab.core.run.kinds import NOTHING, Overrides, RunData
+from lab.core.scenario import scenario_file
 from lab.trace.findings import findings
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import Curve
+from lab.trace.scenario import TraceCurve
 from lab.trace.study import TraceStudy, study
 from lab.trace.trial import TraceTrial
 from tests.golden import stored_trace
@@ -106,7 +106,7 @@ def test_a_failed_verdict_is_told() -> None:
 def test_a_claim_that_does_not_hold_is_not_reproduced() -> None:
     scenario = stored_trace.packetdrill().scenario
     first = replace(scenario.claims[0], relation="larger", published=None,
-                    second=Curve("idle", "off"))
+                    second=TraceCurve("idle", "off"))
     (finding,) = findings(replace(scenario, claims=(first,)), stored_trace.run())
     assert [each.word for each in finding.statements] == ["not reproduced"]
 

@@ -9,7 +9,7 @@ import pytest
 from lab.core.errors import FirstFlightError
 from lab.tcp.packets import ACK
 from lab.trace.view import METRICS, Metric, View, stored, view_of
-from lab.trace.window import INFINITE, OPEN, Sample
+from lab.trace.window import INFINITE, OPEN, WindowSample
 from tests.golden import stored_trace
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation
@@ -56,10 +56,10 @@ def test_the_schedule_is_kept_to_the_microsecond(idle: View) -> None:
     assert replace(idle, trial=replace(idle.trial, paths="/5?")).lateness_ms(0.0) is None
 
 
-def sample(at_ms: float, cwnd: int, state: int = OPEN) -> Sample:
+def sample(at_ms: float, cwnd: int, state: int = OPEN) -> WindowSample:
     values = dict.fromkeys(stored_trace.FIELDS, 0)
-    return Sample(**values | {"time_ns": REQUEST_NS + round(at_ms * MS), "cwnd": cwnd,
-                              "state": state, "ssthresh": cwnd * 2, "rtt_us": cwnd * 1000})
+    return WindowSample(**values | {"time_ns": REQUEST_NS + round(at_ms * MS), "cwnd": cwnd,
+                                    "state": state, "ssthresh": cwnd * 2, "rtt_us": cwnd * 1000})
 
 
 def lossy() -> View:

@@ -12,8 +12,7 @@ import pytest
 from engines.guest.init import RESULTS
 from engines.uml import UmlEngine, guest_command
 from lab.core.results.records import FAIL, PASS
-from lab.load.connections import Connections, joined, read
-from lab.load.record import LoadRecord
+from lab.load.record import Connections, LoadRecord, joined, read
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.load.verify import judged
 from lab.tcp.model.predict import predict

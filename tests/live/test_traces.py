@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engines.uml import UmlEngine
-from lab.core.scenario import scenario_file
 from lab.core.results.records import PASS, SKIPPED
+from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import read
 from lab.trace.trial import TraceTrial

@@ -265,3 +265,208 @@ class GridChart(Chart):
     y_label: str = ""
     colour_label: str = ""
     diagonals: tuple[tuple[float, str], ...] = ()
+
+
+# Cells: bars in groups, squares in maps --------------------------------------------
+
+@dataclass(frozen=True)
+class GroupChart(Chart):
+    """Groups of bars of a metric, a bar for each window; windows: their names, the baseline first.
+
+    groups: the label of each and its bars, None where nothing counts. axis: of the groups;
+    measured: of the bars' lengths, with its unit.
+    """
+
+    family: ClassVar[str] = "groups"
+
+    windows: tuple[str, ...] = ()
+    groups: tuple[tuple[str, tuple[TimeBar | None, ...]], ...] = ()
+    axis: str = ""
+    measured: str = ""
+    unit: str = "ms"
+
+
+@dataclass(frozen=True)
+class Square:
+    """One cell of a map: what was improved, in the chart's unit and in percent.
+
+    unsure: whether the 95 % interval holds zero. n: fetches; left_out: those
+    that do not count. window: of a map of windows the one that it says.
+    """
+
+    absolute: float
+    percent: float
+    unsure: bool = False
+    n: int = 0
+    left_out: int = 0
+    window: int = 0
+
+
+@dataclass(frozen=True)
+class Map:
+    """Rows of squares, None where nothing counts; title: what tells it from the others."""
+
+    title: str
+    rows: tuple[tuple[Square | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class MapChart(Chart):
+    """Maps side by side and under each other, of one size: colour and number in every square.
+
+    columns, rows: labels of the squares, the first row at the bottom. windows: where squares say a
+    window, those that there are, the smallest first.
+    """
+
+    family: ClassVar[str] = "maps"
+
+    maps: tuple[Map, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    unit: str = "ms"
+    windows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class LevelChart(Chart):
+    """Squares with a number each; columns, rows: their labels, the first row at the bottom.
+
+    levels: by row and column, None where nothing counts; whole: numbers without decimals.
+    """
+
+    family: ClassVar[str] = "levels"
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    levels: tuple[tuple[float | None, ...], ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class ApproachRow:
+    """A step: for each group of columns its values, and which of them are near the last row's.
+
+    note: at the right, such as how many are near.
+    """
+
+    title: str
+    groups: tuple[tuple[tuple[float | None, bool], ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ApproachChart(Chart):
+    """Steps that lead to published values: a row each, the published ones last.
+
+    Every value has its number, and a colour that says how far it is from the
+    published one. groups: title and column labels of each.
+    """
+
+    family: ClassVar[str] = "approach"
+
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rows: tuple[ApproachRow, ...] = ()
+    unit: str = "ms"
+
+
+# A number reached in steps, and the same bars from several sides -------------------
+
+@dataclass(frozen=True)
+class WaterfallStep:
+    """One step; value: of the number behind it.
+
+    sure: how it is known, which the look of its bar tells; "start" is no step,
+    but where they begin.
+    """
+
+    label: str
+    value: float
+    sure: Literal["start", "code", "kernel", "calibrated", "inferred"]
+
+
+@dataclass(frozen=True)
+class StepChart(Chart):
+    """A waterfall: a row for each step, its bar from the number before it to the number behind it.
+
+    most: what the number can be at most, None for no such thing. axis: of the number.
+    """
+
+    family: ClassVar[str] = "steps"
+
+    steps: tuple[WaterfallStep, ...] = ()
+    axis: str = ""
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class SidePlot:
+    """Groups of bars, one for each side; None where a side has nothing.
+
+    even: the axis is linear, else logarithmic from ±1 on.
+    """
+
+    y_label: str
+    groups: tuple[tuple[str, tuple[float | None, ...]], ...]
+    even: bool = True
+
+
+@dataclass(frozen=True)
+class SideChart(Chart):
+    """The same bars from several sides, such as published, clean and as they measured.
+
+    plots: under each other, with the same groups.
+    """
+
+    family: ClassVar[str] = "sides"
+
+    sides: tuple[str, ...] = ()
+    plots: tuple[SidePlot, ...] = ()
+    axis: str = ""
+
+
+# The packets of a connection as its server saw them --------------------------------
+
+@dataclass(frozen=True)
+class Mark:
+    """A segment of data in a timeline: from byte to byte, when it left.
+
+    kind: handshake and ticket are TLS's messages before the response, data the rest.
+    """
+
+    kind: Literal["handshake", "ticket", "data", "again", "lost"]
+    time_ms: float
+    from_bytes: float
+    to_bytes: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The packets of one connection as its server saw them.
+
+    acknowledged, offered: (ms, bytes), a step at each point; offered: the end of
+    the receive window. text: the same in words. end_ms: when all was
+    acknowledged, None where it was not.
+    to_ms, to_bytes: ends of the axes, shared by timelines that are compared.
+    """
+
+    title: str
+    text: str
+    marks: tuple[Mark, ...]
+    acknowledged: tuple[tuple[float, float], ...]
+    to_ms: float
+    to_bytes: float
+    offered: tuple[tuple[float, float], ...] = ()
+    end_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class PacketsChart(Chart):
+    """Timelines beside each other."""
+
+    family: ClassVar[str] = "packets"
+
+    timelines: tuple[Timeline, ...] = ()

@@ -33,7 +33,7 @@ ANY: Ends = (-math.inf, math.inf)  # what a number without an interval may be
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedNumber:
     """A measured number and the published one; allowed: how far apart they may be.
 
     interval: 95 %, of the measured number; of what cannot vary its value twice; None: not
@@ -93,7 +93,7 @@ def larger(first: Ends, second: Ends) -> str:
     return NOT_REPRODUCED if first[1] <= second[0] else TOO_FEW
 
 
-def judge(numbers: Sequence[Compared]) -> tuple[str, str]:
+def judge(numbers: Sequence[ComparedNumber]) -> tuple[str, str]:
     """The result of one bar, and the tests behind it; "" and "" where nothing is published.
 
     Every number of it has to be near; one that is not decides, however little is known of

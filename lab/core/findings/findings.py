@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lab.core.findings.charts import Chart, Sample
+from lab.core.findings.charts import Chart, Sample, Timeline
 from lab.core.findings.claims import WORDS, in_full
-from lab.core.findings.timelines import Timeline
 from lab.core.stats import Estimate
 
 

@@ -129,7 +129,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class _Failed:
-    """What is seen of a trial that no machine measured (lab.core.run.kinds.Seen)."""
+    """What is seen of a trial that no machine measured (lab.core.run.kinds.SeenTrial)."""
 
     trial_id: str
     content: dict[str, Any]

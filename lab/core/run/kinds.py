@@ -23,7 +23,7 @@ from lab.core.scenario.scenario_file import Head, ScenarioFile
 HOST_OVERHEAD_S = 0.3
 
 
-class Trial(Protocol):
+class AnyTrial(Protocol):
     """What is asked, as plain data; `job` is how a worker reads it."""
 
     @property
@@ -35,7 +35,7 @@ class Trial(Protocol):
     def job(self) -> dict[str, Any]: ...
 
 
-class Seen(Protocol):
+class SeenTrial(Protocol):
     """What an engine brings back of a trial (engines.job.Observation)."""
 
     @property
@@ -145,7 +145,7 @@ class Study(Protocol):
     def drawings(self) -> Mapping[str, Sequence[str]]: ...
 
     @staticmethod
-    def judge(trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+    def judge(trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]:
         """The record of a trial, and what of its files is kept, by name.
 

@@ -14,7 +14,7 @@ from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
 from lab.core.progress import Progress
 from lab.core.run import runs
-from lab.core.run.kinds import RunData, Seen, Study
+from lab.core.run.kinds import RunData, SeenTrial, Study
 from lab.core.run.runs import Run
 from lab.core.run.sample import sample_of
 from lab.tcp.packets import capture_file
@@ -98,7 +98,7 @@ class OneMachine:
                         study.head.sysctls, seen.trial_id in captured, self.known_kernel)
 
 
-def judge(kind: type[Study], trial: Any, seen: Seen, exact: bool, sysctls: Mapping[str, str],
+def judge(kind: type[Study], trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
           with_captures: bool, known_kernel: bool) -> Judged:
     """What an engine saw of a trial, judged."""
     record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)

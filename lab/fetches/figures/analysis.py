@@ -26,7 +26,7 @@ Values = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Pair:
+class CellPair:
     """The values of one cell that count, by window, and what was excluded.
 
     matched: base and experiment of the same repeat, which met the same random
@@ -74,8 +74,8 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
     chosen, cells = by_cell(scenario, figure, windows, records)
     axis, bars = scenario.axis_of(figure), published_bars(figure)
     buckets = []
-    every: dict[Cell, Pair] = {}
-    behind: list[tuple[Pair, float]] = []
+    every: dict[Cell, CellPair] = {}
+    behind: list[tuple[CellPair, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
         pairs = [_pair(figure, cells, cell, weight, windows) for cell, weight in weighted]
         every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
@@ -129,7 +129,7 @@ def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
 # Buckets -----------------------------------------------------------------------------
 
 def _pair(figure: Figure, cells: ByCell, cell: Cell, weight: float,
-          windows: tuple[int, int]) -> Pair:
+          windows: tuple[int, int]) -> CellPair:
     base_records, experiment_records = (cells[cell, initcwnd] for initcwnd in windows)
     base, base_excluded = counting(base_records, figure.metric)
     experiment, excluded = counting(experiment_records, figure.metric)
@@ -143,9 +143,9 @@ def _pair(figure: Figure, cells: ByCell, cell: Cell, weight: float,
     if (len(counterparts) == len(base) == len(experiment)
             and dict(base).keys() == counterparts.keys()):
         matched = tuple((value, counterparts[key]) for key, value in base)
-    return Pair(weight, tuple(value for _, value in base),
-                tuple(value for _, value in experiment), excluded, matched,
-                lossless=repeats(dict(cell.values)))
+    return CellPair(weight, tuple(value for _, value in base),
+                    tuple(value for _, value in experiment), excluded, matched,
+                    lossless=repeats(dict(cell.values)))
 
 
 def repeats(network: dict[str, Any]) -> bool:
@@ -189,7 +189,7 @@ def square(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) 
         return None
 
 
-def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[Pair],
+def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
             bar: Published | None) -> Bucket:
     label = axis.label(value)
     excluded = sum((pair.excluded for pair in pairs), Excluded())
@@ -221,7 +221,7 @@ def _median(cells: Sequence[Values], weights: Sequence[float]) -> float:
     return stats.weighted_quantile(values, shared, 0.5)
 
 
-def _intervals(pairs: Sequence[Pair], weights: Sequence[float],
+def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
                sign: int) -> tuple[Ends | None, Ends | None]:
     """95 % intervals of the absolute and the relative (%) improvement."""
     sides = [pair.base for pair in pairs], [pair.experiment for pair in pairs]

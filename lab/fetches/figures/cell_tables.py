@@ -16,8 +16,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
 from lab.core.scenario import published
 from lab.core.words import number, plain
-from lab.fetches.figures.cells import Change, RawRow, Setting, asked_of, mean
-from lab.fetches.figures.limiting_factor import reasons
+from lab.fetches.figures.cells import CellSetting, RawRow, WindowChange, asked_of, mean, reasons
 from lab.fetches.scenario.scenario import Raw
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import asked_columns, order, shown
@@ -71,13 +70,13 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 
 # Cells -------------------------------------------------------------------------------
 
-def cells_finding(settings: Sequence[Setting], changes: Sequence[Change]) -> Finding:
+def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange]) -> Finding:
     """What each cell was asked, seen and measured, and what the windows changed."""
     tables = [_settings(settings), *([_changes(changes)] if changes else [])]
     return Finding("cells", "Every cell: asked, seen and measured", tables=tuple(tables))
 
 
-def _settings(settings: Sequence[Setting]) -> Table:
+def _settings(settings: Sequence[CellSetting]) -> Table:
     """A footnote for each cause of retransmissions, each limit and each reason not to count."""
     asked = asked_columns([row.asked for row in settings])
     footnotes: dict[str, int] = {}
@@ -98,7 +97,7 @@ def _settings(settings: Sequence[Setting]) -> Table:
                  len(settings) - len(rows)).without_empty(unknown=False)
 
 
-def _changes(changes: Sequence[Change]) -> Table:
+def _changes(changes: Sequence[WindowChange]) -> Table:
     asked = asked_columns([change.base.asked for change in changes], without=("initcwnd",))
     columns = (*(column for column, _ in asked), Column("window", "segments", "asked"),
                Column("from", "ms", "total time"), Column("to", "ms", "total time"),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from lab.core import words
 from lab.core.findings import claims
 from lab.core.findings.charts import Ends, is_wide
-from lab.core.findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, Compared
+from lab.core.findings.claims import ANY, LEAST_DRAWS, WITHIN_PERCENT, WITHIN_POINTS, ComparedNumber
 from lab.core.findings.findings import Statement
 from lab.core.stats import Estimate
 from lab.fetches.figures.buckets import Bucket, Panel, beside_baseline, of_experiment
@@ -30,7 +30,7 @@ HELPS, HARMS, UNDECIDED = "helps", "harms", "undecided"
 
 
 @dataclass(frozen=True)
-class Row:
+class JudgedBar:
     """One bar: our improvement beside the published one.
 
     percent, published_percent and percent_interval as the source counts
@@ -79,11 +79,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPanel:
     """A panel with all that it is compared with."""
 
     panel: Panel
-    rows: tuple[Row, ...]
+    rows: tuple[JudgedBar, ...]
     statements: tuple[Statement, ...]
 
     @property
@@ -92,7 +92,7 @@ class Judged:
         return claims.counts(row.word for row in self.rows if row.word)
 
 
-def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> Judged:
+def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> JudgedPanel:
     """A panel beside what was published of it.
 
     said: of the scenario; those of the panel's figure are tested. exact: the
@@ -100,8 +100,8 @@ def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> Judged:
     whenever it is repeated, so that one is enough.
     """
     rows = tuple(_row(panel, bucket, exact) for bucket in beside_baseline(panel))
-    return Judged(panel, rows, tuple(_tested(claim, panel, rows) for claim in said
-                                     if claim.figure == panel.figure.name))
+    return JudgedPanel(panel, rows, tuple(_tested(claim, panel, rows) for claim in said
+                                          if claim.figure == panel.figure.name))
 
 
 def _known_by(bucket: Bucket, exact: bool, value: float, interval: Ends | None) -> Ends | None:
@@ -110,7 +110,7 @@ def _known_by(bucket: Bucket, exact: bool, value: float, interval: Ends | None) 
     return interval if bucket.draws >= LEAST_DRAWS else None
 
 
-def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
+def _row(panel: Panel, bucket: Bucket, exact: bool) -> JudgedBar:
     def as_printed(percent: float) -> float:
         return (of_experiment(percent, bucket.sign)
                 if panel.figure.percent_of == OF_EXPERIMENT else percent)
@@ -121,37 +121,37 @@ def _row(panel: Panel, bucket: Bucket, exact: bool) -> Row:
     published_percent = None if published.percent is None else as_printed(published.percent)
     interval = bucket.absolute_interval
     varies = not exact if interval is None else is_wide(interval)
-    row = Row(bucket, percent, percent_interval, published_percent,
-              exact=bucket.lossless and not varies, word="", test="",
-              recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
+    row = JudgedBar(bucket, percent, percent_interval, published_percent,
+                    exact=bucket.lossless and not varies, word="", test="",
+                    recovery=_recovery(panel, bucket) if panel.figure.kind == LOSS else None)
     word, test = claims.judge(_numbers(panel, row))
     return replace(row, word=word, test=test)
 
 
-def _numbers(panel: Panel, row: Row) -> list[Compared]:
+def _numbers(panel: Panel, row: JudgedBar) -> list[ComparedNumber]:
     """Our improvement next to the published one, in milliseconds and in percent."""
     bucket, published, numbers = row.bucket, row.bucket.published, []
     if published.absolute is not None:
         allowed = max(WITHIN_PERCENT / 100 * abs(published.absolute), published.error)
-        numbers.append(Compared(bucket.absolute, published.absolute, allowed,
-                                row.absolute_ends, panel.metric.unit))
+        numbers.append(ComparedNumber(bucket.absolute, published.absolute, allowed,
+                                      row.absolute_ends, panel.metric.unit))
     if row.published_percent is not None:
-        numbers.append(Compared(row.percent, row.published_percent,
-                                max(WITHIN_POINTS, published.error_points), row.percent_ends,
-                                "%"))
+        numbers.append(ComparedNumber(row.percent, row.published_percent,
+                                      max(WITHIN_POINTS, published.error_points), row.percent_ends,
+                                      "%"))
     return numbers
 
 
 # What was said in words --------------------------------------------------------------
 
-def _tested(claim: Claim, panel: Panel, rows: Sequence[Row]) -> Statement:
+def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
     prefix = "IW " if panel.is_sweep else ""
     if claim.highest_percent is not None:
         highest = max(rows, key=lambda row: row.percent)
         return Statement(claim.says, f"{words.number(highest.percent)} %, in bar"
                          f" {prefix}{highest.bucket.label}",
-                         claims.judge([Compared(highest.percent, claim.highest_percent,
-                                                WITHIN_POINTS, highest.percent_ends)])[0])
+                         claims.judge([ComparedNumber(highest.percent, claim.highest_percent,
+                                                      WITHIN_POINTS, highest.percent_ends)])[0])
     bars = {row.bucket.label: row for row in rows}
     first, second = (bars[label] for label in claim.larger or claim.equal)
     found = " and ".join(f"{words.number(row.bucket.percent)} %"

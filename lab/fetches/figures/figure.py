@@ -12,7 +12,7 @@ from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
 from lab.core.words import short
 from lab.fetches.figures.buckets import Bucket, Panel
-from lab.fetches.figures.claims import Judged, Row
+from lab.fetches.figures.claims import JudgedBar, JudgedPanel
 from lab.fetches.scenario.scenario import JOINT, LOSS, OF_EXPERIMENT, Figure, Scenario
 from lab.fetches.scenario.trial import BUILTIN, HTTP_1, HTTP_3, OWN
 from lab.fetches.verify.record import Record
@@ -22,13 +22,13 @@ TWO_WEEKS = ("Improved: as the paper compared, each window in a week of its own,
              " with more far and slow responses. It answers how the two printed weeks differ. The"
              " window alone: the same responses under both. It answers what the window does.")
 
-Filled = tuple[Column, Callable[[Row], Cell]]
+Filled = tuple[Column, Callable[[JudgedBar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
              "response_bytes": "response sizes by the paper's shares",
              "bdp_bytes": "bandwidth-delay products by the paper's shares"}
 
 
-def figure_table(scenario: Scenario, judged: Judged) -> Table:
+def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
     """The numbers of one figure; columns that hold nothing are left out."""
     panel = judged.panel
     measured = _window_columns(panel) if panel.is_sweep else _improvement_columns(panel)
@@ -154,7 +154,7 @@ def _published_columns(panel: Panel) -> list[Filled]:
 
 # Notes -------------------------------------------------------------------------------
 
-def _notes(scenario: Scenario, judged: Judged) -> list[str]:
+def _notes(scenario: Scenario, judged: JudgedPanel) -> list[str]:
     panel, figure = judged.panel, judged.panel.figure
     notes = [f"{panel.metric.what}; {panel.client}, {panel.congestion_control};"
              f" {_mean_of(scenario, figure)}"]
@@ -192,7 +192,7 @@ def _left_out(panel: Panel) -> list[str]:
 
 # The chart ---------------------------------------------------------------------------
 
-def chart(judged: Judged, like_the_papers: bool = False, even: bool = False) -> Chart:
+def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False) -> Chart:
     """Bars of improvements like the paper's Figure 5, or a bar for each window like its Figure 2.
 
     like_the_papers: whether the responses are drawn from the paper's population. even:
@@ -235,7 +235,7 @@ def _time_bar(panel: Panel, bucket: Bucket) -> TimeBar:
                    bucket.is_unsure)
 
 
-def _bar(row: Row, unit: str) -> Bar:
+def _bar(row: JudgedBar, unit: str) -> Bar:
     bucket, above = row.bucket, ("", "")
     if row.recovery is not None and row.recovery.interval is not None:
         low, high = row.recovery.interval

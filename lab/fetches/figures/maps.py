@@ -6,8 +6,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from lab.core.findings.cell_charts import GroupChart, Map, MapChart, Square
-from lab.core.findings.charts import TimeBar, is_wide
+from lab.core.findings.charts import GroupChart, Map, MapChart, Square, TimeBar, is_wide
 from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Table
 from lab.core.run.kinds import RunData

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lab.core.findings.cell_charts import LevelChart
-from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.charts import LevelChart, Line, LineChart, Plot
 from lab.core.findings.claims import NOT_MEASURED, word_of
 from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Rounded, Statement, Table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from lab.core.findings.cell_charts import Map, MapChart, Square
+from lab.core.findings.charts import Map, MapChart, Square
 from lab.core.findings.findings import Column, Finding, Table
 from lab.core.run.kinds import RunData
 from lab.core.scenario.quantities import quantity

@@ -11,8 +11,8 @@ from lab.core.findings.claims import REPRODUCED, TOO_FEW, WITHIN_PERCENT, WITHIN
 from lab.core.run.kinds import RunData
 from lab.core.words import between, short, span
 from lab.fetches.figures.buckets import Bucket, Excluded, Panel
-from lab.fetches.figures.cells import Change
-from lab.fetches.figures.claims import HARMS, HELPS, UNDECIDED, Judged
+from lab.fetches.figures.cells import WindowChange
+from lab.fetches.figures.claims import HARMS, HELPS, UNDECIDED, JudgedPanel
 from lab.fetches.scenario.trial import HTTP_3, Trial
 from lab.fetches.scenario.varied_parameters import told
 from lab.fetches.verify import notes
@@ -49,7 +49,8 @@ def _expected(records: Sequence[Record]) -> int:
     return sum(record.failed_as_expected for record in records)
 
 
-def of_run(run: RunData, judged: Sequence[Judged], changes: Sequence[Change]) -> list[str]:
+def of_run(run: RunData, judged: Sequence[JudgedPanel],
+           changes: Sequence[WindowChange]) -> list[str]:
     """The most important first; changes: of a run that covers no figure."""
     return [_verified(run.records), *notes.of_all(run.records), *_reproduced(judged),
             *_held(judged), *_recovered(judged),
@@ -80,7 +81,7 @@ def _over_quic(records: Sequence[Record]) -> str:
             " nobody its window, and no route sets it." if count else "")
 
 
-def _reproduced(judged: Sequence[Judged]) -> list[str]:
+def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
     """How many of the published bars came out, in all, and of which figures none did.
 
     Those that no parameter was chosen by are counted apart.
@@ -91,7 +92,7 @@ def _reproduced(judged: Sequence[Judged]) -> list[str]:
     return [*told[:-1], f"{told[-1]} {WHAT_RESULTS_MEAN}"] if told else []
 
 
-def _counted_bars(judged: Sequence[Judged], which: str) -> list[str]:
+def _counted_bars(judged: Sequence[JudgedPanel], which: str) -> list[str]:
     total = sum((Counter(each.counts) for each in judged), Counter[str]())
     if not total:
         return []
@@ -103,7 +104,7 @@ def _counted_bars(judged: Sequence[Judged], which: str) -> list[str]:
     return [f"{text}."]
 
 
-def _held(judged: Sequence[Judged]) -> list[str]:
+def _held(judged: Sequence[JudgedPanel]) -> list[str]:
     """Of what was published in words, how much holds, what does not, and what is left open."""
     said = [statement for each in judged for statement in each.statements]
     if not said:
@@ -117,7 +118,7 @@ def _held(judged: Sequence[Judged]) -> list[str]:
     return [text + (f"; too few data to tell: {'; '.join(left_open)}." if left_open else ".")]
 
 
-def _recovered(judged: Iterable[Judged]) -> list[str]:
+def _recovered(judged: Iterable[JudgedPanel]) -> list[str]:
     """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
     found = Counter(row.recovery_word for each in judged for row in each.rows if row.recovery)
     if not found:
@@ -151,12 +152,12 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
     return [" ".join(parts)] if parts else []
 
 
-def _changes(changes: Sequence[Change]) -> list[str]:
+def _changes(changes: Sequence[WindowChange]) -> list[str]:
     cells = [change.base.asked for change in changes]
     return [_change(change, cells) for change in changes[:3]]
 
 
-def _change(change: Change, others: Sequence[Trial]) -> str:
+def _change(change: WindowChange, others: Sequence[Trial]) -> str:
     """others: the trials that its cell is to be told from."""
     asked = change.base.asked
     verb = "less" if change.absolute_ms >= 0 else "more"
@@ -202,7 +203,7 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
 
 # Of a figure -------------------------------------------------------------------------
 
-def of_figure(judged: Judged) -> str:
+def of_figure(judged: JudgedPanel) -> str:
     """One figure in a sentence: the range of what is saved, here and published."""
     panel = judged.panel
     if panel.is_sweep:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from lab.core import files
-from lab.core.findings.timelines import Mark, Timeline
+from lab.core.findings.charts import Mark, Timeline
 from lab.core.words import plain, short
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record

@@ -11,12 +11,12 @@ from engines.job import Observation
 from experiment import main
 from lab.arithmetic import findings
 from lab.arithmetic.analysis import Bounded, means_of, sums_of
-from lab.arithmetic.scenario import Arithmetic, Panel, read
-from lab.core.scenario import scenario_file
+from lab.arithmetic.scenario import Arithmetic, PublishedPanel, read
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides
+from lab.core.scenario import scenario_file
 from lab.core.scenario.published import PublishedBucket
-from lab.registry import study_of, stored_report
+from lab.registry import stored_report, study_of
 
 NAME = "paper_arithmetic"
 
@@ -26,7 +26,7 @@ def fixture_paper() -> Arithmetic:
     return read(scenario_file.find(NAME))
 
 
-def panel_of(paper: Arithmetic, name: str) -> Panel:
+def panel_of(paper: Arithmetic, name: str) -> PublishedPanel:
     return next(panel for panel in paper.panels if panel.name == name)
 
 

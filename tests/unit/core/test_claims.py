@@ -7,45 +7,47 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lab.core.findings.charts import Ends, is_wide
-from lab.core.findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS, Compared, counts, equivalent, judge, larger, summary, word_of)
+from lab.core.findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS,
+                                      ComparedNumber, counts, equivalent, judge, larger, summary,
+                                      word_of)
 
 numbers = some.floats(-1e6, 1e6)
 widths = some.floats(0, 1e6)
 
 
 @pytest.mark.parametrize(("compared", "word", "test"), [
-    (Compared(12, 10, 3, (12, 12), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
-    (Compared(13, 10, 3, (13, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
-    (Compared(12, 10, 3, (11, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
-    (Compared(12, 10, 3, (11, 13.1), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (Compared(7.5, 10, 3, (6.9, 8), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (Compared(10, 10, 3, (-50, 70), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (Compared(10, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
-    (Compared(400, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
-    (Compared(14, 10, 3, (9, 19), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
-    (Compared(16, 10, 3, (13.1, 19), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
-    (Compared(3, 10, 3, (0.1, 6.9), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
-    (Compared(3, 10, 3, (0, 6.9), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
-    (Compared(-14, 10, 3, (-14, -14), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
-    (Compared(-1, 1, 3, (-1, -1)), REPRODUCED, "within −2.0 … 4.0"),
+    (ComparedNumber(12, 10, 3, (12, 12), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
+    (ComparedNumber(13, 10, 3, (13, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
+    (ComparedNumber(12, 10, 3, (11, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
+    (ComparedNumber(12, 10, 3, (11, 13.1), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(7.5, 10, 3, (6.9, 8), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(10, 10, 3, (-50, 70), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(10, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(400, 10, 3, None, "ms"), TOO_FEW, "no interval: partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(14, 10, 3, (9, 19), "ms"), TOO_FEW, "partly within 7.0 … 13.0 ms"),
+    (ComparedNumber(16, 10, 3, (13.1, 19), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
+    (ComparedNumber(3, 10, 3, (0.1, 6.9), "ms"), DIRECTION_ONLY, "not within 7.0 … 13.0 ms"),
+    (ComparedNumber(3, 10, 3, (0, 6.9), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
+    (ComparedNumber(-14, 10, 3, (-14, -14), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
+    (ComparedNumber(-1, 1, 3, (-1, -1)), REPRODUCED, "within −2.0 … 4.0"),
 ])
-def test_one_number(compared: Compared, word: str, test: str) -> None:
+def test_one_number(compared: ComparedNumber, word: str, test: str) -> None:
     assert judge([compared]) == (word, test)
 
 
-def exactly(measured: float, published: float, allowed: float) -> Compared:
-    return Compared(measured, published, allowed, (measured, measured))
+def exactly(measured: float, published: float, allowed: float) -> ComparedNumber:
+    return ComparedNumber(measured, published, allowed, (measured, measured))
 
 
 def test_every_number_of_a_bar_has_to_agree() -> None:
     near, far, other = exactly(10, 10, 1), exactly(20, 10, 1), exactly(-20, 10, 1)
-    unknown = Compared(10, 10, 1, (5, 15))
+    unknown = ComparedNumber(10, 10, 1, (5, 15))
     assert judge([near, near])[0] == REPRODUCED
     assert judge([near, far]) == (DIRECTION_ONLY, "within 9.0 … 11.0; not within 9.0 … 11.0")
     assert judge([far, other])[0] == NOT_REPRODUCED
     assert judge([near, unknown])[0] == TOO_FEW
     assert judge([far, unknown])[0] == DIRECTION_ONLY  # whatever the other is
-    assert judge([far, Compared(10, 10, 1, (-5, 25))])[0] == NOT_REPRODUCED
+    assert judge([far, ComparedNumber(10, 10, 1, (-5, 25))])[0] == NOT_REPRODUCED
 
 
 def test_a_published_zero_has_no_direction() -> None:
@@ -60,12 +62,12 @@ def test_nothing_published_has_no_result() -> None:
                   max_size=3))
 def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]]) -> None:
     """From data to fewer: the interval around the same number grows at either end."""
-    narrow = [Compared(at, published, allowed, (at - below, at + above))
+    narrow = [ComparedNumber(at, published, allowed, (at - below, at + above))
               for at, published, allowed, below, above, _ in bar]
-    wide = [Compared(each.measured, each.published, each.allowed,
-                     (each.ends[0] - more, each.ends[1] + more))
+    wide = [ComparedNumber(each.measured, each.published, each.allowed,
+                           (each.ends[0] - more, each.ends[1] + more))
             for each, (*_, more) in zip(narrow, bar)]
-    unknown = [Compared(each.measured, each.published, each.allowed, None) for each in narrow]
+    unknown = [ComparedNumber(each.measured, each.published, each.allowed, None) for each in narrow]
     before, after = judge(narrow)[0], judge(wide)[0]
     # Most certain first: what has fewer data stays where it is, or becomes less certain.
     order = {REPRODUCED: (REPRODUCED, TOO_FEW), TOO_FEW: (TOO_FEW,),

@@ -9,10 +9,9 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from drawing import groups, levels, maps, packets, squares, style
-from lab.core.findings.cell_charts import GroupChart, LevelChart, Map, MapChart, Square
-from lab.core.findings.charts import TimeBar
+from lab.core.findings.charts import (GroupChart, LevelChart, Map, MapChart, Mark, PacketsChart,
+                                      Square, TimeBar, Timeline)
 from lab.core.stats import Estimate
-from lab.core.findings.timelines import Mark, PacketsChart, Timeline
 from tests.unit.drawing import samples
 
 SQUARES = ((Square(120.4, 33.3, n=2), None), (Square(-3.2, -0.4, True, 200, 3), Square(0, 0)))

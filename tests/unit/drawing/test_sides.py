@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawing import sides, steps
-from lab.core.findings.step_charts import SideChart, SidePlot, Step, StepChart
+from lab.core.findings.charts import SideChart, SidePlot, StepChart, WaterfallStep
 from tests.unit.drawing import samples
 
 SIDES = ("published", "clean", "as they measured it")
@@ -20,9 +20,11 @@ def side_chart() -> SideChart:
 
 def step_chart() -> StepChart:
     return StepChart(**samples.words(), axis="agree", most=28, steps=(
-        Step("none", 10, "start"), Step("a long name of a cause (code)", 14, "code"),
-        Step("back (kernel)", 12, "kernel"), Step("nothing (calibrated)", 12, "calibrated"),
-        Step("fits (inferred)", 24, "inferred")))
+        WaterfallStep("none", 10, "start"),
+        WaterfallStep("a long name of a cause (code)", 14, "code"),
+        WaterfallStep("back (kernel)", 12, "kernel"),
+        WaterfallStep("nothing (calibrated)", 12, "calibrated"),
+        WaterfallStep("fits (inferred)", 24, "inferred")))
 
 
 def test_bars_of_each_side_differ_in_more_than_colour() -> None:

@@ -12,14 +12,14 @@ import pytest
 from commands import flags
 from drawing import maps
 from lab import registry
-from lab.core.scenario import scenario_file
-from lab.core.findings.cell_charts import MapChart
 from lab.core.errors import UsageError
-from lab.core.run.kinds import RunData
+from lab.core.findings.charts import MapChart
 from lab.core.results.records import FAIL, PASS
+from lab.core.run.kinds import RunData
+from lab.core.scenario import scenario_file
 from lab.fetches.figures import sufficient_window
-from lab.fetches.verify.record import Record
 from lab.fetches.study import Fetches
+from lab.fetches.verify.record import Record
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import SMALL, small
 

@@ -11,8 +11,8 @@ import pytest
 
 from engines.network.commands import commands_of
 from lab.core.errors import UsageError
+from lab.core.findings.charts import SideChart, StepChart
 from lab.core.findings.findings import Finding, Report
-from lab.core.findings.step_charts import SideChart, StepChart
 from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file

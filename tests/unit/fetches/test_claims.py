@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from lab.core.findings import claims
-from lab.core.findings.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED, TOO_FEW)
+from lab.core.findings.claims import (DIRECTION_ONLY, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
+                                      TOO_FEW)
 from lab.core.stats import Estimate
-from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline, of_experiment)
-from lab.fetches.figures.claims import Row, judged
+from lab.fetches.figures.buckets import (Bucket, Excluded, Panel, Published, of_baseline,
+                                         of_experiment)
+from lab.fetches.figures.claims import JudgedBar, judged
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.scenario import LOSS, OF_EXPERIMENT, WINDOW_SWEEP, Figure
 
@@ -34,7 +36,7 @@ def panel(*buckets: Bucket, figure: Figure = FIGURE) -> Panel:
     return Panel(figure, buckets, "curl", "cubic")
 
 
-def rows(of: Panel, exact: bool = True) -> tuple[Row, ...]:
+def rows(of: Panel, exact: bool = True) -> tuple[JudgedBar, ...]:
     return judged(of, (), exact).rows
 
 

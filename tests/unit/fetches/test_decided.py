@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.figures import limiting_factor
-from lab.fetches.figures.cells import Change, changes, settings
+from lab.fetches.figures import cells
+from lab.fetches.figures.cells import WindowChange, changes, settings
 from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
@@ -17,7 +17,7 @@ LARGE: dict[str, Any] = {"response_bytes": 60_000}
 
 
 def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
-           rtt_ms: float = 100.0, **trial: Any) -> Change:
+           rtt_ms: float = 100.0, **trial: Any) -> WindowChange:
     """A cell of the golden run, 1 Mbit/s, with other values."""
     records = [replace(record, header_bytes=61, trial=replace(record.trial, **trial), **(
         (base if record.trial.initcwnd == 3 else larger) or {}))
@@ -27,8 +27,8 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
     return made
 
 
-def words(of: Change) -> list[tuple[str, str]]:
-    return [(reason.word, reason.text) for reason in limiting_factor.reasons(of)]
+def words(of: WindowChange) -> list[tuple[str, str]]:
+    return [(reason.word, reason.text) for reason in cells.reasons(of)]
 
 
 @pytest.mark.parametrize("limited, word, text", [
@@ -107,10 +107,10 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
     one, other = (change({"queue_drops": 0}, {"queue_drops": 7}, rtt_ms=rtt_ms, queue_packets=5,
                          **LARGE) for rtt_ms in (100.0, 200.0))
     line = "the queue of 5 packets dropped 7 with 10 segments and none with 3."
-    assert limiting_factor.said([one]) == [f"T{line[1:]}"]
-    assert limiting_factor.said([one, other]) == [f"Everywhere: {line}"]
+    assert cells.said([one]) == [f"T{line[1:]}"]
+    assert cells.said([one, other]) == [f"Everywhere: {line}"]
     fits = change(response_bytes=2000, rtt_ms=500.0)
-    assert limiting_factor.said([one, other, fits]) == [
+    assert cells.said([one, other, fits]) == [
         f"In 2 of 3 comparisons: {line[:-1]} (as at RTT 100 ms, BW 1000 kbit/s, queue 5"
         " packets, size 60000 bytes, 3 → 10).",
         "In 1 of 3 comparisons: larger windows cannot help: the whole response (2 segments) fits"
@@ -119,9 +119,9 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
 
 def test_the_cells_with_the_largest_change_come_first() -> None:
     small, large = (change({"total_ms": 500.0 + more}, {"total_ms": 500.0}) for more in (10, -90))
-    ordered: list[Record] = limiting_factor.by_effect([small, large])
+    ordered: list[Record] = cells.by_effect([small, large])
     assert [record.total_ms for record in ordered] == [410.0, 500.0, 510.0, 500.0]
-    assert limiting_factor.said([]) == []
+    assert cells.said([]) == []
 
 
 def test_a_receive_window_that_held_later_flights_back_is_named() -> None:

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.cell_charts import GroupChart, MapChart
-from lab.core.findings.charts import BarChart, TimeChart
+from lab.core.findings.charts import BarChart, GroupChart, MapChart, TimeChart
 from lab.core.findings.findings import Finding
 from lab.core.run.kinds import RunData
-from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import Fetches
+from lab.fetches.verify.record import Record
 from lab.render import text
 from tests.golden import stored as trials
 from tests.golden import stored_questions

@@ -11,7 +11,7 @@ import pytest
 
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.findings.cell_charts import GroupChart
+from lab.core.findings.charts import GroupChart
 from lab.core.findings.findings import Report
 from lab.core.results.records import FAIL
 from lab.core.run.kinds import Overrides, RunData

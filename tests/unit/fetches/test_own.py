@@ -10,13 +10,13 @@ import pytest
 
 from lab import registry
 from lab.core.errors import UsageError
-from lab.core.findings.cell_charts import GroupChart, MapChart
+from lab.core.findings.charts import GroupChart, MapChart
 from lab.core.findings.findings import Finding, Report
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.figures import limiting_factor, maps
-from lab.fetches.figures.cells import Change, changes, settings
+from lab.fetches.figures import cells, maps
+from lab.fetches.figures.cells import WindowChange, changes, settings
 from lab.fetches.verify.limits import RECEIVE_WINDOW, RESPONSE
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
@@ -139,7 +139,7 @@ def test_a_part_of_the_cells_says_what_is_missing() -> None:
 # What decided ------------------------------------------------------------------------
 
 def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
-           **trial: Any) -> Change:
+           **trial: Any) -> WindowChange:
     """A cell of the golden run, 100 ms at 1 Mbit/s, with other values."""
     records = []
     for record in stored_fetches.stored("zhao2019"):
@@ -151,8 +151,8 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
     return made
 
 
-def said(of: Change) -> str:
-    (line,) = limiting_factor.said([of])
+def said(of: WindowChange) -> str:
+    (line,) = cells.said([of])
     return line
 
 
@@ -182,7 +182,7 @@ def test_the_queue_is_named_with_what_it_dropped() -> None:
 def test_the_bandwidth_is_named_where_it_takes_the_time() -> None:
     slow = change({"total_ms": 600.0}, {"total_ms": 590.0}, response_bytes=60000)
     assert said(slow).startswith("The bandwidth decides: 502 of 600 ms")
-    assert limiting_factor.reasons(change({"total_ms": 900.0}, {"total_ms": 800.0},
+    assert cells.reasons(change({"total_ms": 900.0}, {"total_ms": 800.0},
                                   response_bytes=60000)) == []
 
 
@@ -193,14 +193,14 @@ def test_earlier_responses_are_named() -> None:
 
 def test_cells_that_one_thing_decides_on_share_a_sentence() -> None:
     one, other = change(response_bytes=8000), change(response_bytes=9000)
-    (line,) = limiting_factor.said([one, other])
+    (line,) = cells.said([one, other])
     assert line.startswith("In 2 of 2 comparisons: 10 segments hold the whole response")
     assert "(as at RTT 100 ms" in line
-    assert [record.trial.initcwnd for record in limiting_factor.by_effect([one, other])] == [3, 10, 3, 10]
+    assert [record.trial.initcwnd for record in cells.by_effect([one, other])] == [3, 10, 3, 10]
 
 
 def test_records_are_those_of_the_cells() -> None:
-    assert all(isinstance(record, Record) for record in limiting_factor.by_effect([change()]))
+    assert all(isinstance(record, Record) for record in cells.by_effect([change()]))
 
 
 def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(

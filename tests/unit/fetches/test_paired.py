@@ -8,8 +8,7 @@ import numpy
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.findings.cell_charts import ApproachChart
-from lab.core.findings.charts import BarPage, GridChart
+from lab.core.findings.charts import ApproachChart, BarPage, GridChart
 from lab.core.findings.findings import bars
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, draws

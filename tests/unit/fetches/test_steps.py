@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 import drawing
-from lab.core.scenario import scenario_file
-from lab.core.findings.cell_charts import LevelChart
-from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
+from lab.core.findings.charts import LevelChart, LineChart
 from lab.core.findings.findings import Finding
-from lab.core.run.kinds import RunData
 from lab.core.results.records import FAIL, SKIPPED
-from lab.fetches.verify.record import Record
+from lab.core.run.kinds import RunData
+from lab.core.scenario import scenario_file
 from lab.fetches.figures.steps import _steep
 from lab.fetches.study import Fetches, study
+from lab.fetches.verify.record import Record
 from tests.golden import stored_questions
 
 TEXT = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")

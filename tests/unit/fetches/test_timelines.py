@@ -8,8 +8,8 @@ from pathlib import Path
 
 import dpkt
 
-from lab.fetches.verify.record import Record
 from lab.fetches.figures.timelines import timelines
+from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER
 
 

@@ -13,8 +13,7 @@ from lab.core.errors import UsageError
 from lab.core.results.records import PASS
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.scenario_file import find
-from lab.fetches.figures.cells import Setting, changes
-from lab.fetches.figures.limiting_factor import reasons
+from lab.fetches.figures.cells import CellSetting, changes, reasons
 from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.study import study
@@ -132,7 +131,7 @@ def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
 def test_what_decided_on_a_handshake_is_said(small: tuple[int | None, float],
                                              large: tuple[int | None, float], words: str) -> None:
     record = GOOD.judge()
-    settings = [Setting(replace(record.trial, initcwnd=window), [replace(
+    settings = [CellSetting(replace(record.trial, initcwnd=window), [replace(
         record, trial=replace(record.trial, initcwnd=window), handshake_round_trips=trips,
         total_ms=total_ms)]) for window, (trips, total_ms) in ((3, small), (10, large))]
     (change,) = changes(settings)

@@ -10,9 +10,9 @@ import pytest
 from lab.core.errors import FirstFlightError
 from lab.core.results.records import FAIL
 from lab.load import analysis
+from lab.load.analysis import MissingRuns, Runs
 from lab.load.record import LoadRecord
-from lab.load.runs import MissingRuns, Runs
-from lab.load.scenario import Figure
+from lab.load.scenario import LoadFigure
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 
@@ -24,7 +24,7 @@ def _records() -> list[LoadRecord]:
     return list(stored_load.run().records)
 
 
-def runs_of(figure: Figure, records: list[LoadRecord]) -> Runs:
+def runs_of(figure: LoadFigure, records: list[LoadRecord]) -> Runs:
     return Runs.of(figure, records, RUN)
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from lab.core.results.checks import Compared
 from lab.load import verify
-from lab.load.record import Evidence, LoadRecord
+from lab.load.record import LoadEvidence, LoadRecord
 from lab.tcp.packets import MSS
 from tests.unit.load.test_record import TRIAL, bottleneck, connections
 
 
-def evidence(*rows: dict[str, Any], sent_bytes: float = 0, **of_trial: Any) -> Evidence:
+def evidence(*rows: dict[str, Any], sent_bytes: float = 0, **of_trial: Any) -> LoadEvidence:
     """Of these connections; so many bytes passed the bottleneck in 40 s."""
-    return Evidence(replace(TRIAL, **of_trial), connections(*rows), bottleneck(
+    return LoadEvidence(replace(TRIAL, **of_trial), connections(*rows), bottleneck(
         (10.0, 0, 0, 0, 0), (50.0, sent_bytes, 1, 0, 0)), {}, ())
 
 

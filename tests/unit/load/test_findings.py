@@ -6,25 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.scenario import scenario_file
 from lab.core.findings.charts import LineChart, Plot
 from lab.core.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS
 from lab.core.findings.findings import Finding, Rounded
-from lab.core.run.kinds import Overrides
 from lab.core.results.records import FAIL
+from lab.core.run.kinds import Overrides
+from lab.core.scenario import scenario_file
 from lab.core.stats import Estimate
 from lab.load import analysis, charts, findings
+from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
-from lab.load.runs import Runs
-from lab.load.scenario import Claim
+from lab.load.scenario import LoadClaim
 from lab.load.study import study
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
 
 SCENARIO = stored_load.study().scenario
 FIGURES = {figure.name: figure for figure in SCENARIO.figures}
-CLAIM = Claim(figure="gain", says="x", compares=("3", "10"),
-              quantity="retransmission_percent", expects="more")
+CLAIM = LoadClaim(figure="gain", says="x", compares=("3", "10"),
+                  quantity="retransmission_percent", expects="more")
 
 
 @pytest.fixture(name="records", scope="module")

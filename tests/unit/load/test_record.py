@@ -9,8 +9,8 @@ import numpy
 import pytest
 
 from lab.core.results.records import measure
-from lab.load.connections import COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections
-from lab.load.record import Evidence, LoadRecord
+from lab.load.record import (COLUMNS, ENDS, QUEUE_COLUMNS, Bottleneck, Connections, LoadEvidence,
+                             LoadRecord)
 from lab.load.trial import wire_bytes
 from tests.golden import stored_load
 
@@ -36,7 +36,7 @@ def bottleneck(*rows: tuple[float, ...]) -> Bottleneck:
 
 def columns(everything: Connections, samples: Bottleneck,
             flights: dict[str, list[int]] | None = None) -> dict[str, Any]:
-    return measure(LoadRecord, Evidence(TRIAL, everything, samples, flights or {}, ()))
+    return measure(LoadRecord, LoadEvidence(TRIAL, everything, samples, flights or {}, ()))
 
 
 def told(found: dict[str, Any], *names: str) -> list[Any]:

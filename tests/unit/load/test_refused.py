@@ -8,7 +8,7 @@ import pytest
 
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
-from lab.load.runs import describe, name_of, named
+from lab.load.analysis import describe, name_of, named
 from lab.load.scenario import apply, expand
 from tests.unit.load.test_scenario import claim, figure, made
 

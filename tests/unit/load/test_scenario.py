@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from lab.core.scenario import scenario_file, schema
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
+from lab.core.scenario import scenario_file, schema
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile
 from lab.load import scenario
-from lab.load.scenario import Claim, Figure, LoadScenario, apply, expand, read
+from lab.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
+                               apply, expand, read, window_name)
 from lab.load.study import study
-from lab.load.sweep import Population, Sweep, window_name
 from lab.load.trial import Clients, distribution, mean_bytes, wire_bytes
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
@@ -151,7 +151,7 @@ def test_tables_that_do_not_fit_are_refused_by_name(tables: dict[str, Any], said
 
 
 def test_every_key_stands_in_the_text_for_writers_of_scenarios() -> None:
-    for table in (Sweep, Population, Figure, Claim):
+    for table in (LoadSweep, LoadPopulation, LoadFigure, LoadClaim):
         for key in schema.keys_of(table):
             assert f"{key} = " in (scenario.__doc__ or ""), key
 

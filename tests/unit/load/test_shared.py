@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.findings.charts import LineChart
 from lab.core.errors import UsageError
+from lab.core.findings.charts import LineChart
 from lab.core.findings.findings import Finding
 from lab.load import analysis, findings, tables
-from lab.load.runs import Runs
+from lab.load.analysis import Runs
 from lab.load.trial import distribution, points_of, sizes_text
 from tests.golden import stored_load
 from tests.golden.stored_load import SHARED
 from tests.unit.load.test_scenario import DEFAULTS, made
+
 
 @pytest.fixture(name="runs")
 def _runs() -> Runs:

@@ -11,11 +11,9 @@ import pytest
 from lab.core.findings.findings import Table
 from lab.core.stats import Estimate
 from lab.load import analysis, findings, tables
-from lab.load.analysis import Distribution, Gain
-from lab.load.connections import joined, read
-from lab.load.record import wire_flights
-from lab.load.runs import MissingRuns, Runs
-from lab.load.scenario import Claim
+from lab.load.analysis import Distribution, Gain, MissingRuns, Runs
+from lab.load.record import joined, read, wire_flights
+from lab.load.scenario import LoadClaim
 from lab.load.study import START_S
 from lab.load.verify import judged
 from lab.tcp.packets import ACK, SYN
@@ -53,7 +51,8 @@ def test_without_connections_there_is_no_distribution() -> None:
 def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     records = [replace(record, p99_ms=None) for record in stored_load.run().records]
     figure = next(each for each in STUDY.scenario.figures if each.kind == "gain")
-    claim = Claim(figure="gain", says="x", compares=("3", "10"), quantity="p99_ms", expects="less")
+    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="p99_ms",
+                      expects="less")
     said = findings.statement(Runs.of(figure, records, RUN), claim)
     assert said.found == "no run measured it."
 

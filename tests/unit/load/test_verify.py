@@ -11,8 +11,8 @@ import pytest
 
 from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS, SKIPPED, measured_columns
-from lab.load.connections import FILE, QUEUE_FILE, ConnectionsError, joined, read, read_bottleneck
-from lab.load.record import LoadRecord
+from lab.load.record import (FILE, QUEUE_FILE, ConnectionsError, LoadRecord, joined, read,
+                             read_bottleneck)
 from lab.load.trial import LoadTrial
 from lab.load.verify import CHECKS, judged
 from tests.golden import stored_load

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
 from lab.core.errors import UsageError
-from lab.load import analysis, deck, findings
-from lab.load.runs import Runs
-from lab.load.scenario import Claim
+from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW
+from lab.load import analysis, findings, tables
+from lab.load.analysis import Runs
+from lab.load.scenario import LoadClaim
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
 
@@ -28,8 +28,8 @@ def told(expects: Any, *saved: tuple[float, ...]) -> tuple[str, str]:
             continue
         less = saved[cell][seed] if trial.window == "10" else 0
         records.append(replace(record, mean_ms=100.0 - less))
-    claim = Claim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
-                  expects=expects)
+    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
+                      expects=expects)
     said = findings.statement(Runs.of(GAIN, records, RUN), claim)
     return said.word, said.found
 
@@ -76,7 +76,7 @@ def test_of_nothing_no_part_is_small() -> None:
         replace(record, retransmission_percent=float(record.trial.window == "10") * (  # type: ignore[union-attr]
             9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
     runs = Runs.of(GAIN, records, RUN)
-    words = [findings.statement(runs, Claim(
+    words = [findings.statement(runs, LoadClaim(
         figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
         expects=expects)).word for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
     assert words == [NOT_REPRODUCED, REPRODUCED, NOT_REPRODUCED]
@@ -132,4 +132,4 @@ def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
 
 def test_a_table_that_was_never_published_is_told_with_its_file() -> None:
     with pytest.raises(UsageError, match="^paper/ietf78.csv: unknown 'Africa'.*Africa, all"):
-        deck.deck_table("Africa")
+        tables.deck_table("Africa")

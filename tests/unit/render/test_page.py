@@ -11,7 +11,8 @@ import pytest
 
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Finding, Statement
-from lab.render import page as pages, timeline
+from lab.render import page as pages
+from lab.render import timeline
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
 
 PIXEL = b"\x89PNG not looked into"

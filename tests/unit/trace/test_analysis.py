@@ -8,7 +8,7 @@ import pytest
 
 from lab.core.errors import FirstFlightError
 from lab.trace.analysis import Views, row_of
-from lab.trace.scenario import Curve
+from lab.trace.scenario import TraceCurve
 from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN
 
@@ -20,7 +20,7 @@ def views() -> Views:
 
 
 def test_a_figure_tells_restarts_within_its_time_its_ends_included() -> None:
-    whole = replace(FIGURE, curves=(Curve("idle", "linux"),), from_s=0.0, to_s=0.0)
+    whole = replace(FIGURE, curves=(TraceCurve("idle", "linux"),), from_s=0.0, to_s=0.0)
     ((_, at_s, _),) = views().restarts(whole)
     for from_s, to_s, told in ((at_s, at_s, 1), (0, at_s - 1e-6, 0), (at_s + 1e-6, 9, 0),
                                (0, at_s, 1), (at_s, 9, 1), (at_s + 1, 0, 1)):
@@ -29,19 +29,19 @@ def test_a_figure_tells_restarts_within_its_time_its_ends_included() -> None:
 
 
 def test_a_trace_is_read_once_and_one_that_failed_is_not() -> None:
-    found, linux = views(), Curve("idle", "linux")
-    assert found.of(linux) is found.of(Curve("idle", "linux", 10)) is not None
-    assert found.of(Curve("idle", "absent")) is None
+    found, linux = views(), TraceCurve("idle", "linux")
+    assert found.of(linux) is found.of(TraceCurve("idle", "linux", 10)) is not None
+    assert found.of(TraceCurve("idle", "absent")) is None
     assert list(found.read) == ["idle-linux-iw10"]
     failed = [replace(record, ok=False) for record in found.records]
     assert Views(failed, RUN).of(linux) is None
     with pytest.raises(FirstFlightError, match="^idle/other was not measured"):
-        found.of(Curve("idle", "other"))
+        found.of(TraceCurve("idle", "other"))
 
 
 def test_points_are_segments_by_their_ends_and_what_is_sent_again_stands_apart() -> None:
     found = Views(stored_trace.lossy_run().records, LOSSY)
-    view = found.of(Curve("outage", "linux"))
+    view = found.of(TraceCurve("outage", "linux"))
     assert view is not None
     row = row_of("A title", view, flagged=True)
     assert (row.title, row.flagged, row.absent) == ("A title", True, "")

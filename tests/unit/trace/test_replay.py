@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from lab.tcp.packets import ACK, FIN
-from lab.trace.replay import Group, Mismatch, Restart, _Replayer, groups_of
-from lab.trace.rules import Rules
-from lab.trace.tcps import rules_for
-from lab.trace.window import FIELDS, INFINITE, Sample
+from lab.trace.replay import Mismatch, Restart, SendGroup, _Replayer, groups_of
+from lab.trace.rules import Rules, rules_for
+from lab.trace.window import FIELDS, INFINITE, WindowSample
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation
 
@@ -42,9 +41,9 @@ def test_a_sample_comes_after_a_moment_of_its_time_that_it_shows(
         candidates=[SimpleNamespace(connection=SimpleNamespace(packets=3))],
         outstanding_end=1000, written=1500)
     sample: Any = SimpleNamespace(time_ns=sample_ms * MS, unacked=unacked, notsent_bytes=notsent)
-    assert _Replayer._precedes(state, Group(group_ms * MS, None), sample) == first
+    assert _Replayer._precedes(state, SendGroup(group_ms * MS, None), sample) == first
     state.candidates = []  # rules that are not replayed: by the clock alone
-    assert _Replayer._precedes(state, Group(group_ms * MS, None), sample) == (
+    assert _Replayer._precedes(state, SendGroup(group_ms * MS, None), sample) == (
         group_ms <= sample_ms)
 
 
@@ -54,7 +53,7 @@ def test_the_scale_of_windows_is_what_makes_those_that_tcp_info_tells(
         windows: tuple[int, ...], scale: int) -> None:
     state: Any = SimpleNamespace(
         samples=[SimpleNamespace(send_window_bytes=each) for each in windows],
-        groups=[Group(0, 1, 500), Group(1, 1449, 1000), Group(2, None, 77)])
+        groups=[SendGroup(0, 1, 500), SendGroup(1, 1449, 1000), SendGroup(2, None, 77)])
     assert _Replayer._window_scale(state) == scale
 
 
@@ -74,7 +73,7 @@ def test_the_timeout_is_that_of_the_write_or_what_the_acknowledgement_makes_it(
     state: Any = SimpleNamespace(
         unsure=unsure, window_scale=7, written=1, _before=lambda _: SimpleNamespace(rto_us=200_999),
         _after=lambda _: SimpleNamespace(rto_us=300_000, notsent_bytes=0))
-    _Replayer._apply(state, made, Group(0, ack, 500), [], 77)
+    _Replayer._apply(state, made, SendGroup(0, ack, 500), [], 77)
     assert (made.rto, made.recovering) == (rto, unsure)
     assert made.peer_window_bytes == (INFINITE if ack is None else 500 << 7)
     assert made.connection.last_send == 0  # nothing left
@@ -90,7 +89,7 @@ def test_the_rules_are_told_whether_data_is_left(ack: int | None, notsent: int, 
     state: Any = SimpleNamespace(unsure=False, window_scale=7, written=written,
                                  _before=lambda _: known, _after=lambda _: known)
     sent: Any = [SimpleNamespace(end_with_fin=end) for end in (1449, 2897)]
-    _Replayer._apply(state, made, Group(0, ack, 500, sent), sent, 77)
+    _Replayer._apply(state, made, SendGroup(0, ack, 500, sent), sent, 77)
     assert made.unjudged == (77, 200, left)
     assert list(made.connection.outstanding) == [1449, 2897] and made.connection.last_send == 77
 
@@ -113,8 +112,8 @@ def replayer(*candidates: Rules) -> Any:
     return made
 
 
-def sample(cwnd: int, **more: int) -> Sample:
-    return Sample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE, **more})
+def sample(cwnd: int, **more: int) -> WindowSample:
+    return WindowSample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE, **more})
 
 
 def test_where_no_rules_are_written_down_nothing_is_compared() -> None:
@@ -177,7 +176,7 @@ def test_as_many_may_be_sent_as_the_windows_and_the_data_allow(
 def restarts(idle: int, outstanding_end: int, flight: int = 4, **after: int) -> list[Restart]:
     """Of a write at tick 10 + idle, after a window of 40 segments."""
     state: Any = SimpleNamespace(
-        trial=trial("idle-linux-iw10"), groups=[Group(7, None)], last_send=10, candidates=[],
+        trial=trial("idle-linux-iw10"), groups=[SendGroup(7, None)], last_send=10, candidates=[],
         outstanding_end=outstanding_end, restarts=[], _flight=lambda place: [None] * flight,
         _before=lambda _: sample(40, rto_us=200_999), _after=lambda _: sample(
             10, **{"send_window_bytes": 100 * MSS, **after}))

@@ -7,21 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from lab.trace.replay import Restart
-from lab.trace.rules import Rules, Setting
-from lab.trace.tcps import LinuxRules, ReportRules, restart_rule, rules_for
+from lab.trace.rules import LinuxRules, ReportRules, Rules, RuleSetting, restart_rule, rules_for
 from lab.trace.window import INFINITE
 
 MSS = 1000
 
 
 def linux(cwnd: int, initcwnd: int = 10, ssthresh: int = INFINITE) -> LinuxRules:
-    rules = LinuxRules(Setting(initcwnd, MSS, validation=True), 0)
+    rules = LinuxRules(RuleSetting(initcwnd, MSS, validation=True), 0)
     rules.set_window(cwnd, ssthresh)
     return rules
 
 
 def report(cwnd: int, exact: bool = False, peer_segments: int = 1000) -> ReportRules:
-    rules = ReportRules(Setting(1, MSS, exact=exact), 0)
+    rules = ReportRules(RuleSetting(1, MSS, exact=exact), 0)
     rules.set_window(cwnd, INFINITE)
     rules.declared(peer_segments * MSS)
     rules.rto = 200

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING, Overrides
-from lab.trace.scenario import Curve, TraceScenario, overridden, read
+from lab.core.scenario import scenario_file
+from lab.trace.scenario import TraceCurve, TraceScenario, overridden, read
 from lab.trace.trial import TraceTrial
 
 TRACES = [name for name in scenario_file.names()
@@ -150,7 +150,7 @@ def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
     for text, first, count in (("second/other", "second-other-iw4-think0.5", 4),
                                ("second/other/iw2", "second-other-iw2-think0.5", 2),
                                ("first/other", "", 0)):
-        curve = Curve.read(text, "")
+        curve = TraceCurve.read(text, "")
         found = [trial.id for trial in trials if curve.is_of(trial)]
         assert (curve.text, found[:1], len(found)) == (text, [first][:count], count)
 

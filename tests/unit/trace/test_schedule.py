@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hosts.server.request import parse_writes
-from lab.core.scenario import scenario_file, schema
 from lab.core.errors import UsageError
-from lab.trace.scenario import read
-from lab.trace.schedule import Schedule, Write, due_times_s
+from lab.core.scenario import scenario_file, schema
+from lab.trace.scenario import Schedule, Write, read
+from lab.trace.trial import due_times_s
 
 MSS = 1000
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from lab.core.results.records import SKIPPED
 from lab.core.run.kinds import HOST_OVERHEAD_S
 from lab.core.run.measuring import capture_of
-from lab.core.results.records import SKIPPED
 from lab.trace.trial import TraceTrial
 from tests.golden import stored_load, stored_trace
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from lab.core.scenario import scenario_file
-from lab.core.run.kinds import NOTHING
 from lab.core.results.records import FAIL, PASS
-from lab.trace import warm
+from lab.core.run.kinds import NOTHING
+from lab.core.scenario import scenario_file
+from lab.trace import findings
 from lab.trace.record import TraceRecord
-from lab.trace.scenario import Curve
+from lab.trace.scenario import TraceCurve
 from lab.trace.study import study
 
 STUDY = study(scenario_file.find("handley1999_warm"), NOTHING, 1)
 TRIAL = STUDY.trials[0]
-CURVE = Curve(TRIAL.trace, TRIAL.tcp)
+CURVE = TraceCurve(TRIAL.trace, TRIAL.tcp)
 Times = dict[float, dict[int, float]]  # think time (s) → initial window → latency (ms)
 
 
@@ -27,7 +27,7 @@ def records(times: Times) -> list[TraceRecord]:
 
 
 def said(times: Times) -> str:
-    return warm._answer(CURVE, warm.by_think_time(records(times), CURVE)).found
+    return findings._warm_answer(CURVE, findings.by_think_time(records(times), CURVE)).found
 
 
 @pytest.mark.parametrize(("times", "words"), [
@@ -59,14 +59,14 @@ def test_of_other_traces_tcps_and_what_does_not_count_nothing_is_told() -> None:
     others = [replace(other, verdict=FAIL),
               *(replace(other, trial=replace(other.trial, **{name: value})) for name, value in (
                   ("trace", "another"), ("tcp", "another"), ("think_s", None)))]
-    found = warm.by_think_time([*others, *good], CURVE)
+    found = findings.by_think_time([*others, *good], CURVE)
     assert {think_s: {window: record.latency_ms for window, record in line.items()}
             for think_s, line in found.items()} == {1: {16: 2.0, 10: 3.0}, 3: {10: 1.0}}
-    assert list(found) == [1, 3] and warm.windows_of(found) == [10, 16]
+    assert list(found) == [1, 3] and findings.windows_of(found) == [10, 16]
 
 
 def test_a_latency_that_nobody_knows_is_no_number() -> None:
     (known,) = records({1: {10: 12.34}})
-    assert warm._cell(known) == "12.3 (10)"
-    assert warm._cell(replace(known, last_retransmissions=2)) == "12.3 (10 → 2)"
-    assert warm._cell(replace(known, latency_ms=None)) is warm._cell(None) is None
+    assert findings._warm_cell(known) == "12.3 (10)"
+    assert findings._warm_cell(replace(known, last_retransmissions=2)) == "12.3 (10 → 2)"
+    assert findings._warm_cell(replace(known, latency_ms=None)) is findings._warm_cell(None) is None

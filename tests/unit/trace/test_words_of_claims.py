@@ -8,12 +8,13 @@ import pytest
 
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
 from lab.trace.findings import _judged
-from lab.trace.scenario import Claim, Curve
+from lab.trace.scenario import TraceClaim, TraceCurve
 
 
-def claim(relation: Any, published: float | None = None, within: float = 0.0) -> Claim:
-    return Claim("fig", "It says.", relation, "window", Curve("a", "b"), None, 0.0, published,
-                 within)
+def claim(relation: Any, published: float | None = None, within: float = 0.0) -> TraceClaim:
+    return TraceClaim("fig", "It says.", relation, "window", TraceCurve("a", "b"), None, 0.0,
+                      published,
+                      within)
 
 
 @pytest.mark.parametrize("relation, within, numbers, word", [

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from lab.core.findings.cell_charts import ApproachChart, ApproachRow
-from lab.core.findings.charts import BarChart, BarPage, GridChart
+from lab.core.findings.charts import ApproachChart, ApproachRow, BarChart, BarPage, GridChart
 from lab.core.findings.claims import REPRODUCED, WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published
@@ -22,7 +21,7 @@ from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.features.population.joint import DATACENTERS, Joint
 from lab.fetches.features.population.population import Populations
 from lab.fetches.figures.buckets import NoPanel
-from lab.fetches.figures.claims import Judged
+from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 
@@ -33,7 +32,8 @@ TWINS = "kind", "by", "published", "panel"  # what the same figure of two popula
 
 
 def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
-                        findings: Sequence[Finding], told: Sequence[Judged]) -> list[Finding]:
+                        findings: Sequence[Finding], told: Sequence[JudgedPanel]
+                        ) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
     """
     published = {figure.name for figure in scenario.figures if figure.published == FIGURE5}
@@ -179,7 +179,7 @@ def _where_from(panel: Step, alone: float) -> Table:
 
 # Held out ----------------------------------------------------------------------------
 
-def _held_out(told: Sequence[Judged]) -> list[Finding]:
+def _held_out(told: Sequence[JudgedPanel]) -> list[Finding]:
     """Figures that no parameter was chosen by next to the same ones as they were fitted."""
     rows: list[tuple[Cell, ...]] = []
     for each in told:
@@ -207,7 +207,7 @@ def _held_out(told: Sequence[Judged]) -> list[Finding]:
         sentence=said, text=said)]
 
 
-def _found(told: Judged) -> tuple[int, int]:
+def _found(told: JudgedPanel) -> tuple[int, int]:
     """How many bars are near, and how many are reproduced."""
     return sum(close(row.bucket) for row in told.rows), told.counts[REPRODUCED]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.core.findings.charts import Line, LineChart, Plot
+from lab.core.findings.charts import (Line, LineChart, Plot, SideChart, SidePlot, StepChart,
+                                      WaterfallStep)
 from lab.core.findings.claims import NOT_REPRODUCED, REPRODUCED
 from lab.core.findings.findings import Cell, Column, Finding, Report, Statement, Table, Tile
-from lab.core.findings.step_charts import SideChart, SidePlot, Step, StepChart
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
@@ -98,8 +98,8 @@ def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, i
         tuple((name, count, total, 100 * count / total)
               for name, count in (("none: the clean run", agree[0]), *groups)),
         (_bounds(of),))
-    steps = (Step("none: the clean run", agree[0], "start"), *(
-        Step(f"{cause.name} ({cause.known})", count, cause.known)
+    steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
+        WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
         for cause, count in zip(of.causes, agree[1:])))
     text = "; ".join(f"{step.label}: {step.value:g} of {total}" for step in steps)
     # What is only calibrated or inferred never counts as a word.
