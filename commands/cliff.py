@@ -9,20 +9,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from commands.runners import engine_errors, measurer_for
+from commands.run import dry_run, overrides_of
+from commands.runners import engine_errors, measurer_for, planned
 from lab import registry
 from lab.core import errors, files
 from lab.core.command_line import say
-from lab.core.run.kinds import Overrides
+from lab.core.run.kinds import Study
 
 
-def find(arguments: argparse.Namespace, asked: Overrides) -> int:
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """The network and windows of the search. Raises UsageError."""
+    return [registry.cliff_question(arguments.find_cliff, overrides_of(arguments))]
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Print where one byte more costs a round trip, window by window; the exit status.
 
     Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
     """
     what, agreed = arguments.find_cliff, []
-    study = registry.cliff_question(what, asked)
+    study, = read(arguments)
+    if arguments.dry_run:
+        return dry(study, arguments)
     with tempfile.TemporaryDirectory(prefix="cliff-", dir=files.make_folder(arguments.results)
                                      ) as folder, \
             engine_errors(), measurer_for(study, arguments) as measurer:
@@ -39,3 +47,12 @@ def find(arguments: argparse.Namespace, asked: Overrides) -> int:
             print("\n".join(lines), flush=True)
             agreed.append(agrees)
     return errors.OK if all(agreed) else errors.VERDICT
+
+
+def dry(study: Study, arguments: argparse.Namespace) -> int:
+    """Print what a search would measure."""
+    with engine_errors():
+        dry_run(study, *planned(study, arguments))
+    print("--find-cliff: of each of them other sizes, round after round, until the largest that"
+          " fits and the smallest that does not are one byte apart; the time is of one round")
+    return errors.OK

@@ -6,17 +6,15 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from commands import users
+from commands.run import PROJECT, overrides_of, own_server
 from lab.core import command_line, files
 from lab.core.command_line import Parser, listed, positive
-from lab.core.run.kinds import Overrides
 from lab.core.run.sample import CAPTURES_KEPT
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.features.users.requested import LOAD, TRIALS
 
-PROJECT = Path(__file__).resolve().parent.parent
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
@@ -192,16 +190,7 @@ def add_own_server(parser: Parser) -> None:
 def add_users(parser: Parser) -> None:
     """The flags of a question about users, and of stored runs."""
     add = parser.add_argument_group("which window for my users, and stored runs").add_argument
-    add("--users", type=Path, metavar="FILE",
-        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
-             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
-             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
-    add("--trials", type=positive, metavar="N",
-        help=f"of --users: how many are measured under each window (default {TRIALS})")
-    add("--share-link", type=float, metavar="KBPS",
-        help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
-             f" half of whose connections are theirs; --load says how full it is (default"
-             f" {LOAD:g})")
+    users.add_flags(add)
     add("--find-cliff", choices=("chain", "response", "early"),
         help="the largest certificate chain, response or early data that a first flight holds,"
              " found to the byte for each --iw, with the writes and segments that explain it; of a"
@@ -253,21 +242,3 @@ def add_how(parser: Parser) -> None:
         help="where results go (default results)")
     add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
         help="where figures go (default figures)")
-
-
-def overrides_of(arguments: argparse.Namespace) -> Overrides:
-    lists = {name: getattr(arguments, name) for name in FLAGS
-             if getattr(arguments, name) is not None}
-    return Overrides(lists, arguments.repeat, arguments.client,
-                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
-                     sample="full" if arguments.sample == "full" else "",
-                     own_server=own_server(arguments))
-
-
-def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the flags of a server of one's own say; {} without its command."""
-    given = {"command": arguments.server_command, "ready": arguments.server_ready,
-             "url_path": arguments.url_path, "name": arguments.server_name,
-             "ca": arguments.ca and str(arguments.ca.absolute()),
-             "folders": [str(folder.absolute()) for folder in arguments.server_folder]}
-    return {name: value for name, value in given.items() if value not in (None, [])}

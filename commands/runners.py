@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from engines import uml
+from engines import engine, uml
 from engines.engine import Engine, NoEngine, choose_engine
 from engines.host import HostEngine
 from engines.job import EngineCannot, EngineError
@@ -31,6 +31,13 @@ def engine_errors(kept: str = "") -> Iterator[None]:
         raise FirstFlightError(f"{error}{kept}") from error
 
 
+def check_rights(arguments: argparse.Namespace) -> None:
+    """Raises CannotError where its engine is one that this user may not run."""
+    with engine_errors():
+        if not arguments.dry_run:
+            engine.check_rights(arguments.engine)
+
+
 def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
     """What runs its trials here. Raises EngineCannot."""
     return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
@@ -50,9 +57,9 @@ def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
     """This machine, or the cluster that is asked for. Raises EngineCannot, EngineError."""
     if not arguments.cluster or not study.trials:
-        engine = engine_for(study, arguments)
-        say_once(engine.warning)
-        yield OneMachine(engine)
+        here = engine_for(study, arguments)
+        say_once(here.warning)
+        yield OneMachine(here)
         return
     from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
     from engines.cluster.link import Link

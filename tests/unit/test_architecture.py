@@ -34,8 +34,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     FEATURES,
     ("lab.fetches",),
     ("lab.registry",),
-    ("commands", "plot", "report", "results"),
-    ("experiment", "benchmarks"),
+    ("commands",),
+    ("experiment", "plot", "report", "results", "benchmarks"),
     ("benchmarks.speed", "benchmarks.faults", "benchmarks.outside", "benchmarks.speed.sampled",
      "paper.fit"),
 )
