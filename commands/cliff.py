@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,22 @@ from lab import registry
 from lab.core import errors, files
 from lab.core.command_line import say
 from lab.core.run.kinds import Study
+
+
+def add_flags(add: Callable[..., object]) -> None:
+    add("--find-cliff", choices=("chain", "response", "early"),
+        help="the largest certificate chain, response or early data that a first flight holds,"
+             " found to the byte for each --iw, with the writes and segments that explain it; of a"
+             " chain over HTTP/3, where no route sets the window, with the datagrams")
+
+
+def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
+    """Which flags do not go with --find-cliff, "" for none; given: those of a network and TCP."""
+    if arguments.find_cliff and (arguments.scenario or len(questions) > 1 or arguments.name
+                                 or arguments.repeat or arguments.export):
+        return ("--find-cliff is a question of its own: it takes flags of a network, TCP and TLS,"
+                " and no scenario, --users, --name, --repeat or --export")
+    return ""
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from commands import run as measure
@@ -27,6 +27,19 @@ def add_flags(add: Callable[..., object]) -> None:
         help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
              f" half of whose connections are theirs; --load says how full it is (default"
              f" {LOAD:g})")
+
+
+def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
+          questions: Sequence[str]) -> str:
+    """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
+    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+        return ("--users is a question of its own: without a scenario, --repeat, --client and"
+                " --sysctl")
+    if arguments.share_link is not None and not arguments.users:
+        return "--share-link is of --users FILE"
+    if arguments.trials and not arguments.users:
+        return "--trials is of --users FILE"
+    return ""
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:
