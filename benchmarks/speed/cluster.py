@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks import command
 from engines.cluster.cluster import Cluster
-from engines.cluster.link import Link, quiet_dask
+from engines.cluster.link import SchedulerLink, quiet_dask
 from engines.cluster.node import OK
 from engines.job import PROJECT
 from lab import registry
@@ -64,7 +64,7 @@ def _text(value: Any) -> str:
     return to_text(value, exact)
 
 
-class MadeUp(Link):
+class MadeUp(SchedulerLink):
     """To processes of this machine that make results up."""
 
     def __init__(self, processes: int, threads: int, seconds: float) -> None:
@@ -93,7 +93,7 @@ def made_batches(study: Any, size: int, count: int) -> Iterator[Batch]:
         yield Batch(study, study.trials[:size], [])
 
 
-def through(link: Link, study: Any, size: int, count: int, path: Path) -> Iterator[float]:
+def through(link: SchedulerLink, study: Any, size: int, count: int, path: Path) -> Iterator[float]:
     """Let so many batches through, their records into a file; yields the time of each."""
     cluster = Cluster(link)
     file = RecordFile(path, Record)

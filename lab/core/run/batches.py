@@ -55,8 +55,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Cluster(Protocol):
-    """What is needed of many machines (engines.cluster.cluster.Cluster)."""
+class Machines(Protocol):
+    """What is needed of many machines (such as engines.cluster.cluster.Cluster)."""
 
     build: str
 
@@ -147,7 +147,7 @@ class ManyMachines:
 
     name, exact = "uml", True
 
-    def __init__(self, cluster: Cluster, kernel: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: Machines, kernel: Mapping[str, Any]) -> None:
         """kernel: what run.json says of the source of its kernel (engines.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel

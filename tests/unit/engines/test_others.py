@@ -97,7 +97,8 @@ def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
 
 
 def test_a_command_is_told_where_to_listen_and_what_to_show() -> None:
-    *_, asked = own.command(OWN, 8443, FILES)
+    *_, program, asked = own.command(OWN, 8443, FILES)
+    assert Path(program).is_file()
     assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in asked
     *_, plain = own.command(OWN, 8080, None)
     assert '"{chain}"' in plain

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from engines.cluster import cluster as module
-from engines.cluster import members as roll_module
 from engines.cluster.cluster import AHEAD, ATTEMPTS, Cluster, opened
-from engines.cluster.link import Link as RealLink
+from engines.cluster.link import SchedulerLink as RealLink
 from engines.cluster.link import checked, packed
 from engines.cluster.node import FAILED, OK, REFUSED
 from engines.job import EngineCannot, EngineError
@@ -305,8 +304,7 @@ def test_the_same_project_is_the_same_bytes(tmp_path: Path) -> None:
 def passing(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
     """A clock that goes on by so much whenever it is read."""
     clock = count(0.0, step_s)
-    for place in (module, roll_module):
-        monkeypatch.setattr(place.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
 
 
 def test_a_task_that_waits_for_a_worker_that_is_gone_goes_to_another(

@@ -8,9 +8,9 @@ import pytest
 
 from engines.cluster import link as link_module
 from engines.cluster.cluster import ATTEMPTS, DIED, Cluster
-from engines.cluster.link import Link
-from tests.unit.engines.dask_processes import cluster_of
-from tests.unit.engines.test_cluster_node import TOOLS, archive
+from engines.cluster.link import SchedulerLink
+from tests.unit.cluster.dask_processes import cluster_of
+from tests.unit.cluster.test_node import TOOLS, archive
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 
@@ -40,7 +40,7 @@ def test_whatever_ends_an_attempt_there_are_three(tmp_path: Path,
                         lambda kernel: archive(**{"commands/batch.py": BATCH % str(seen)}))
     # Four die, and Dask's nannies do not always start others.
     with cluster_of(5, tmp_path) as address:
-        made = Cluster(Link(address, kernel, TOOLS, False, print))
+        made = Cluster(SchedulerLink(address, kernel, TOOLS, False, print))
         try:
             found = dict(zip(ASKED, made.results(
                 ASKED, str.encode, lambda task, content: content.decode(),

@@ -11,12 +11,11 @@ import pytest
 from engines.cluster import cluster as cluster_module
 from engines.cluster import link as link_module
 from engines.cluster.cluster import ATTEMPTS, MOST_LOST, Cluster
-from engines.cluster.link import Link
-from engines.cluster.unpickling import NO_DATA, Unreadable
+from engines.cluster.link import NO_DATA, SchedulerLink, Unreadable
 from engines.job import EngineError
 from tests.conftest import PROJECT
-from tests.unit.engines.dask_processes import cluster_of
-from tests.unit.engines.test_cluster_node import TOOLS, archive
+from tests.unit.cluster.dask_processes import cluster_of
+from tests.unit.cluster.test_node import TOOLS, archive
 
 pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 HOSTILE = PROJECT / "tests" / "unit" / "engines" / "hostile_worker.py"
@@ -35,7 +34,7 @@ def _address(folder: Path) -> Iterator[str]:
 
 def results(address: str, told: list[str]) -> list[str]:
     """What comes of two batches."""
-    made = Cluster(Link(address, Path("7.2/linux"), TOOLS, False, told.append))
+    made = Cluster(SchedulerLink(address, Path("7.2/linux"), TOOLS, False, told.append))
     try:
         return [found for _, found in made.results(
             ["abc", "def"], str.encode, lambda task, content: content.decode()[-3:],
@@ -78,7 +77,7 @@ def test_what_workers_log_is_not_run_and_not_printed(
 
 def test_after_a_cluster_python_s_pickle_is_as_before(folder: Path, address: str) -> None:
     (folder / "way").write_text("honest")
-    link = Link(address, Path("7.2/linux"), TOOLS, False, print)
+    link = SchedulerLink(address, Path("7.2/linux"), TOOLS, False, print)
     try:
         with pytest.raises(Unreadable):
             pickle.loads(pickle.dumps(Path("a")))

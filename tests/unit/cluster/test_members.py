@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engines.cluster import members as module
+from engines.cluster import cluster as module
+from engines.cluster.cluster import LOST_S, MOST_DEATHS, PAUSED_S, Members
 from engines.cluster.node import OK
-from engines.cluster.members import LOST_S, MOST_DEATHS, PAUSED_S, Roll
 from engines.job import EngineError
-from tests.unit.engines.test_cluster import Link, answer, cluster, results
+from tests.unit.cluster.test_cluster import Link, answer, cluster, results
 
 
 class Clock:
@@ -22,10 +22,10 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def made(*names: str) -> tuple[Roll, Link]:
+def made(*names: str) -> tuple[Members, Link]:
     link = Link(lambda worker, batch: b"")
     link.names, link.states = list(names), dict.fromkeys(names, "running")
-    return Roll(link), link  # type: ignore[arg-type]
+    return Members(link), link  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("deaths", "later_s", "ends"), [
@@ -34,24 +34,24 @@ def made(*names: str) -> tuple[Roll, Link]:
 def test_so_many_deaths_of_each_worker_are_borne_and_so_long(clock: Clock, deaths: int,
                                                              later_s: float, ends: bool) -> None:
     """Of two workers, each another that a nanny has started, since the last result."""
-    roll, link = made("one", "two")
+    members, link = made("one", "two")
     for place in range(deaths):
         link.names[0] = f"one'{place}"
         link.states[link.names[0]] = "running"
         clock.now += later_s / deaths
         if ends and place == deaths - 1:
             with pytest.raises(EngineError, match="die before they measure"):
-                roll.call()
+                members.call()
         else:
-            roll.call()
-    assert roll.deaths == deaths
+            members.call()
+    assert members.deaths == deaths
 
 
 def test_a_result_forgives_the_deaths_before_it(clock: Clock) -> None:
     of, _ = cluster(lambda worker, batch: answer(OK, worker, batch))
-    of.roll.deaths, clock.now = 99, clock.now + 5
+    of.members.deaths, clock.now = 99, clock.now + 5
     assert [each for _, each in results(of, 1)] == [0]
-    assert (of.roll.deaths, of.roll.last_result) == (0, clock.now)
+    assert (of.members.deaths, of.members.last_result) == (0, clock.now)
 
 
 def test_where_nobody_is_yet_one_worker_is_reckoned_with() -> None:
@@ -60,13 +60,13 @@ def test_where_nobody_is_yet_one_worker_is_reckoned_with() -> None:
 
 
 def test_a_worker_is_left_aside_that_is_held_back_without_a_break(clock: Clock) -> None:
-    roll, link = made("one", "two")
+    members, link = made("one", "two")
     for state, step_s in (("paused", PAUSED_S - 1), ("running", 1), ("paused", PAUSED_S - 1)):
         link.states["one"] = state
-        roll.call()
+        members.call()
         clock.now += step_s
-        roll.call()
+        members.call()
     assert not link.refused  # twice, but never for so long at a time
     clock.now += 1
-    roll.call()
-    assert list(link.refused) == ["one"] and roll.able == {"two"}
+    members.call()
+    assert list(link.refused) == ["one"] and members.able == {"two"}

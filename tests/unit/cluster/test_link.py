@@ -12,11 +12,10 @@ import pytest
 
 from engines.cluster import link as link_module
 from engines.cluster.cluster import Cluster, opened
-from engines.cluster.link import PROJECT, Link, packed
-from engines.cluster.local import PREFIX, folder
+from engines.cluster.link import PREFIX, PROJECT, SchedulerLink, local_folder, packed
 from engines.cluster.node import CODE, OK, SPENT
 from engines.job import EngineCannot
-from tests.unit.engines.test_cluster_node import BATCH, TOOLS, archive
+from tests.unit.cluster.test_node import BATCH, TOOLS, archive
 
 dask = pytest.importorskip("distributed", reason="./install.sh --with-cluster")
 # One batch lasts until it is allowed to end.
@@ -32,16 +31,16 @@ def _told() -> list[str]:
 
 
 @pytest.fixture(name="link")
-def _link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Iterator[Link]:
+def _link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Iterator[SchedulerLink]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(link_module, "packed",
                         lambda kernel: archive(**{"commands/batch.py": SLOW % str(tmp_path / "go")}))
-    made = Link("local:2", tmp_path / "7.2" / "linux", TOOLS, False, told.append)
+    made = SchedulerLink("local:2", tmp_path / "7.2" / "linux", TOOLS, False, told.append)
     yield made
     made.close()
 
 
-def measured(link: Link, avoid: list[str]) -> tuple[str, frozenset[str]]:
+def measured(link: SchedulerLink, avoid: list[str]) -> tuple[str, frozenset[str]]:
     """The worker that measured a batch, and those that might have."""
     future, kept = link.submit(b"abc", avoid, urgent=False, attempts=3)
     assert link.wait(future, 60)
@@ -51,7 +50,7 @@ def measured(link: Link, avoid: list[str]) -> tuple[str, frozenset[str]]:
     return head["worker"], kept
 
 
-def test_batches_go_to_those_that_did_not_fail_and_can_measure(link: Link, told: list[str]) -> None:
+def test_batches_go_to_those_that_did_not_fail_and_can_measure(link: SchedulerLink, told: list[str]) -> None:
     one, two = link.workers()
     assert link.guests == 2 and link.build == "7.2" and link.version == dask.__version__
     assert measured(link, [])[1] == frozenset()  # all may have it
@@ -65,7 +64,7 @@ def test_batches_go_to_those_that_did_not_fail_and_can_measure(link: Link, told:
         link.refuse(two, "other", "no wget")
 
 
-def test_what_a_refused_worker_has_is_known_and_waited_for(link: Link, tmp_path: Path) -> None:
+def test_what_a_refused_worker_has_is_known_and_waited_for(link: SchedulerLink, tmp_path: Path) -> None:
     one, two = link.workers()
     future, _ = link.submit(b"slow", [two], urgent=False, attempts=3)
     while not link.begun(future):
@@ -78,13 +77,13 @@ def test_what_a_refused_worker_has_is_known_and_waited_for(link: Link, tmp_path:
 
 
 @pytest.mark.parametrize(("attempts", "status"), [(1, OK), (0, SPENT)])
-def test_a_batch_whose_attempts_are_spent_is_not_measured(link: Link, attempts: int,
+def test_a_batch_whose_attempts_are_spent_is_not_measured(link: SchedulerLink, attempts: int,
                                                           status: str) -> None:
     future, _ = link.submit(b"abc", [], urgent=True, attempts=attempts)
     assert link.wait(future, 60) and opened(future.result())[0]["status"] == status
 
 
-def test_a_cluster_that_is_closed_has_no_connection(link: Link) -> None:
+def test_a_cluster_that_is_closed_has_no_connection(link: SchedulerLink) -> None:
     made = Cluster(link)
     assert made.facts == {"address": "local:2", "dask": dask.__version__, "refused": {}}
     client = link.client
@@ -98,10 +97,10 @@ def test_what_a_killed_local_cluster_left_goes_with_the_next(
     """Not what another one that runs has."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"{PREFIX}killed" / "dask-worker-space" / "worker-1").mkdir(parents=True)
-    with folder() as other:
+    with local_folder() as other:
         monkeypatch.setattr(link_module, "packed", lambda kernel: archive())
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        made = Link("local:1", tmp_path / "7.2" / "linux", TOOLS, False, told.append)
+        made = SchedulerLink("local:1", tmp_path / "7.2" / "linux", TOOLS, False, told.append)
         (own,) = {each.name for each in tmp_path.glob(f"{PREFIX}*")} - {Path(other).name}
         assert (tmp_path / own / "dask-worker-space").is_dir() and "killed" not in own
         made.close()

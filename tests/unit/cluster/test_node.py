@@ -16,7 +16,7 @@ import pytest
 
 from engines.cluster import node as module
 from engines.cluster.cluster import opened
-from engines.cluster.node import CODE, FAILED, KERNEL, OK, REFUSED, Node, Refused, cache, unpack
+from engines.cluster.node import CODE, FAILED, KERNEL, OK, REFUSED, Node, NodeRefused, cache, unpack
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
 BATCH = """import json, sys
@@ -127,7 +127,7 @@ def test_a_cache_that_others_may_write_to_is_refused(home: Path) -> None:
     path = cache()
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     path.chmod(0o777)
-    with pytest.raises(Refused, match="others may write there"):
+    with pytest.raises(NodeRefused, match="others may write there"):
         cache()
     assert said(node(), b"abc")[0] == REFUSED
 
