@@ -30,28 +30,45 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]]))
 
 @dataclass(frozen=True)
 class Part:
-    """What goes: its folders, code first; where its line stands, and a word of that line.
+    """What goes: its folders, code first; its lines, by file and a word of each.
 
     also: what measures or tests it together with something else.
     """
 
     folders: tuple[str, ...]
-    registry: str
-    word: str
+    lines: tuple[tuple[str, str], ...]
     also: tuple[str, ...] = ()
 
     def has(self, path: Path) -> bool:
         return any(path.is_relative_to(gone) for gone in (*self.folders, *self.also))
 
 
+def kind(name: str, *also: str) -> Part:
+    return Part((f"lab/{name}", f"tests/unit/{name}"), (("lab/registry.py", f'"{name}": '),), also)
+
+
+def feature(name: str, *also: str, question: str = "") -> Part:
+    """question: the flag that asks it, whose module in commands/ goes with it."""
+    lines = [("lab/fetches/features/__init__.py", f'"{name}",')]
+    if question:
+        lines.append(("commands/flags.py", f'"{question}": '))
+    return Part((f"lab/fetches/features/{name}", f"tests/unit/features/{name}"), tuple(lines),
+                (*also, *([f"commands/{name}.py"] if question else [])))
+
+
+MIXED = "tests/unit/fetches/test_at_the_limit.py"  # of whatever is at its limit
 PARTS = {
-    "load": Part(("lab/load", "tests/unit/load"), "lab/registry.py", '"load": ',
-                 ("tests/unit/users/test_shared.py",)),
-    "trace": Part(("lab/trace", "tests/unit/trace"), "lab/registry.py", '"trace": '),
-    "arithmetic": Part(("lab/arithmetic", "tests/unit/arithmetic"), "lab/registry.py",
-                       '"arithmetic": '),
-    "cluster": Part(("engines/cluster", "tests/unit/cluster"), "commands/runners.py",
-                    '"cluster": ', ("benchmarks/speed/cluster.py",)),
+    "load": kind("load", "tests/unit/features/users/test_shared.py"),
+    "trace": kind("trace"), "arithmetic": kind("arithmetic"),
+    "cluster": Part(("engines/cluster", "tests/unit/cluster"),
+                    (("commands/runners.py", '"cluster": '),), ("benchmarks/speed/cluster.py",)),
+    "tls": feature("tls"),
+    "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
+    "population": feature("population", "paper/fit", MIXED, *(
+        f"tests/unit/fetches/test_{name}.py"
+        for name in ("buffers", "counts", "missing", "refused", "trials"))),
+    "replication": feature("replication"),
+    "cliff": feature("cliff", MIXED, question="find_cliff"),
 }
 
 
@@ -74,11 +91,12 @@ def test_the_rest_works_without_it(name: str, tmp_path: Path) -> None:
     for gone in (*part.folders, *part.also):
         path = copy / gone
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    registry = copy / part.registry
-    lines = registry.read_text(encoding="utf-8").splitlines(keepends=True)
-    left = [line for line in lines if part.word not in line]
-    assert len(left) == len(lines) - 1
-    registry.write_text("".join(left), encoding="utf-8")
+    for name_of_file, word in part.lines:
+        registry = copy / name_of_file
+        lines = registry.read_text(encoding="utf-8").splitlines(keepends=True)
+        left = [line for line in lines if word not in line]
+        assert len(left) == len(lines) - 1
+        registry.write_text("".join(left), encoding="utf-8")
     modules = [module for module, path in MODULES.items()
                if not part.has(path) and not begins(module, "benchmarks")]
     tests = ("tests/unit/core/test_batches.py" if name == "arithmetic" else

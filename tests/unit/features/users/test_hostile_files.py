@@ -21,7 +21,7 @@ from lab.fetches.features.users.reading import read
 from lab.fetches.features.users.rows import MOST_GROUPS, Users
 from lab.fetches.features.users.sample import scenario
 
-PROJECT = Path(__file__).resolve().parent.parent.parent.parent
+PROJECT = Path(__file__).resolve().parents[4]
 GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
 
 

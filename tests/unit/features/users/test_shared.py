@@ -13,7 +13,7 @@ from lab.load.study import LoadStudy
 from lab.registry import study_of
 from lab.fetches.features.users.requested import Asked
 from lab.fetches.features.users.shared import NETWORKS, scenario, size_points
-from tests.unit.users.test_sample import users_of
+from tests.unit.features.users.test_sample import users_of
 
 PATH = Path("My log.csv")
 ASKED = Asked((16, 10, 32), shared_kbps=20000.0, load=0.9)
