@@ -26,7 +26,7 @@ from lab.core.findings.findings import Report
 from lab.core.results.records import read_records
 from lab.core.run.kinds import RunData
 from lab.core.scenario import scenario_file
-from lab.render import export, page
+from lab.render import data, page
 from probe import client
 
 ROWS = 30
@@ -151,7 +151,7 @@ def of_outputs(random: Random, folder: Path) -> Attempt:
         place = place / random.choice(("deep", "deep/er", "..", ".", "x" * 300, "a\nb"))
     report = _report()
     writes: tuple[Callable[[], object], ...] = (
-        lambda: files.write(place, export.exported(random.choice(("json", "md", "csv")), report)),
+        lambda: files.write(place, data.exported(random.choice(("json", "md", "csv")), report)),
         lambda: files.append(place).close(), lambda: files.link(place, "victim"),
         lambda: page.write(place, report, {}), lambda: files.make_folder(place),
         lambda: drawing.save(report.name, {"one": {"png": b"x"}}, place),

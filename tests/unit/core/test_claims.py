@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lab.core.findings.charts import Ends, is_wide
-from lab.core.findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS, Compared, counts, equivalent, judge, larger, summary, word_of)
+from lab.core.findings.claims import (DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, WORDS,
+                                      Compared, counts, equivalent, judge, larger, summary, word_of)
 
 numbers = some.floats(-1e6, 1e6)
 widths = some.floats(0, 1e6)

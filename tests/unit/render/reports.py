@@ -7,9 +7,10 @@ from typing import Any
 
 from lab.core.findings.charts import Chart
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED
-from lab.core.findings.findings import (Column, Fact, Finding, Interval, Report, Statement, Table, Tile)
-from lab.core.stats import Estimate
+from lab.core.findings.findings import (Column, Fact, Finding, Interval, Report, Statement, Table,
+                                        Tile)
 from lab.core.findings.timelines import Mark, Timeline
+from lab.core.stats import Estimate
 
 HOSTILE = ('<script>alert("1")</script><img src=x onerror=alert(1)>'
            '$a$ [b](c) ` | \\ \x1b[2J\n# d\ud800')
