@@ -29,7 +29,7 @@ from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
 from lab.registry import stored_report
-from lab.render import gallery, markdown, snapshot
+from lab.render import data, markdown
 from lab.render.placeholders import quoted
 
 DOCS = PROJECT / "docs"
@@ -86,12 +86,12 @@ def measure(name: str, results: Path, hours: int) -> None:
 def keep_newest(name: str, results: Path, findings: Path) -> None:
     """Keep the findings of the newest whole run that can be read, unless newer ones are kept."""
     path = findings / f"{name}.json"
-    before = finished(snapshot.read(path).facts) if path.exists() else ""
+    before = finished(data.read(path).facts) if path.exists() else ""
     for folder in runs.whole(name, results):
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            print(files.write(path, snapshot.dumps(stored_report(folder))))
+            print(files.write(path, data.dumps(stored_report(folder))))
             return
         except FirstFlightError as error:
             say(f"results.py: passed over: {error}")
@@ -110,7 +110,7 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     for name in scenario_file.names():
         if (findings / f"{name}.json").exists():
             head = scenario_file.find(name).head()
-            found[name] = replace(snapshot.read(findings / f"{name}.json"), title=head.title,
+            found[name] = replace(data.read(findings / f"{name}.json"), title=head.title,
                                   claim=head.claim, source=head.source, opening=head.result)
     return found
 
@@ -131,7 +131,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
         if (GALLERY / f"{name}.png").exists():
             told.append(measured or report)
     page = DOCS / "GALLERY.md"
-    print(files.write(page, gallery.gallery(
+    print(files.write(page, markdown.gallery(
         told, {report.name: f"gallery/{report.name}.png" for report in told},
         page.read_text(encoding="utf-8") if page.exists() else "")))
 

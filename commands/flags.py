@@ -12,7 +12,7 @@ from commands.run import PROJECT, overrides_of, own_server
 from commands.runners import ELSEWHERE, elsewhere
 from lab.core import command_line, files
 from lab.core.command_line import Parser, listed, positive
-from lab.core.run.sample import CAPTURES_KEPT
+from lab.core.run.measuring import CAPTURES_KEPT
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 

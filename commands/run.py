@@ -65,9 +65,9 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
     report = study.report(run)
     written: list[Path] = []
     if arguments.export:
-        from lab.render import export  # only where it is asked
+        from lab.render import data  # only where it is asked
         form, path = arguments.export
-        written.append(files.write(Path(path), export.exported(form, report)))
+        written.append(files.write(Path(path), data.exported(form, report)))
     if study.whole and not arguments.no_figures:
         written += draw(report, run.folder, arguments.figures, arguments.format)
     measured = [f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"

@@ -10,8 +10,7 @@ from functools import cache
 from importlib import import_module
 
 from engines import engine, uml
-from engines.engine import Engine, NoEngine, choose_engine
-from engines.host import HostEngine
+from engines.engine import Engine, HostEngine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from engines.uml import UmlEngine, built_kernel, made_from
 from lab.core.command_line import say

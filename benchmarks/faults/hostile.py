@@ -27,7 +27,7 @@ from lab.core import files
 from lab.core.findings.findings import Report
 from lab.core.run.kinds import RunData
 from lab.core.scenario import scenario_file
-from lab.render import export, page
+from lab.render import data, page
 from probe import client
 
 Attempt = Callable[[], object]
@@ -149,7 +149,7 @@ def of_outputs(draw: Draw, folder: Path) -> Attempt:
         place = place / pick(draw, ("deep", "deep/er", "..", ".", "x" * 300, "a\nb"))
     report, form = _report(), pick(draw, ("json", "md", "csv"))
     writes: tuple[Callable[[], object], ...] = (
-        lambda: files.write(place, export.exported(form, report)),
+        lambda: files.write(place, data.exported(form, report)),
         lambda: files.append(place).close(), lambda: files.link(place, "victim"),
         lambda: page.write(place, report, {}), lambda: files.make_folder(place),
         lambda: drawing.save(report.name, {"one": {"png": b"x"}}, place),

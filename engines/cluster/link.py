@@ -31,7 +31,7 @@ from engines import uml
 from engines.cluster import node
 from engines.cluster.node import CODE, KERNEL, Node
 from engines.job import PROJECT, EngineCannot, EngineError
-from engines.untrusted_files import remove_folder
+from engines.shared_folder import remove_folder
 from hosts.untrusted import quoted
 
 # What a machine needs of the project to measure a batch.

@@ -19,8 +19,7 @@ from pathlib import Path
 from mininet.node import Node
 
 from engines.network import links, qdiscs, routes
-from engines.network.namespaces import network_of
-from engines.network.netlink import Netlink, Refused
+from engines.network.netlink import Netlink, Refused, network_of
 from engines.network.ports import Htb, Port
 from engines.network.qdiscs import Told
 from engines.network.routes import Neighbour, Route

@@ -6,12 +6,35 @@ and `tc` would send them (include/uapi/linux/netlink.h, rtnetlink.h).
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from engines.network.namespaces import network_of
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def network_of(pid: int) -> Iterator[None]:
+    """Be in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
+    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        _enter(there)
+        yield
+    finally:
+        _enter(here)
+        os.close(here)
+        os.close(there)
+
+
+def _enter(namespace: int) -> None:
+    # os.setns() came with Python 3.12.
+    if _libc.setns(namespace, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
+
 
 _NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` says
 _NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…

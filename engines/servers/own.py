@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engines.network.namespaces import network_of
+from engines.network.netlink import network_of
 from engines.network.nodes import Host
 from engines.network.routes import SERVER_IP
 from hosts.certificates import Files

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from engines.network.namespaces import network_of
+from engines.network.netlink import network_of
 
 SNAP_BYTES = 96  # Ethernet, IPv4 and TCP headers with all options
 # An unread packet waits in kernel memory with all its bookkeeping, some two

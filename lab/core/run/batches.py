@@ -35,7 +35,7 @@ _walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces"
 
 
 def _confined(value: Any, where: str) -> Any:
-    """The walls of a guest (engines.walls.report), or false for none."""
+    """The walls of a guest (engines.uml.walls), or false for none."""
     return _walls(value, where) if isinstance(value, dict) else yes_or_no(value, where)
 
 

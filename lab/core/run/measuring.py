@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from lab.core import files
-from lab.core.command_line import say
+from lab.core.command_line import Progress, say
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
-from lab.core.progress import Progress
 from lab.core.run import runs
 from lab.core.run.kinds import RunData, SeenTrial, Study
 from lab.core.run.runs import Run
-from lab.core.run.sample import sample_of
 from lab.tcp.packets import capture_file
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
@@ -222,3 +221,64 @@ def expected_s(study: Study, engine: str, jobs: int) -> float:
         return GUEST_START_S + (sum(map(study.guest_s, study.trials))
                                 / min(jobs, len(study.trials)))
     return sum(map(study.network_s, study.trials))
+
+
+# Which trials' packets are kept: a few, across the whole range of networks and sizes -
+
+CAPTURES_KEPT = 8  # trials or a few more, unless all are asked for
+MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
+# What differs between two trials of one cell: the windows that are compared.
+WITHIN_A_CELL = ("initcwnd", "window", "clients")
+NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
+
+Cell = tuple[Any, ...]  # the values that its trials have in common
+
+
+def sample_of(trials: Sequence[Any]) -> set[str]:
+    """The ids of some trials, of each chosen cell the first and the last window.
+
+    The next cell is the one with most of the ends of quantities that none
+    has yet, and of several the one that is farthest from those chosen. It
+    depends on all trials, not on which are missing: a resumed run keeps the
+    same.
+    """
+    if not trials:
+        return set()
+    names = [each.name for each in fields(trials[0]) if each.name not in WITHIN_A_CELL]
+    cell_of = attrgetter(*names)
+    first: dict[Cell, Any] = {}
+    last: dict[Cell, Any] = {}
+    for trial in trials:
+        cell = cell_of(trial)
+        first.setdefault(cell, trial)
+        last[cell] = trial
+    places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
+    kept: set[str] = set()
+    ends: set[tuple[str, float]] = set()
+    distance = dict.fromkeys(places, 0.0)
+    while distance and len(kept) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda each: (len(_ends(places[each]) - ends), distance[each]))
+        kept |= {first[cell].id, last[cell].id}
+        ends |= _ends(places[cell])
+        del distance[cell]
+        for other in distance:
+            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            distance[other] = min(distance[other] or apart, apart)
+    return kept
+
+
+def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    return {each for each in place.items() if each[1] in (0.0, 1.0)}
+
+
+def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+    for name, column in zip(names, zip(*cells)):
+        values = set(column)
+        if name not in NO_AXIS and len(values) > 1:
+            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
+            for cell, value in zip(cells, column):
+                places[cell][name] = axis[value]
+    return places

@@ -14,10 +14,10 @@ import pytest
 
 from engines.job import shared_out
 from lab import registry
+from lab.core.results.records import RowWriter, columns_of, trial_class
 from lab.core.run import batches
 from lab.core.run.batches import Batch, ManyMachines
 from lab.core.run.measuring import Judged, OneMachine
-from lab.core.results.records import RowWriter, columns_of, trial_class
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Record, Trial, whole
 from tests.unit.core.example_run import Engine, Study

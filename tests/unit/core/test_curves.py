@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy
 import pytest
 
+from lab.core.errors import UsageError
 from lab.core.scenario import curves
 from lab.core.scenario.curves import Curve, network_curve, size_curve
-from lab.core.errors import UsageError
 from lab.core.scenario.published import PAPER
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from lab import registry
 from lab.core.run import runs
-from lab.core.scenario import scenario_file
 from lab.core.run.kinds import HOST_OVERHEAD_S, Overrides
 from lab.core.run.measuring import GUEST_START_S, Asked, OneMachine, expected_s, measure
+from lab.core.scenario import scenario_file
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Trial
 from tests.unit.core.example_run import Engine, Study

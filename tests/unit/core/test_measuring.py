@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from lab.core.run import runs
 from lab.core.errors import FirstFlightError
+from lab.core.run import runs
 from lab.core.run.measuring import CAPTURES, Asked, Judged, OneMachine, keep, measure
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Trial, record, study

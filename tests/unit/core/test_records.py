@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.results import record_file, records
 from lab.core.files import WriteError
+from lab.core.results import record_file, records
 from lab.core.results.record_file import RecordFile
-from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, measure, measured, measured_columns, read_records, to_text, value_of)
+from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, measure, measured,
+                                      measured_columns, read_records, to_text, value_of)
 from lab.core.words import exact
 from tests.unit.core.example import Record, Trial, record
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from lab import registry
-from lab.core.run import reporting, runs
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Fact, Finding, Report, Tile, kernel_of
-from lab.core.run.kinds import RunData
 from lab.core.results.records import FAIL, PASS, SKIPPED, Record
+from lab.core.run import reporting, runs
+from lab.core.run.kinds import RunData
+from lab.core.scenario import scenario_file
 from tests.unit.core.example import study
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from engines.network import qdiscs
 from engines.network.netlink import attribute
-from engines.network.qdiscs import Told
 from engines.network.ports import Htb, Netem, Port, Queue
-from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped, dropped_between)
+from engines.network.qdiscs import Told
+from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
+                                     dropped_between)
 
 # For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
 # and a value that is wrong.

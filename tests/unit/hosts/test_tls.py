@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hosts import tls
-from hosts.certificates import LEAST_BYTES, Asked, CertificateError, Files, make
-from hosts.issuing import ALGORITHMS, fillers
+from hosts.certificates import (ALGORITHMS, LEAST_BYTES, Asked, CertificateError, Files, fillers,
+                                make)
 from hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from probe import tap, client
 from hosts.certificates import Asked, make
+from probe import client, tap
 from tests.unit.hosts.running import running
 
 needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from lab import registry
-from lab.core.scenario import scenario_file
 from lab.core.run.kinds import Overrides
-from lab.core.run.sample import CAPTURES_KEPT, sample_of
+from lab.core.run.measuring import CAPTURES_KEPT, sample_of
+from lab.core.scenario import scenario_file
 from tests.unit.core.example import Trial, whole
 
 

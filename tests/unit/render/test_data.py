@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.findings.charts import Chart
 from lab.core.errors import FirstFlightError
-from lab.render import snapshot
+from lab.core.findings.charts import Chart
+from lab.render import data
 from tests.unit.render.reports import FINDINGS, report
 
 KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_time": True,
@@ -19,7 +19,7 @@ KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_ti
 
 def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> None:
     told = report(facts={**KEPT, "command": ["./run.sh"], "sysctls": {"a": "b"}})
-    again = snapshot.loads(snapshot.dumps(told))
+    again = data.loads(data.dumps(told))
     assert again.facts == KEPT
     assert (again.name, again.claim, again.verified, again.count, again.summary) == (
         told.name, told.claim, told.verified, told.count, told.summary)
@@ -28,7 +28,7 @@ def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> N
 def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
     told = report(findings=(replace(FINDINGS[0], samples=((1.0,),), measured="ms"),
                             *FINDINGS[1:]))
-    first, mix, last = snapshot.loads(snapshot.dumps(told)).findings
+    first, mix, last = data.loads(data.dumps(told)).findings
     assert (first.tables, first.bars, first.published) == (
         FINDINGS[0].tables, FINDINGS[0].bars, FINDINGS[0].published)
     assert (first.sentence, first.text, first.samples, first.measured) == ("", "", (), "")
@@ -46,4 +46,4 @@ def test_what_is_no_kept_report_is_refused_with_its_name(tmp_path: Path, content
     if content is not None:
         path.write_text(content)
     with pytest.raises(FirstFlightError, match=f"kept.json: {why}"):
-        snapshot.read(path)
+        data.read(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engines import storage
+from engines import shared_folder
 from engines.job import JobFolder, StorageError, WorkerProcess
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -67,7 +67,7 @@ def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     assert [line.get("error") for line in lines if "trial" in line] == [
         None, "hosts.load_client ended"] and lines[-1]["stage"] == "done"
     job.check_storage()
-    assert not (job.path / storage.PROBE).exists()
+    assert not (job.path / shared_folder.PROBE).exists()
 
 
 def test_an_observation_that_does_not_fit_is_none(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_observation_that_does_not_fit_is_none(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_found_no_room_is_no_failed_transfer(tmp_path: Path) -> None:
-    job = worked(tmp_path, storage.PROBE_BYTES // 2, ("one", 10), ("tool", 10), ("three", 10))
+    job = worked(tmp_path, shared_folder.PROBE_BYTES // 2, ("one", 10), ("tool", 10), ("three", 10))
     assert said(job) == ["ready", "one"]
     with pytest.raises(StorageError, match="File too large"):
         job.check_storage()
@@ -112,11 +112,11 @@ def test_what_was_observed_before_the_end_is_given_first(tmp_path: Path) -> None
 
 
 def test_the_reserve_is_overwritten_in_place(tmp_path: Path) -> None:
-    assert storage.told(tmp_path) == ""
-    storage.reserve(tmp_path)
-    before = (tmp_path / storage.RESERVE).stat()
-    assert storage.told(tmp_path) == ""
-    storage.tell(tmp_path, OSError(errno.ENOSPC, "full"))
-    after = (tmp_path / storage.RESERVE).stat()
-    assert storage.told(tmp_path) == os.strerror(errno.ENOSPC)
+    assert shared_folder.told(tmp_path) == ""
+    shared_folder.reserve(tmp_path)
+    before = (tmp_path / shared_folder.RESERVE).stat()
+    assert shared_folder.told(tmp_path) == ""
+    shared_folder.tell(tmp_path, OSError(errno.ENOSPC, "full"))
+    after = (tmp_path / shared_folder.RESERVE).stat()
+    assert shared_folder.told(tmp_path) == os.strerror(errno.ENOSPC)
     assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from engines.servers import nginx, own
-from engines.worker import worker
 from engines.bench import Lacking, WorkerError
-from engines.servers.external import Others
-from engines.servers.program import Program
 from engines.network.sockets import Sockets, Watch
+from engines.servers import nginx, own
+from engines.servers.external import Others, Program
 from engines.uml import guest_command, readable_by
+from engines.worker import worker
 from hosts.certificates import Files
 
 FILES = Files(Path("/c/chain.pem"), Path("/c/key.pem"), Path("/c/root.pem"))
@@ -124,7 +123,7 @@ def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> N
 
 def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engines.servers.program.TERM_S", 0.5)
+    monkeypatch.setattr("engines.servers.external.TERM_S", 0.5)
     program = started(tmp_path, "import os, signal, time\n"
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                       "child = os.fork()\n"

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from probe import verdict
 from lab.tcp.packets import ACK, SYN
+from probe import verdict
 
 FIRST, MSS = 0xFFFFFF00, 1448  # the numbers pass their circle within the flight
 RTT_MS = 40.0

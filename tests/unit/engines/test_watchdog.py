@@ -13,9 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from engines import watchdog
-from engines.job import EngineError, JobFolder, WorkerProcess
-from engines.watchdog import Silence
+from engines import job
+from engines.job import EngineError, JobFolder, Watchdog, WorkerProcess
 
 SPIN = (sys.executable, "-S", "-c", "while True: pass")
 SLEEP = ("sleep", "60")
@@ -32,19 +31,19 @@ def started(*command: str) -> Iterator[int]:
 
 
 def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "LOOK_S", 0.02)
+    monkeypatch.setattr(job, "LOOK_S", 0.02)
     one = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
     with contextlib.ExitStack() as others:
         for _ in range(3):
             others.enter_context(started(*one, *SPIN))
         slow = others.enter_context(started("nice", "-n", "19", *one, *SPIN))
         asleep = others.enter_context(started(*SLEEP))
-        seen, took_s = Silence(slow), 0.0
+        seen, took_s = Watchdog(slow), 0.0
         while took_s < 0.2 or seen.seconds() > 0.6 * took_s:
             assert took_s < 30  # a busy machine takes longer to show it
             time.sleep(0.02)
             took_s = time.monotonic() - seen.since
-        seen = Silence(asleep)  # it has begun to sleep by now
+        seen = Watchdog(asleep)  # it has begun to sleep by now
         for _ in range(5):
             time.sleep(0.02)
             seen.seconds()
@@ -53,15 +52,15 @@ def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) 
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, float]]) -> list[float]:
-    """What a Silence says a LOOK_S after the other, where its processes have waited so long."""
+    """What a Watchdog says a LOOK_S after the other, where its processes have waited so long."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(watchdog, "delays_s", lambda group: dict(looks.pop(0)))
-    seen, said = Silence(1), []
+    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(job, "delays_s", lambda group: dict(looks.pop(0)))
+    seen, said = Watchdog(1), []
     while looks:
-        clock.now += watchdog.LOOK_S
+        clock.now += job.LOOK_S
         said.append(seen.seconds())
-    clock.now += watchdog.LOOK_S / 2
+    clock.now += job.LOOK_S / 2
     said.append(seen.seconds())
     seen.end()
     return [*said, seen.seconds()]
@@ -89,7 +88,7 @@ def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[
     worker = WorkerProcess(job, [{"id": "t"}], list(program), job.path, start_deadline_s=0.2,
                            trial_deadline_s=60)
     with pytest.raises(EngineError, match="said nothing for 0 s while its network was awaited"):
-        while time.monotonic() < worker.silence.since + 30:
+        while time.monotonic() < worker.watchdog.since + 30:
             assert not list(worker.poll())
             time.sleep(0.02)
     worker.stop()
