@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from benchmarks.faults import fuzz
-from benchmarks.faults.damage import Draw
 from benchmarks.faults.fuzz import ACCEPTED, REFUSED
 from lab.core.errors import FAILED, OK, UsageError
 
@@ -46,12 +44,8 @@ ENDS = {"greedy": greedy, "dies": dies, "refused": refused, "accepted": lambda: 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Kinds of one attempt each; times are short; the signals are as before afterwards."""
-    def drawn(draw: Draw, attempt: Callable[[], object]) -> Callable[[], object]:
-        draw(st.integers())  # there are many different ones
-        return attempt
-
-    monkeypatch.setattr(fuzz, "KINDS", {name: lambda draw, folder, attempt=attempt:
-                                        drawn(draw, attempt) for name, attempt in ENDS.items()})
+    monkeypatch.setattr(fuzz, "KINDS", {name: lambda draw, folder, attempt=attempt: attempt
+                                        for name, attempt in ENDS.items()})
     monkeypatch.setattr(fuzz, "HANG_S", 0.02)
     monkeypatch.setattr(fuzz, "WAIT_S", 20)
     monkeypatch.setattr(fuzz.resource, "setrlimit", lambda *_: None)
