@@ -18,7 +18,7 @@ from lab.core import words
 from lab.core.errors import UsageError
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Interval, Report, Table
-from lab.core.results.records import Record
+from lab.core.results.records import Record, varied
 from lab.core.run.kinds import RunData
 from lab.core.run.reporting import MOST_ROWS, mapping
 from lab.core.scenario import quantities
@@ -166,10 +166,7 @@ def _cells(pairs: Mapping[str, Sequence[CellPair]], metric: str) -> Table:
     """A row a cell; what is the same in all of them is left out."""
     every = [pair.cell for found in pairs.values() for pair in found]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
-    # What follows from another column, as the uplink from the bandwidth, is not told.
-    swept = [name for place, name in enumerate(values) if len(set(values[name])) > 1
-             and not any(len(set(zip(values[other], values[name]))) == len(set(values[other]))
-                         for other in list(values)[:place])]
+    swept = varied(values)
     columns = [Column(_head(name), quantities.quantity(name).unit,
                       is_text=any(isinstance(cell.get(name), str) for cell in every))
                for name in swept]
