@@ -19,7 +19,7 @@ from lab.core.results import provenance
 from lab.core.results.records import FAIL
 from lab.core.run import measuring, runs
 from lab.core.run.kinds import Overrides, RunData, Study
-from lab.core.run.measuring import Asked, measure
+from lab.core.run.measuring import MeasureOptions, measure
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile
@@ -92,13 +92,13 @@ def dry_run(study: Study, engine: str, jobs: int) -> None:
           f" ({engine} engine)")
 
 
-def asked_of(arguments: argparse.Namespace, trials: int) -> Asked:
+def asked_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
     """Where and how to measure, and what run.json says of the command and the machine.
 
     A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
     """
     kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
-    return Asked(arguments.results, arguments.seed, arguments.fresh, kept,
+    return MeasureOptions(arguments.results, arguments.seed, arguments.fresh, kept,
                  {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
                  arguments.quiet)
 

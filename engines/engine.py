@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from engines import system, uml
 from engines.job import PROJECT, EngineCannot, Job, JobFolder, Observation, WorkerProcess
@@ -90,33 +90,6 @@ def netem_advice() -> str:
             " sch_netem), or use --engine uml")
 
 
-class Engine(Protocol):
-    """What runs trials.
-
-    build: what tells its kernel from another one, before it runs. exact: its
-    clock is virtual, so times are to be exact. known_kernel: its TCP is one that
-    the model of TCP was checked against. jobs: how many workers it runs
-    side by side. facts: what its kernel says of itself, once trials run.
-    warning: what the user should know before, or "".
-    """
-
-    name: str
-    build: str
-    exact: bool
-    known_kernel: bool
-    jobs: int
-    facts: dict[str, Any]
-    warning: str
-
-    def run(self, trials: list[Job], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Observation]:
-        """Yield one observation per trial. Raises EngineCannot, EngineError.
-
-        sysctls: on every host, beside TCP_SYSCTLS. folder: for the engine's
-        own files while it runs.
-        """
-
-
 class NoEngine:
     """What a study without trials is given: it runs nothing, and needs no kernel."""
 
@@ -134,6 +107,9 @@ class NoEngine:
             folder: Path) -> Iterator[Observation]:
         assert not trials
         return iter(())
+
+
+Engine = HostEngine | UmlEngine | NoEngine  # as lab.core.run.measuring.Engine has it
 
 
 def check_rights(name: str) -> None:

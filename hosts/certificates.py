@@ -32,7 +32,7 @@ class CertificateError(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChainSpec:
     """What a chain shall be: signature is one of LEAST_BYTES, of all its certificates."""
 
     chain_bytes: int
@@ -50,7 +50,7 @@ class Files:
     root: Path
 
 
-def make(folder: Path, asked: Asked) -> Files:
+def make(folder: Path, asked: ChainSpec) -> Files:
     """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
     least = LEAST_BYTES[asked.signature] * (1 + asked.intermediates)
     if asked.chain_bytes < least:
@@ -73,7 +73,7 @@ def make(folder: Path, asked: Asked) -> Files:
     return Files(*(folder / name for name in contents))
 
 
-def _chain(asked: Asked) -> tuple[Pem, list[Pem]]:
+def _chain(asked: ChainSpec) -> tuple[Pem, list[Pem]]:
     """The root, and what is sent: the leaf first."""
     root = _issue(asked, 0, None, None)
     issuer, above = root, []
@@ -86,7 +86,7 @@ def _chain(asked: Asked) -> tuple[Pem, list[Pem]]:
     return root, [leaf, *reversed(above)]
 
 
-def _issue(asked: Asked, number: int, issuer: Pem | None, size: int | None) -> Pem:
+def _issue(asked: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
     """A certificate of `size` bytes, None for whatever it takes. Raises CertificateError.
 
     Where a length in DER takes a byte more, one size is skipped: a longer name
@@ -124,13 +124,13 @@ def _serial(number: int) -> int:
 
 # By OpenSSL --------------------------------------------------------------------------
 
-def _sign_by_openssl(asked: Asked, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+def _sign_by_openssl(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
                      filler: int, name: int) -> Pem:
     extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
                   *((f"subjectAltName = IP:{asked.address}",) if is_leaf else ()),
                   *fillers(_FILLER, filler))
-    return openssl_signed(Wanted(_name(number, name), _serial(number), *_valid(), extensions),
-                          key, issuer)
+    return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
+                                          extensions), key, issuer)
 
 
 # By python3-cryptography -------------------------------------------------------------
@@ -148,7 +148,7 @@ def _new_key(signature: str) -> bytes:
     return key
 
 
-def _sign(asked: Asked, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+def _sign(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
           filler: int, name: int) -> Pem:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -173,7 +173,7 @@ def _named(name: str) -> Any:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _extensions(asked: Asked, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
+def _extensions(asked: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
     """Each with whether it is critical."""
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
@@ -210,7 +210,7 @@ class Pem:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CertificateSpec:
     """A certificate: extensions are lines of OpenSSL's configuration (x509v3_config(5))."""
 
     name: str
@@ -226,7 +226,7 @@ def openssl_key(signature: str, is_leaf: bool) -> bytes:
     return _openssl("genpkey", "-algorithm", algorithm or ALGORITHMS[signature])
 
 
-def openssl_signed(wanted: Wanted, key: bytes, issuer: Pem | None) -> Pem:
+def openssl_signed(wanted: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
     """The certificate of a key, signed by its issuer, by itself where there is none.
 
     Raises IssuingError, OSError.

@@ -48,7 +48,7 @@ _TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
 _ANSWER_BYTES = 1 << 16  # at least what a kernel sends at once
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A kernel refused a request: its number in its list, the error number, the kernel's words."""
 
     def __init__(self, number: int, code: int, words: str) -> None:
@@ -93,7 +93,7 @@ class Netlink:
                     for number, (kind, asked) in enumerate(requests)]
         last = len(messages)
         self.socket.send(b"".join((*messages, _message(question, _NLM_F_DUMP, last, body))))
-        refused: Refused | None = None
+        refused: RequestRefused | None = None
         answers: list[bytes] = []
         while True:
             for kind, flags, number, answer in _messages(self.socket.recv(_ANSWER_BYTES)):
@@ -121,13 +121,13 @@ def _messages(received: bytes) -> Iterator[tuple[int, int, int, bytes]]:
         place += length + -length % 4
 
 
-def _refusal(number: int, flags: int, answer: bytes) -> Refused:
+def _refusal(number: int, flags: int, answer: bytes) -> RequestRefused:
     """What a struct nlmsgerr says: the error, the head of the request, and the kernel's words."""
     (status,) = struct.unpack_from("=i", answer)
     words = b""
     if flags & _NLM_F_ACK_TLVS and flags & _NLM_F_CAPPED:
         words = attributes(answer[4 + _HEADER.size:]).get(_NLMSGERR_ATTR_MSG, b"")
-    return Refused(number, -status, words.rstrip(b"\0").decode(errors="replace"))
+    return RequestRefused(number, -status, words.rstrip(b"\0").decode(errors="replace"))
 
 
 def attribute(kind: int, payload: bytes) -> bytes:

@@ -20,10 +20,10 @@ from engines.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from engines.network.netlink import network_of
 from engines.network.nodes import Host
 from engines.network.routes import OTHER_PORT, OTHER_SECURE_PORT, SERVER_IP
-from engines.network.sockets import Sample, Sockets, Watch
+from engines.network.sockets import Sockets, SocketSample, Watch
 from engines.servers import nginx, own
 from hosts import certificates
-from hosts.certificates import Asked, CertificateError, Files
+from hosts.certificates import CertificateError, ChainSpec, Files
 from hosts.serving import body_of
 
 LOG = "server.log"
@@ -35,7 +35,7 @@ MOST_CHAIN_BYTES = 100_000  # that OpenSSL's clients take, of a server with a ch
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ServerSpec:
     """A server as a trial wants it: another one where the settings differ.
 
     ready: whether it can be asked, once it runs.
@@ -82,7 +82,7 @@ class Others:
             self._start(wanted, port_of(trial))
         return files.root if files else Path(asked["ca"]) if asked and asked["ca"] else None
 
-    def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> Wanted:
+    def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> ServerSpec:
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         for path in trial["paths"]:
@@ -90,19 +90,19 @@ class Others:
         port, folder = port_of(trial), self.own_folder
         settings = nginx.Settings.of(SERVER_IP, port, files, trial.get("tls", {}),
                                      trial.get("http", "1.1"))
-        return Wanted(nginx.NAME, settings,
+        return ServerSpec(nginx.NAME, settings,
                       lambda: nginx.command(settings, folder, self.bodies), folder,
                       lambda: takes_connections(self.host, port))
 
     def _own(self, trial: Mapping[str, Any], asked: Mapping[str, Any],
-             files: Files | None) -> Wanted:
+             files: Files | None) -> ServerSpec:
         port, ready = port_of(trial), asked["ready"]
-        return Wanted(own.NAME, (dict(asked), port, files),
+        return ServerSpec(own.NAME, (dict(asked), port, files),
                       lambda: own.command(asked, port, files), self.own_folder,
                       lambda: (own.answers(self.host, port, ready, "tls" in trial) if ready
                                else takes_connections(self.host, port)))
 
-    def _start(self, wanted: Wanted, port: int) -> None:
+    def _start(self, wanted: ServerSpec, port: int) -> None:
         self._stop()
         self.running = Program(wanted.name, self.host, wanted.command(), self.own_folder / LOG,
                                wanted.folder)
@@ -143,7 +143,7 @@ class Others:
                 "sha256": self._digest(trial, fetch),
                 "initial_window": first.congestion_window if first else None,
                 "mss": first.mss if first else None,
-                "fields": Sample._fields[1:4], "samples": [each[1:4] for each in samples]}
+                "fields": SocketSample._fields[1:4], "samples": [each[1:4] for each in samples]}
 
     def _digest(self, trial: Mapping[str, Any], fetch: Mapping[str, Any]) -> str:
         """Of what the client has to get: of a server of the user's own what it got at first."""
@@ -180,7 +180,7 @@ class Chains:
 
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
-        self.made: dict[Asked, Files] = {}
+        self.made: dict[ChainSpec, Files] = {}
         self.told: dict[str, Any] = {}
 
     def show(self, wanted: Mapping[str, Any]) -> Path:
@@ -201,7 +201,7 @@ class Chains:
 
     def files(self, wanted: Mapping[str, Any]) -> Files:
         """The chain that a trial wants, and its root. Raises WorkerError."""
-        asked = Asked(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
+        asked = ChainSpec(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
                       self.address)
         if asked not in self.made:
             try:

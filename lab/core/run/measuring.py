@@ -24,7 +24,13 @@ GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 
 
 class Engine(Protocol):
-    """What measuring needs of an engine (engines.engine.Engine)."""
+    """What runs trials here (engines.engine).
+
+    build: what tells its kernel from another one, before it runs. exact: its clock is virtual, so
+    times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
+    jobs: how many workers it runs side by side. facts: what its kernel says of itself, once
+    trials run.
+    """
 
     name: str
     build: str
@@ -34,11 +40,13 @@ class Engine(Protocol):
     facts: dict[str, Any]
 
     def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Any]: ...
+            folder: Path) -> Iterator[Any]:
+        """One observation per trial. folder: for the engine's own files while it runs."""
+        ...
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTrial:
     """A trial as it goes into a run.
 
     captures: its packets at each side, where they were asked for; files: what is kept beside
@@ -69,7 +77,7 @@ class Measurer(Protocol):
     def doing(self) -> str: ...
 
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
-               folder: Path) -> Iterator[Judged]:
+               folder: Path) -> Iterator[JudgedTrial]:
         """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
         ...
 
@@ -90,7 +98,7 @@ class OneMachine:
         return self.engine.facts
 
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
-               folder: Path) -> Iterator[Judged]:
+               folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
         for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
             yield judge(type(study), waiting.pop(seen.trial_id), seen, self.exact,
@@ -98,15 +106,15 @@ class OneMachine:
 
 
 def judge(kind: type[Study], trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
-          with_captures: bool, known_kernel: bool) -> Judged:
+          with_captures: bool, known_kernel: bool) -> JudgedTrial:
     """What an engine saw of a trial, judged."""
     record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
-    return Judged(record, captures, files_kept, seen.content.get("duration_s", 0.0))
+    return JudgedTrial(record, captures, files_kept, seen.content.get("duration_s", 0.0))
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureOptions:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
     facts: what else run.json is to say. quiet: without progress.
@@ -120,7 +128,7 @@ class Asked:
     quiet: bool = False
 
 
-def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
+def measure(study: Study, measurer: Measurer, asked: MeasureOptions) -> RunData:
     """Measure what has no record yet; return the whole run.
 
     Raises FirstFlightError where something cannot be written: that is never
@@ -150,7 +158,7 @@ def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
         run.close()
 
 
-def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -> None:
+def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: MeasureOptions) -> None:
     """Append the record of each trial as it comes, and add up what run.json says of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = run.missing(study.trials)
@@ -180,14 +188,14 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -
     run.facts.update(measurer.facts)
 
 
-def described(study: Study, measurer: Measurer, asked: Asked) -> dict[str, Any]:
+def described(study: Study, measurer: Measurer, asked: MeasureOptions) -> dict[str, Any]:
     """What run.json says about a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": asked.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **asked.facts}
 
 
-def keep(folder: Path, judged: Judged) -> None:
+def keep(folder: Path, judged: JudgedTrial) -> None:
     """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
     trial_id = judged.record.trial.id
     for side, packets in judged.captures.items():

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connection import Connection
-from hosts.server.listener import Loop
+from hosts.server.connection import ServedConnection
+from hosts.server.listener import EventLoop
 from hosts.server.request import parse_path
 from hosts.serving import body_of
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
@@ -141,7 +141,7 @@ def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
     wanted = parse_path("/9?sndbuf=9000")
     assert wanted is not None
     with socket.socket() as tcp:
-        Connection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
+        ServedConnection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
         assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 18000
 
 
@@ -226,7 +226,7 @@ def test_a_wait_is_of_whole_microseconds_whatever_the_uptime(
     told: list[float] = []
     monkeypatch.setattr("hosts.server.listener.time.monotonic_ns", lambda: uptime_ns)
     monkeypatch.setattr("hosts.server.listener.select.select", lambda *waits: told.append(waits[-1]))
-    loop = Loop()
+    loop = EventLoop()
     loop.due = [(uptime_ns + wait_ns, 1, None, None)]
     loop.wait()
     loop.selector.close()
