@@ -44,8 +44,7 @@ from typing import Any
 
 from hosts import tls_records
 from hosts.control import report, requests
-from hosts.fetch_result import digest, failure, judged, milliseconds, taken
-from hosts.libcurl import fetch_with_libcurl
+from hosts.libcurl import digest, failure, fetch_with_libcurl, judged, milliseconds, taken
 
 # Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",

@@ -3,26 +3,24 @@
 
 from __future__ import annotations
 
-import signal
-
-if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+if __name__ == "__main__":
+    from commands.interrupted import quietly
+    quietly("report.py")
 
 import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.core import command_line, errors, files
-from lab.core.command_line import Parser, run_main
+from commands.stored import add_runs, with_each_run
+from lab.core import files
+from lab.core.command_line import Parser, run_main, say
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
 from lab.registry import stored_report
 from lab.render import page
-
-PROJECT = Path(__file__).resolve().parent
 
 EPILOG = """\
 exit status: 0 built · 1 results are missing or damaged · 2 usage · 130 interrupted
@@ -35,35 +33,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Build report.html, one page that needs nothing else, from the records of a"
                     " run. Nothing is measured.")
-    parser.add_argument("--scenario", nargs="+", metavar="NAME",
-                        help="whose newest whole run (default: every scenario that has one)")
-    parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
-                        help="where results are (default results)")
+    add_runs(parser, "whose newest whole run (default: every scenario that has one)",
+             "this run folder, whole or not, whatever its scenario")
     parser.add_argument("--figures", type=Path, metavar="DIR",
                         help="show the figures that plot.py left there (default: draw the"
                              " run's own)")
-    parser.add_argument("--run", type=Path, metavar="FOLDER",
-                        help="this run folder, whole or not, whatever its scenario")
     arguments = parser.parse_args(argv)
-    if arguments.run is not None and arguments.scenario is not None:
-        parser.error("--run names one run, --scenario others: give one of them")
+    if arguments.run is not None:  # latest is a link, and nothing is written through one
+        arguments.run = Path(os.path.realpath(arguments.run))
     return arguments
-
-
-def chosen_folders(arguments: argparse.Namespace) -> list[Path]:
-    """The run folders asked for. Raises FirstFlightError where there is none."""
-    if arguments.run is not None:
-        # latest is a link, and nothing is written through one
-        return [Path(os.path.realpath(arguments.run))]
-    if arguments.scenario is not None:
-        for name in arguments.scenario:
-            scenario_file.find(name)  # an unknown name is a slip, not a lack of results
-        return [runs.newest_whole(name, arguments.results) for name in arguments.scenario]
-    found = [runs.whole(name, arguments.results) for name in scenario_file.names()]
-    if not any(found):
-        raise FirstFlightError(f"{arguments.results}: no results of a whole scenario; measure with"
-                               " ./run.sh")
-    return [folders[0] for folders in found if folders]
 
 
 def build(folder: Path, figures: Path | None) -> Path:
@@ -79,7 +57,7 @@ def drawn(report: Report, folder: Path) -> Mapping[str, bytes]:
     try:
         return drawing.pngs(drawing.images(report))
     except FirstFlightError as error:
-        say(f"{folder}: nothing is drawn: {error}")
+        say(f"report.py: {folder}: nothing is drawn: {error}")
         return {}
 
 
@@ -94,25 +72,12 @@ def stored(scenario: str, figures: Path) -> dict[str, bytes]:
         raise FirstFlightError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
-def say(message: str) -> None:
-    command_line.say(f"report.py: {message}")
-
-
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    status = errors.OK
-    try:
-        folders = chosen_folders(arguments)
-    except FirstFlightError as error:
-        say(str(error))
-        return error.exit_status
-    for folder in folders:
-        try:
-            print(build(folder, arguments.figures))
-        except FirstFlightError as error:
-            say(str(error))
-            status = status or error.exit_status
-    return status
+    return with_each_run(
+        "report.py", arguments, lambda folder: print(build(folder, arguments.figures)),
+        lambda name: runs.whole(name, arguments.results),
+        "no results of a whole scenario; measure with ./run.sh")
 
 
 if __name__ == "__main__":

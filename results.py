@@ -7,12 +7,12 @@ where they replace those of an older run, and both documents are rendered from t
 
 from __future__ import annotations
 
-import signal
-
-if __name__ == "__main__":  # Ctrl-C while the rest is imported ends it without a traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+if __name__ == "__main__":
+    from commands.interrupted import quietly
+    quietly("results.py")
 
 import argparse
+import signal
 import subprocess
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,17 +21,17 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from lab.core import command_line, errors, files
-from lab.core.command_line import Parser, positive, run_main
+from commands.stored import PROJECT, add_results, with_each
+from lab.core import errors, files
+from lab.core.command_line import Parser, positive, run_main, say
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Report
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
 from lab.registry import stored_report
-from lab.render import gallery, markdown, snapshot
+from lab.render import data, markdown
 from lab.render.placeholders import quoted
 
-PROJECT = Path(__file__).resolve().parent
 DOCS = PROJECT / "docs"
 OUTPUT = DOCS / "RESULTS.md"
 FINDINGS = DOCS / "results"
@@ -49,8 +49,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="results.py", allow_abbrev=False,
         description="Write docs/RESULTS.md, every published bar and statement beside ours, and what"
                     " README says of results, from the newest whole run of every scenario.")
-    parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
-                        help="where results are (default results)")
+    add_results(parser)
     parser.add_argument("--findings", type=Path, default=FINDINGS, metavar="DIR",
                         help="where findings are kept: of a scenario without a newer run they"
                              " stand (default docs/results)")
@@ -75,29 +74,30 @@ def measure(name: str, results: Path, hours: int) -> None:
     since = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat()
     if any(finished(runs.read_facts(folder)) >= since for folder in runs.whole(name, results)):
         return
-    say(f"measuring {name}")
+    say(f"results.py: measuring {name}")
     status = subprocess.run([DRIVER, "--scenario", name, "--results", results, "--no-figures"],
                             stdout=subprocess.DEVNULL, check=False).returncode
     if status in (errors.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM):
         raise KeyboardInterrupt
     if status:
-        say(f"{name}: ./run.sh ended with status {status}")
+        say(f"results.py: {name}: ./run.sh ended with status {status}")
 
 
 def keep_newest(name: str, results: Path, findings: Path) -> None:
     """Keep the findings of the newest whole run that can be read, unless newer ones are kept."""
     path = findings / f"{name}.json"
-    before = finished(snapshot.read(path).facts) if path.exists() else ""
+    before = finished(data.read(path).facts) if path.exists() else ""
     for folder in runs.whole(name, results):
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            print(files.write(path, snapshot.dumps(stored_report(folder))))
+            print(files.write(path, data.dumps(stored_report(folder))))
             return
         except FirstFlightError as error:
-            say(f"passed over: {error}")
+            say(f"results.py: passed over: {error}")
     if not before:
-        say(f"{results / name}: there is no whole run; measure it with ./run.sh --scenario {name}")
+        say(f"results.py: {results / name}: there is no whole run; measure it with"
+            f" ./run.sh --scenario {name}")
 
 
 def finished(facts: Mapping[str, Any]) -> str:
@@ -110,7 +110,7 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     for name in scenario_file.names():
         if (findings / f"{name}.json").exists():
             head = scenario_file.find(name).head()
-            found[name] = replace(snapshot.read(findings / f"{name}.json"), title=head.title,
+            found[name] = replace(data.read(findings / f"{name}.json"), title=head.title,
                                   claim=head.claim, source=head.source, opening=head.result)
     return found
 
@@ -131,7 +131,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
         if (GALLERY / f"{name}.png").exists():
             told.append(measured or report)
     page = DOCS / "GALLERY.md"
-    print(files.write(page, gallery.gallery(
+    print(files.write(page, markdown.gallery(
         told, {report.name: f"gallery/{report.name}.png" for report in told},
         page.read_text(encoding="utf-8") if page.exists() else "")))
 
@@ -160,28 +160,20 @@ def filled(text: str) -> str:
                        for each in text.split("\n\n"))
 
 
-def say(message: str) -> None:
-    command_line.say(f"results.py: {message}")
-
-
-def one(folder: Path, output: Path | None) -> int:
-    """The chapter of one run, to a file or to standard output."""
-    try:
-        chapter = markdown.chapter(stored_report(folder))
-        if output is None:
-            print(chapter, end="")
-        else:
-            print(files.write(output, chapter))
-    except FirstFlightError as error:
-        say(str(error))
-        return error.exit_status
-    return errors.OK
+def write_chapter(folder: Path, output: Path | None) -> None:
+    """The chapter of one run, to a file or to standard output. Raises FirstFlightError."""
+    chapter = markdown.chapter(stored_report(folder))
+    if output is None:
+        print(chapter, end="")
+    else:
+        print(files.write(output, chapter))
 
 
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     if arguments.run is not None:
-        return one(arguments.run, arguments.output)
+        return with_each("results.py", [arguments.run],
+                         lambda folder: write_chapter(folder, arguments.output))
     for name in scenario_file.names():
         if arguments.measure:
             measure(name, arguments.results, arguments.measure)
@@ -193,7 +185,7 @@ def main(argv: Sequence[str]) -> int:
         readme = in_readme(files.content(arguments.readme).decode(), reports.values())
         print(files.write(arguments.readme, readme))
     except FirstFlightError as error:  # it quotes a scenario of which nothing is kept
-        say(f"{arguments.readme}: is left as it is: {error}")
+        say(f"results.py: {arguments.readme}: is left as it is: {error}")
     if arguments.gallery:
         draw_gallery(reports, arguments.results)
     return errors.OK

@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING
 from hosts import kernel
 from hosts.control import report
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connection import Connection
+from hosts.server.connection import ServedConnection
 from hosts.server.listener import Accepting
 from hosts.server.request import BadRequest, parse_path, parse_request
 from hosts.server.response import Response, Sending, message, respond
@@ -73,13 +73,13 @@ class Server(Accepting):
         report(self.told)
         while True:
             for key, events in self.wait():
-                if isinstance(key.data, Connection):
+                if isinstance(key.data, ServedConnection):
                     self._service(key.data, events)
                 else:
                     key.data()
             self.do_what_is_due()
 
-    def _continue(self, connection: Connection) -> None:
+    def _continue(self, connection: ServedConnection) -> None:
         """More of the response may leave."""
         response = connection.sending
         if response is None:
@@ -88,12 +88,12 @@ class Server(Accepting):
         self._schedule(connection, response)
         self._service(connection, selectors.EVENT_WRITE)
 
-    def _schedule(self, connection: Connection, response: Sending) -> None:
+    def _schedule(self, connection: ServedConnection, response: Sending) -> None:
         if response.writes:
             self.at(response.started_ns + round(response.writes[0][0] * 1e6), connection,
                     self._continue)
 
-    def _sample(self, connection: Connection) -> None:
+    def _sample(self, connection: ServedConnection) -> None:
         """A sample that was due, or one after a write; the next follows while data is under way."""
         trace = connection.trace
         if trace is None:
@@ -102,12 +102,12 @@ class Server(Accepting):
             trace.due = True
             self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_again)
 
-    def _sample_again(self, connection: Connection) -> None:
+    def _sample_again(self, connection: ServedConnection) -> None:
         assert connection.trace is not None
         connection.trace.due = False
         self._sample(connection)
 
-    def _service(self, connection: Connection, events: int) -> None:
+    def _service(self, connection: ServedConnection, events: int) -> None:
         connection.heard = time.monotonic()
         try:
             # epoll reports a time stamp as an error, selectors passes that on
@@ -120,7 +120,7 @@ class Server(Accepting):
         except (OSError, BadRequest) as error:
             self.close(connection, error=f"{type(error).__name__}: {error}")
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: ServedConnection) -> None:
         try:
             data = connection.socket.recv(65536)
         except BlockingIOError:
@@ -143,7 +143,7 @@ class Server(Accepting):
             self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
                      partial(self._expect, connection.responses))
 
-    def _through(self, connection: Connection, tls: Tls, data: bytes) -> bytes:
+    def _through(self, connection: ServedConnection, tls: Tls, data: bytes) -> bytes:
         """The plain text of what has come; what the handshake answers is sent."""
         if tls.done:
             return tls.opened(data)
@@ -159,7 +159,7 @@ class Server(Accepting):
             self._start(connection, message(answer, writes))
         return tls.opened(b"") if tls.done else b""
 
-    def _start(self, connection: Connection, sending: Sending) -> None:
+    def _start(self, connection: ServedConnection, sending: Sending) -> None:
         """Send this, after what is being sent."""
         if connection.sending is not None:
             connection.behind.append(sending)
@@ -169,12 +169,12 @@ class Server(Accepting):
         self._schedule(connection, sending)
         self._send(connection)
 
-    def _expect(self, responses: int, connection: Connection) -> None:
+    def _expect(self, responses: int, connection: ServedConnection) -> None:
         """Close a connection whose next request has begun and is still not here."""
         if connection.responses == responses and connection.received and not connection.sending:
             self.close(connection, error=f"no whole request in {self.deadline_s:g} s")
 
-    def _answer_next(self, connection: Connection) -> None:
+    def _answer_next(self, connection: ServedConnection) -> None:
         """Start the next response if a whole request is here and none is being sent."""
         if connection.sending is not None or not connection.received:
             return
@@ -189,7 +189,7 @@ class Server(Accepting):
         self._schedule(connection, response)
         self._send(connection)
 
-    def _respond(self, connection: Connection, head: bytes) -> Response:
+    def _respond(self, connection: ServedConnection, head: bytes) -> Response:
         request = parse_request(head)
         wanted = parse_path(request[1])
         response = respond(request, wanted, len(head) + 4, connection.sent_bytes,
@@ -199,7 +199,7 @@ class Server(Accepting):
         connection.responses += 1
         return response
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: ServedConnection) -> None:
         response = connection.sending
         if response is None:
             return
@@ -228,7 +228,7 @@ class Server(Accepting):
         else:
             self._answer_next(connection)
 
-    def _read_acknowledgements(self, connection: Connection) -> None:
+    def _read_acknowledgements(self, connection: ServedConnection) -> None:
         """Report every response whose last byte the kernel saw acknowledged."""
         for stamp_ns, offset in kernel.acknowledgements(connection.socket):
             connection.note_start(stamp_ns)
@@ -236,7 +236,7 @@ class Server(Accepting):
                     and offset >= connection.unacknowledged[0].end_offset:
                 report(connection.told(connection.unacknowledged.pop(0), stamp_ns))
 
-    def close(self, connection: Connection, error: str = "") -> None:
+    def close(self, connection: ServedConnection, error: str = "") -> None:
         if connection.trace:
             connection.trace.take(connection.socket)
             report({"event": "trace", "connection": connection.number,
@@ -248,7 +248,7 @@ class Server(Accepting):
                 "client_port": connection.peer[1], "error": error,
                 "unacknowledged": len(connection.unacknowledged)})
 
-    def _watch(self, connection: Connection, events: int) -> None:
+    def _watch(self, connection: ServedConnection, events: int) -> None:
         self.selector.modify(connection.socket, events, connection)
 
 

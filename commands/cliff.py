@@ -5,24 +5,48 @@ from __future__ import annotations
 import argparse
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
-from commands.runners import engine_errors, measurer_for
+from commands.run import dry_run, overrides_of
+from commands.runners import engine_errors, measurer_for, planned
 from lab import registry
 from lab.core import errors, files
 from lab.core.command_line import say
-from lab.core.run.kinds import Overrides
+from lab.core.run.kinds import Study
 
 
-def find(arguments: argparse.Namespace, asked: Overrides) -> int:
+def add_flags(add: Callable[..., object]) -> None:
+    add("--find-cliff", choices=("chain", "response", "early"),
+        help="the largest certificate chain, response or early data that a first flight holds,"
+             " found to the byte for each --iw, with the writes and segments that explain it; of a"
+             " chain over HTTP/3, where no route sets the window, with the datagrams")
+
+
+def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
+    """Which flags do not go with --find-cliff, "" for none; given: those of a network and TCP."""
+    if arguments.find_cliff and (arguments.scenario or len(questions) > 1 or arguments.name
+                                 or arguments.repeat or arguments.export):
+        return ("--find-cliff is a question of its own: it takes flags of a network, TCP and TLS,"
+                " and no scenario, --users, --name, --repeat or --export")
+    return ""
+
+
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """The network and windows of the search. Raises UsageError."""
+    return [registry.cliff_question(arguments.find_cliff, overrides_of(arguments))]
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Print where one byte more costs a round trip, window by window; the exit status.
 
     Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
     """
     what, agreed = arguments.find_cliff, []
-    study = registry.cliff_question(what, asked)
+    study, = read(arguments)
+    if arguments.dry_run:
+        return dry(study, arguments)
     with tempfile.TemporaryDirectory(prefix="cliff-", dir=files.make_folder(arguments.results)
                                      ) as folder, \
             engine_errors(), measurer_for(study, arguments) as measurer:
@@ -39,3 +63,12 @@ def find(arguments: argparse.Namespace, asked: Overrides) -> int:
             print("\n".join(lines), flush=True)
             agreed.append(agrees)
     return errors.OK if all(agreed) else errors.VERDICT
+
+
+def dry(study: Study, arguments: argparse.Namespace) -> int:
+    """Print what a search would measure."""
+    with engine_errors():
+        dry_run(study, *planned(study, arguments))
+    print("--find-cliff: of each of them other sizes, round after round, until the largest that"
+          " fits and the smallest that does not are one byte apart; the time is of one round")
+    return errors.OK

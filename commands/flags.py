@@ -5,20 +5,27 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+from commands.run import PROJECT, overrides_of, own_server
+from commands.runners import ELSEWHERE, elsewhere
 from lab.core import command_line, files
 from lab.core.command_line import Parser, listed, positive
-from lab.core.run.kinds import Overrides
-from lab.core.run.sample import CAPTURES_KEPT
+from lab.core.run.measuring import CAPTURES_KEPT
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.features.users.requested import LOAD, TRIALS
 
-PROJECT = Path(__file__).resolve().parent.parent
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
+
+# Questions of their own, by the flag that asks them, in the order of --help: modules that have
+# add_flags(), wrong(), read() and run(). A feature of lab/ without which there is none goes
+# with its line.
+QUESTIONS = {
+    "users": "commands.users",
+    "find_cliff": "commands.cliff",
+}
 
 EPILOG = """\
 the three commands that people need:
@@ -53,7 +60,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
              " NAME_as_published, which switch its set-up's defects on (default: the clean run)")
     add_question(parser)
     add_own_server(parser)
-    add_users(parser)
+    add_questions(parser)
     add_how(parser)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]
@@ -76,27 +83,21 @@ def sample(word: str) -> str | int:
 def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     """Exits with a line where flags do not go together; whether it is a question of one's own."""
     given = overrides_of(arguments).given
-    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
-        parser.error("--users is a question of its own: without a scenario, --repeat, --client and"
-                     " --sysctl")
-    if arguments.share_link is not None and not arguments.users:
-        parser.error("--share-link is of --users FILE")
-    if arguments.probe and (arguments.scenario or given or arguments.users):
+    asked = [flag for flag in QUESTIONS if getattr(arguments, flag)]
+    for module in QUESTIONS.values():
+        if wrong := import_module(module).wrong(arguments, given, asked):
+            parser.error(wrong)
+    if arguments.probe and (arguments.scenario or given or asked):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
-    if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
-        parser.error("--cluster: its workers measure in guests, each as many as it has threads:"
+    others = elsewhere(arguments)
+    if others and (arguments.engine == "host" or arguments.jobs):
+        parser.error(f"--{others}: its workers measure in guests, each as many as it has threads:"
                      " without --engine host and --jobs")
-    if arguments.find_cliff and (arguments.scenario or arguments.users or arguments.name
-                                 or arguments.repeat or arguments.export):
-        parser.error("--find-cliff is a question of its own: it takes flags of a network, TCP and"
-                     " TLS, and no scenario, --users, --name, --repeat or --export")
-    check_own_server(parser, arguments)
-    if arguments.trials and not arguments.users:
-        parser.error("--trials is of --users FILE")
+    check_own_server(parser, arguments, asked)
     if arguments.sample and not arguments.scenario:
         parser.error("--sample is of a scenario: full of dukkipati2010, 1/16 of map_of_windows")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
-    if arguments.name and (arguments.users or not arguments.own):
+    if arguments.name and (asked or not arguments.own):
         parser.error("--name: a scenario has a name; it is for a question of your own")
     if arguments.export and (arguments.export[0] not in command_line.EXPORTS
                              or len(arguments.scenario) != 1 and not arguments.own):
@@ -104,7 +105,8 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
 
 
-def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
+def check_own_server(parser: Parser, arguments: argparse.Namespace,
+                     questions: Sequence[str]) -> None:
     """Exits with a line where the flags of a server of one's own do not go together."""
     asked = own_server(arguments)
     if not asked:
@@ -112,7 +114,7 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace) -> None:
     if "command" not in asked:
         parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name are of"
                      " --server-command COMMAND")
-    if arguments.users or arguments.cluster:
+    if "users" in questions or elsewhere(arguments):
         parser.error("--server-command: a server of your own is measured on this machine, without"
                      " --users and --cluster")
     for folder in arguments.server_folder:
@@ -189,23 +191,11 @@ def add_own_server(parser: Parser) -> None:
         help="also a scenario's file may name such a command: read it first (default: refused)")
 
 
-def add_users(parser: Parser) -> None:
+def add_questions(parser: Parser) -> None:
     """The flags of a question about users, and of stored runs."""
     add = parser.add_argument_group("which window for my users, and stored runs").add_argument
-    add("--users", type=Path, metavar="FILE",
-        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
-             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
-             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
-    add("--trials", type=positive, metavar="N",
-        help=f"of --users: how many are measured under each window (default {TRIALS})")
-    add("--share-link", type=float, metavar="KBPS",
-        help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
-             f" half of whose connections are theirs; --load says how full it is (default"
-             f" {LOAD:g})")
-    add("--find-cliff", choices=("chain", "response", "early"),
-        help="the largest certificate chain, response or early data that a first flight holds,"
-             " found to the byte for each --iw, with the writes and segments that explain it; of a"
-             " chain over HTTP/3, where no route sets the window, with the datagrams")
+    for module in QUESTIONS.values():
+        import_module(module).add_flags(add)
     add("--probe", metavar="URL",
         help="what window does this server of yours use, seen from here: one connection, to this"
              " URL and no other; the only flag that talks to the network. With the right to"
@@ -224,12 +214,8 @@ def add_how(parser: Parser) -> None:
              " auto: uml where its kernel is built, else host (default auto)")
     add("--jobs", type=positive, metavar="N",
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
-    add("--cluster", metavar="ADDRESS",
-        help="measure on the machines of a Dask cluster: tls://host:8786 or a scheduler file,"
-             " FILE.json; local:N for N guests of this machine's (docs/CLUSTER.md; default: here)")
-    add("--cluster-insecure", action="store_true",
-        help="also tcp:// to another machine, where whoever reaches the port may run anything"
-             " (default: refused)")
+    for package in ELSEWHERE.values():
+        import_module(package).add_flags(add)
     add("--seed", type=int, default=1, metavar="N",
         help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
     add("--dry-run", action="store_true",
@@ -253,21 +239,3 @@ def add_how(parser: Parser) -> None:
         help="where results go (default results)")
     add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
         help="where figures go (default figures)")
-
-
-def overrides_of(arguments: argparse.Namespace) -> Overrides:
-    lists = {name: getattr(arguments, name) for name in FLAGS
-             if getattr(arguments, name) is not None}
-    return Overrides(lists, arguments.repeat, arguments.client,
-                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
-                     sample="full" if arguments.sample == "full" else "",
-                     own_server=own_server(arguments))
-
-
-def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the flags of a server of one's own say; {} without its command."""
-    given = {"command": arguments.server_command, "ready": arguments.server_ready,
-             "url_path": arguments.url_path, "name": arguments.server_name,
-             "ca": arguments.ca and str(arguments.ca.absolute()),
-             "folders": [str(folder.absolute()) for folder in arguments.server_folder]}
-    return {name: value for name, value in given.items() if value not in (None, [])}

@@ -7,10 +7,10 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 
-from engines import uml
-from engines.engine import Engine, NoEngine, choose_engine
-from engines.host import HostEngine
+from engines import engine, uml
+from engines.engine import Engine, HostEngine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from engines.uml import UmlEngine, built_kernel, made_from
 from lab.core.command_line import say
@@ -18,6 +18,17 @@ from lab.core.errors import CannotError, FirstFlightError
 from lab.core.results import provenance
 from lab.core.run.kinds import Study
 from lab.core.run.measuring import Measurer, OneMachine
+
+# What measures on other machines, by the flag that asks for it: a package that has add_flags()
+# and connected(). Without its line here a package is not missed.
+ELSEWHERE = {
+    "cluster": "engines.cluster",
+}
+
+
+def elsewhere(arguments: argparse.Namespace) -> str:
+    """Of which flag of ELSEWHERE the machines measure, "" for this one."""
+    return next((flag for flag in ELSEWHERE if getattr(arguments, flag)), "")
 
 
 @contextmanager
@@ -29,6 +40,13 @@ def engine_errors(kept: str = "") -> Iterator[None]:
         raise CannotError(str(error)) from error
     except EngineError as error:
         raise FirstFlightError(f"{error}{kept}") from error
+
+
+def check_rights(arguments: argparse.Namespace) -> None:
+    """Raises CannotError where its engine is one that this user may not run."""
+    with engine_errors():
+        if not arguments.dry_run:
+            engine.check_rights(arguments.engine)
 
 
 def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
@@ -49,21 +67,20 @@ def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
 @contextmanager
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
     """This machine, or the cluster that is asked for. Raises EngineCannot, EngineError."""
-    if not arguments.cluster or not study.trials:
-        engine = engine_for(study, arguments)
-        say_once(engine.warning)
-        yield OneMachine(engine)
+    flag = elsewhere(arguments)
+    if not flag or not study.trials:
+        here = engine_for(study, arguments)
+        say_once(here.warning)
+        yield OneMachine(here)
         return
-    from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
-    from engines.cluster.link import Link
     from lab.core.run.batches import ManyMachines
     kernel = built_kernel()
-    cluster = Cluster(Link(arguments.cluster, kernel, tools_of(study),
-                           arguments.cluster_insecure, lambda line: say(f"run.sh: {line}")))
+    machines = import_module(ELSEWHERE[flag]).connected(
+        arguments, kernel, tools_of(study), lambda line: say(f"run.sh: {line}"))
     try:
-        yield ManyMachines(cluster, made_from(kernel))
+        yield ManyMachines(machines, made_from(kernel))
     finally:
-        cluster.close()
+        machines.close()
 
 
 def tools_of(study: Study) -> dict[str, str]:

@@ -11,7 +11,7 @@ machine's own kernel and without root, and it holds whatever the guest becomes:
                    and no other: nothing of a file but its content is changed, no
                    process gets out of its group or at another one, no socket but pairs
 
-Namespaces stand around it where the machine has them (engines/walls.py).
+Namespaces stand around it where the machine has them (engines/uml.py).
 
 Started as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; becomes
 the kernel. Each PATH is read too: the guest's root, where it is not the machine's, and

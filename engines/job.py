@@ -7,16 +7,16 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engines import observations, storage
+from engines import observations, shared_folder
 from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
-from engines.untrusted_files import (ends_within, open_within, read_within, remove_folder,
-                                     remove_within)
-from engines.watchdog import Silence
+from engines.shared_folder import (ends_within, open_within, read_within, remove_folder,
+                                   remove_within)
 from hosts.untrusted import quoted
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -83,7 +83,7 @@ class JobFolder:
             {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up}))
         with (path / "trials.jsonl").open("w", encoding="ascii") as file:
             file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
-        storage.reserve(path)
+        shared_folder.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
         self.lines: BinaryIO = self.lines_path.open("r+b")
@@ -135,9 +135,9 @@ class JobFolder:
 
     def check_storage(self) -> None:
         """Raises StorageError where the folder is full, or the worker found it so."""
-        why = storage.told(self.path)
+        why = shared_folder.told(self.path)
         try:
-            storage.probe(self.path)
+            shared_folder.probe(self.path)
         except OSError as error:
             why = why or os.strerror(error.errno or 0)
         if why:
@@ -174,7 +174,7 @@ class WorkerProcess:
         """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
 
         The deadlines are time without a word, before the network is up and
-        after it; waiting for a processor does not count (engines/watchdog.py).
+        after it; waiting for a processor does not count (engines/job.py).
         """
         self.job = job
         self.waiting = {trial["id"]: trial for trial in trials}  # in their order
@@ -192,7 +192,7 @@ class WorkerProcess:
                     start_new_session=True)
             except FileNotFoundError as error:
                 raise EngineCannot(f"{error.filename} is missing: run ./install.sh") from error
-        self.silence = Silence(self.process.pid)
+        self.watchdog = Watchdog(self.process.pid)
 
     def poll(self) -> Iterator[Observation]:
         """What has been observed since the last call, until all trials are.
@@ -218,7 +218,7 @@ class WorkerProcess:
 
     def _hear(self, text: bytes) -> Observation | None:
         """Take note of one line; the observation, where it is one."""
-        self.silence.end()
+        self.watchdog.end()
         self.lines += 1
         try:
             line = observations.read_line(text)
@@ -249,7 +249,7 @@ class WorkerProcess:
         return EngineError(f"the worker wrote what is no observation: {quoted(str(error))}")
 
     def _judge_silence(self, ended: bool) -> None:
-        silent_s = self.silence.seconds()
+        silent_s = self.watchdog.seconds()
         awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
         hangs = silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s)
         if ended or hangs or self.ending:
@@ -286,3 +286,61 @@ class WorkerProcess:
             pass
         self.process.wait()
         self.job.remove()
+
+
+# The watchdog ------------------------------------------------------------------------
+
+LOOK_S = 5.0  # between two looks at all processes
+
+
+class Watchdog:
+    """How long a process group has said nothing, since it was last heard of.
+
+    By the clock alone a guest that is never let to a processor looks like one that hangs. What
+    its processes waited for a processor is not held against it: one that spins, or sleeps for
+    good, is found out, after a longer time where it has to share.
+    """
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.end()
+
+    def end(self) -> None:
+        """It was heard of."""
+        self.since = self.looked = time.monotonic()
+        self.first: float | None = None  # when what each had waited by then was first looked at
+        self.delays_s: dict[str, float] = {}
+        self.waited_s = 0.0
+
+    def seconds(self) -> float:
+        """How long it could have said something. The first LOOK_S count whole: nobody looks."""
+        now = time.monotonic()
+        if now - self.looked >= LOOK_S:
+            self._look(now)
+        return now - self.since - self.waited_s
+
+    def _look(self, now: float) -> None:
+        """Add up what they waited since the last look, those that are new from their start on."""
+        self.looked, before, self.delays_s = now, self.delays_s, delays_s(self.group)
+        if self.first is None:
+            self.first = now
+            return
+        more_s = sum(max(0.0, delay_s - before.get(process, 0.0))
+                     for process, delay_s in self.delays_s.items())
+        self.waited_s = min(self.waited_s + more_s, now - self.first)  # several wait at once
+
+
+def delays_s(group: int) -> dict[str, float]:
+    """For how long each process of a group has waited for a processor, in seconds.
+
+    Nothing where the machine's kernel does not count it (CONFIG_SCHED_INFO).
+    """
+    found = {}
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and int(
+                    (folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
+                found[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):  # it has ended meanwhile
+            continue
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engines.untrusted_files import FILE_NAME
+from engines.shared_folder import FILE_NAME
 from hosts.untrusted import (Schema, by_name, items, matching, maybe, number, read, table, text,
                              whole, yes_or_no)
 
@@ -53,7 +53,7 @@ _any_fetch = table(
 
 
 def fetch(value: Any, where: str) -> dict[str, Any]:
-    """What the client reports of one transfer (hosts/fetch_result.py)."""
+    """What the client reports of one transfer (hosts/libcurl.py)."""
     found: dict[str, Any] = _any_fetch(value, where)
     if found["ok"] and not found["total_ms"]:
         raise ValueError(f"{where} succeeded in no time")

@@ -2,7 +2,7 @@
 
 A guest is an ordinary process: no root, no network of the host's. Its root is
 the host's file system, or another one (engines/system.py), read-only (hostfs);
-what it writes stays in its memory but for one folder, which engines/walls.py
+what it writes stays in its memory but for one folder, which engines/uml.py
 sees to. With `time-travel=inf-cpu`
 computing costs no guest time and waiting costs no wall time
 (Documentation/virt/uml, time-travel).
@@ -10,6 +10,7 @@ computing costs no guest time and waiting costs no wall time
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -21,7 +22,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from engines import confine, system, walls
+from engines import confine, system
 from engines.job import (PROJECT, EngineCannot, EngineError, Job, JobFolder, Observation,
                          StorageError, WorkerLost, WorkerProcess, shared_out)
 
@@ -103,7 +104,7 @@ class UmlEngine:
         self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
         self.jobs = jobs
         lacking = confine.lacking()
-        self.facts: dict[str, Any] = {"confined": walls.report(), **made_from(kernel)}
+        self.facts: dict[str, Any] = {"confined": walls(), **made_from(kernel)}
         self.known_kernel: bool = self.facts["kernel_known"]
         self.was_up = False  # any guest
         self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
@@ -263,7 +264,7 @@ def guest_command(kernel: Path, root: Path | None = None,
     """
     if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
-    confined = walls.command([*([str(root)] if root else []), *readable])
+    confined = confining([*([str(root)] if root else []), *readable])
     init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
     return [*confined, str(kernel),
             f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
@@ -299,3 +300,61 @@ def available(meminfo: Path) -> int | None:
     except OSError:
         return None
     return int(found[1]) // 1024 if found else None
+
+
+# The walls around a guest ------------------------------------------------------------
+
+# engines/confine.py restricts a process from within: its files, its system calls. Around it stand
+# namespaces of the kernel's, where this machine and this user may have them: of processes, so
+# that a guest meets no other one and all that it starts ends with it, of System V's memory and
+# message queues, and of networks. util-linux' unshare makes them, which every distribution has.
+NAMESPACES = ("pid", "ipc", "net")
+_TRY_S = 10.0
+
+
+def confining(readable: Iterable[str] = (), around: Sequence[str] | None = None) -> list[str]:
+    """What confines the command that follows it to the folder in which it is started.
+
+    readable: what else it may read; around: the namespaces, by default all that there are.
+    Nothing where the machine cannot confine.
+    """
+    if confine.lacking():
+        return []
+    return [*_unshare(namespaces() if around is None else around),
+            sys.executable, "-I", "-S", confine.__file__,
+            *(word for path in readable for word in ("--read", path))]
+
+
+def walls() -> dict[str, Any] | bool:
+    """For run.json: the walls that stand; false where there are none."""
+    if confine.lacking():
+        return False
+    return {"landlock_abi": confine.abi(), "system_calls": "only those listed",
+            "namespaces": list(namespaces())}
+
+
+@functools.cache
+def namespaces() -> tuple[str, ...]:
+    """Those of NAMESPACES that this user may make here; it is tried once."""
+    if _works(NAMESPACES):
+        return NAMESPACES
+    return tuple(name for name in NAMESPACES if _works((name,)))
+
+
+def _unshare(names: Sequence[str]) -> list[str]:
+    """A command that runs another one in namespaces, which die with it; nothing without names.
+
+    Who is not root needs one of users, too, in which files of other users are nobody's.
+    """
+    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    return ["unshare", *user, *(f"--{name}" for name in names), "--fork", "--kill-child",
+            "--"] if names else []
+
+
+def _works(names: Sequence[str]) -> bool:
+    try:
+        return subprocess.run([*_unshare(names), "true"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=_TRY_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

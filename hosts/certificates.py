@@ -5,21 +5,21 @@ intermediates, not the root. What a certificate is too short, an extension of
 our own fills with zeros, in the place of what real ones hold: names, SCTs,
 policies, or the larger keys and signatures of another algorithm.
 
-python3-cryptography signs; where it does not know a signature, OpenSSL does (hosts/issuing.py).
+python3-cryptography signs; where it does not know a signature, OpenSSL's command does.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from hosts import issuing
-from hosts.issuing import IssuingError, Pem, Wanted
 from hosts.tls_records import LEAST_BYTES
 
 VALID = timedelta(days=365)  # virtual time may run for long
@@ -32,7 +32,7 @@ class CertificateError(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChainSpec:
     """What a chain shall be: signature is one of LEAST_BYTES, of all its certificates."""
 
     chain_bytes: int
@@ -50,7 +50,7 @@ class Files:
     root: Path
 
 
-def make(folder: Path, asked: Asked) -> Files:
+def make(folder: Path, asked: ChainSpec) -> Files:
     """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
     least = LEAST_BYTES[asked.signature] * (1 + asked.intermediates)
     if asked.chain_bytes < least:
@@ -73,7 +73,7 @@ def make(folder: Path, asked: Asked) -> Files:
     return Files(*(folder / name for name in contents))
 
 
-def _chain(asked: Asked) -> tuple[Pem, list[Pem]]:
+def _chain(asked: ChainSpec) -> tuple[Pem, list[Pem]]:
     """The root, and what is sent: the leaf first."""
     root = _issue(asked, 0, None, None)
     issuer, above = root, []
@@ -86,15 +86,15 @@ def _chain(asked: Asked) -> tuple[Pem, list[Pem]]:
     return root, [leaf, *reversed(above)]
 
 
-def _issue(asked: Asked, number: int, issuer: Pem | None, size: int | None) -> Pem:
+def _issue(asked: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
     """A certificate of `size` bytes, None for whatever it takes. Raises CertificateError.
 
     Where a length in DER takes a byte more, one size is skipped: a longer name
     then makes up for it.
     """
     is_leaf = number == 1 + asked.intermediates
-    by_openssl = asked.signature in issuing.ALGORITHMS
-    key = (issuing.new_key(asked.signature, is_leaf) if by_openssl
+    by_openssl = asked.signature in ALGORITHMS
+    key = (openssl_key(asked.signature, is_leaf) if by_openssl
            else _new_key(asked.signature))
     sign = _sign_by_openssl if by_openssl else _sign
     filler, name = 0, 1
@@ -124,13 +124,13 @@ def _serial(number: int) -> int:
 
 # By OpenSSL --------------------------------------------------------------------------
 
-def _sign_by_openssl(asked: Asked, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+def _sign_by_openssl(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
                      filler: int, name: int) -> Pem:
     extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
                   *((f"subjectAltName = IP:{asked.address}",) if is_leaf else ()),
-                  *issuing.fillers(_FILLER, filler))
-    return issuing.signed(Wanted(_name(number, name), _serial(number), *_valid(), extensions),
-                          key, issuer)
+                  *fillers(_FILLER, filler))
+    return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
+                                          extensions), key, issuer)
 
 
 # By python3-cryptography -------------------------------------------------------------
@@ -148,7 +148,7 @@ def _new_key(signature: str) -> bytes:
     return key
 
 
-def _sign(asked: Asked, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+def _sign(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
           filler: int, name: int) -> Pem:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -173,7 +173,7 @@ def _named(name: str) -> Any:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _extensions(asked: Asked, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
+def _extensions(asked: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
     """Each with whether it is critical."""
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
@@ -181,3 +181,96 @@ def _extensions(asked: Asked, is_leaf: bool, filler: int) -> Iterator[tuple[Any,
         yield x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(asked.address))]), False
     if filler:
         yield x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler)), False
+
+
+# By the openssl command --------------------------------------------------------------
+
+# ML-DSA (FIPS 204) and SLH-DSA (FIPS 205) need OpenSSL 3.5. TLS 1.3 has no signature with SLH-DSA
+# there: of such a chain the certificates are signed with it, and the server's own key is Ed25519.
+# By our names OpenSSL's, of what signs certificates.
+ALGORITHMS = {"mldsa44": "ML-DSA-44", "mldsa65": "ML-DSA-65", "mldsa87": "ML-DSA-87",
+              "slhdsa128s": "SLH-DSA-SHA2-128s"}
+# Of a server's own key, where that is another one.
+OF_LEAF = {"slhdsa128s": "ED25519"}
+_MOST_IN_EXTENSION = 30_000  # OpenSSL takes 65,536 characters for a value
+_DEADLINE_S = 60
+
+
+class IssuingError(Exception):
+    """OpenSSL made no key or certificate; its text has OpenSSL's words."""
+
+
+@dataclass(frozen=True)
+class Pem:
+    """A certificate, or what is to become one, with its key, both as PEM. size: DER, bytes."""
+
+    key: bytes
+    certificate: bytes = b""
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class CertificateSpec:
+    """A certificate: extensions are lines of OpenSSL's configuration (x509v3_config(5))."""
+
+    name: str
+    serial: int
+    begins: datetime
+    ends: datetime
+    extensions: tuple[str, ...]
+
+
+def openssl_key(signature: str, is_leaf: bool) -> bytes:
+    """Raises IssuingError."""
+    algorithm = OF_LEAF.get(signature, "") if is_leaf else ""
+    return _openssl("genpkey", "-algorithm", algorithm or ALGORITHMS[signature])
+
+
+def openssl_signed(wanted: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
+    """The certificate of a key, signed by its issuer, by itself where there is none.
+
+    Raises IssuingError, OSError.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # in memory, where this is a guest
+        place = Path(folder)
+        (place / "key").write_bytes(key)
+        (place / "configuration").write_text("\n".join((
+            "[req]", "distinguished_name = name", "prompt = no", "[name]",
+            f"CN = {wanted.name}", "[extensions]", "subjectKeyIdentifier = none",
+            "authorityKeyIdentifier = none", *wanted.extensions, "")))
+        by: tuple[str, ...] = ()
+        if issuer is not None:
+            (place / "issuer").write_bytes(issuer.certificate)
+            (place / "issuer_key").write_bytes(issuer.key)
+            by = ("-CA", f"{place}/issuer", "-CAkey", f"{place}/issuer_key")
+        pem = _openssl("req", "-x509", "-new", "-key", f"{place}/key", *by, "-config",
+                       f"{place}/configuration", "-extensions", "extensions", "-set_serial",
+                       f"{wanted.serial}", "-not_before", f"{wanted.begins:%Y%m%d%H%M%SZ}",
+                       "-not_after", f"{wanted.ends:%Y%m%d%H%M%SZ}")
+    return Pem(key, pem, _size(pem))
+
+
+def fillers(oid: str, filler: int) -> Iterable[str]:
+    """Lines of extensions that hold so many zeros, each of an object identifier of its own."""
+    for number, start in enumerate(range(0, filler, _MOST_IN_EXTENSION), start=1):
+        zeros = min(_MOST_IN_EXTENSION, filler - start)
+        yield f"{oid}.{number} = DER:{'00' * zeros}"
+
+
+def _size(pem: bytes) -> int:
+    """Of what is in a PEM, bytes (RFC 7468)."""
+    base64 = b"".join(pem.split(b"-----")[2].split())
+    return len(base64) * 3 // 4 - base64.count(b"=")
+
+
+def _openssl(*words: str) -> bytes:
+    try:
+        done = subprocess.run(["openssl", *words], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=_DEADLINE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise IssuingError(f"openssl: {error}") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise IssuingError(f"openssl {words[0]} ended with status {done.returncode}:"
+                           f" {lines[0] if lines else 'no reason was given'}")
+    return done.stdout

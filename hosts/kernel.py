@@ -66,7 +66,7 @@ def sample_of(info: TcpInfo, time_ns: int) -> tuple[int, ...]:
 
 
 @dataclass
-class Trace:
+class InfoTrace:
     """The samples of one connection, a new one only where something has changed."""
 
     interval_ns: int

@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class LoadConnection:
     """One connection on its way. Times in s of CLOCK_MONOTONIC.
 
     due_us: when it was to be opened, microseconds from the start; opened_s:
@@ -109,7 +109,7 @@ class Generator:
         self.servers = itertools.cycle(task.servers)
         self.number = itertools.count(1)
         self.rows: list[tuple[object, ...]] = []
-        self.open: set[Connection] = set()
+        self.open: set[LoadConnection] = set()
         self.buffer = bytearray(READ_BYTES)
         # Chosen here, since the kernel draws them at random: what hashes ports
         # (fair queues, samples of packets) is then the same in every run.
@@ -136,7 +136,7 @@ class Generator:
 
     def _connect(self, due_us: int, size: int) -> None:
         opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        connection = Connection(opened, f"{self.task.name}.{next(self.number)}",
+        connection = LoadConnection(opened, f"{self.task.name}.{next(self.number)}",
                                 due_us, time.monotonic(), size)
         self.open.add(connection)
         # Woken when all is here, not for every segment.
@@ -160,7 +160,7 @@ class Generator:
                     raise
         raise OSError(errno.EADDRNOTAVAIL, "every port is in use")
 
-    def _connected(self, connection: Connection) -> None:
+    def _connected(self, connection: LoadConnection) -> None:
         self.loop.remove_writer(connection.socket.fileno())
         code = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
@@ -175,7 +175,7 @@ class Generator:
             return
         self.loop.add_reader(connection.socket.fileno(), self._receive, connection)
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: LoadConnection) -> None:
         try:
             count = connection.socket.recv_into(self.buffer)
         except BlockingIOError:
@@ -196,7 +196,7 @@ class Generator:
         elif connection.wanted_bytes:
             self._end(connection, OK)
 
-    def _end(self, connection: Connection, end: str, error: str = "") -> None:
+    def _end(self, connection: LoadConnection, end: str, error: str = "") -> None:
         now, start = time.monotonic(), connection.opened_s
         self.loop.remove_reader(connection.socket.fileno())
         self.loop.remove_writer(connection.socket.fileno())

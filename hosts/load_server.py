@@ -34,7 +34,7 @@ CLOSED, OPEN = "closed", "open"
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class AnsweredConnection:
     """One client's connection. first_flight: segments out when the first write returned."""
 
     socket: socket.socket
@@ -44,13 +44,13 @@ class Connection:
     pending: memoryview = memoryview(b"")
 
 
-class Server:
+class LoadServer:
     """Accepts, answers, waits for the client to close, and records."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, address: str, port: int) -> None:
         self.loop = loop
         self.rows: list[tuple[object, ...]] = []
-        self.open: dict[int, Connection] = {}
+        self.open: dict[int, AnsweredConnection] = {}
         self.listener: socket.socket = listening(address, port)
         self.most = most_connections()
         loop.add_reader(self.listener, self._accept)
@@ -66,12 +66,12 @@ class Server:
                 continue
             accepted.setblocking(False)
             # Read before anything is sent: this is the initial window.
-            connection = Connection(accepted, TcpInfo.of(accepted).congestion_window)
+            connection = AnsweredConnection(accepted, TcpInfo.of(accepted).congestion_window)
             self.open[accepted.fileno()] = connection
             # By its number: asyncio would make words of the socket, which asks for its addresses.
             self.loop.add_reader(accepted.fileno(), self._receive, connection)
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: AnsweredConnection) -> None:
         try:
             data = connection.socket.recv(MAX_REQUEST_BYTES)
             if data and not connection.id:
@@ -83,7 +83,7 @@ class Server:
         except (ConnectionError, TimeoutError) as error:
             self._close(connection, type(error).__name__)
 
-    def _answer(self, connection: Connection, request: bytes) -> None:
+    def _answer(self, connection: AnsweredConnection, request: bytes) -> None:
         """Answer a request; it fits in one segment, so it is here whole or not at all."""
         asked = parse_request(request)
         if asked is None:
@@ -95,7 +95,7 @@ class Server:
         if connection.socket.fileno() >= 0:  # else the client has reset it
             connection.first_flight = TcpInfo.of(connection.socket).unacknowledged
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: AnsweredConnection) -> None:
         try:
             sent = connection.socket.send(connection.pending)
         except BlockingIOError:
@@ -110,7 +110,7 @@ class Server:
         else:
             self.loop.add_writer(connection.socket.fileno(), self._send, connection)
 
-    def _close(self, connection: Connection, end: str) -> None:
+    def _close(self, connection: AnsweredConnection, end: str) -> None:
         info = TcpInfo.of(connection.socket)
         self.rows.append((connection.id, connection.initial_window, connection.first_flight,
                           info.sent_bytes, info.retransmitted_bytes, info.min_rtt_us / 1000, end))
@@ -145,7 +145,7 @@ def response(size: int) -> memoryview:
 
 async def serve(path: Path, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    server, told_to_stop = Server(loop, address, port), asyncio.Event()
+    server, told_to_stop = LoadServer(loop, address, port), asyncio.Event()
     loop.add_reader(sys.stdin, told_to_stop.set)
     report(where(server.listener))
     await told_to_stop.wait()

@@ -66,7 +66,7 @@ class Deadline:
         return left_s
 
 
-class Plain:
+class PlainProbe:
     """Bytes as they are."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
@@ -84,7 +84,7 @@ class Plain:
         return data
 
 
-class Secured(Plain):
+class SecuredProbe(PlainProbe):
     """TLS. The certificate is not checked: nothing that is secret is sent, nothing believed."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline, name: str) -> None:
@@ -165,8 +165,8 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
     connection, tap = _connected(url, capture, stack, deadline)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     round_trip_s = rtt_s(connection)
-    channel = (Secured(connection, deadline, url.hostname or "") if url.scheme == "https"
-               else Plain(connection, deadline))
+    channel = (SecuredProbe(connection, deadline, url.hostname or "") if url.scheme == "https"
+               else PlainProbe(connection, deadline))
     channel.open()
     before = list(islice(tap.packets(), MOST_PACKETS)) if tap else []
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
@@ -288,7 +288,7 @@ def _drops(connection: socket.socket) -> int:
     return drops
 
 
-def _rest(connection: socket.socket, channel: Plain, held: int) -> dict[str, Any]:
+def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str, Any]:
     """Status, where it redirects to, bytes on the connection, whether that was all, and its size.
 
     Ends when it is plain that there is more than the `held` bytes that came first.

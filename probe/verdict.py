@@ -10,25 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from lab.tcp.packets import SYN, distance
+from probe.tap import Packet
 
 LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be told
-
-
-class Packet(Protocol):
-    """What is needed of probe.tap.Packet."""
-
-    time_ns: int
-    to_client: bool
-    seq: int
-    ack: int
-    flags: int
-    window: int
-    payload_bytes: int
-    segment_bytes: int
-    stamp: int | None
 
 
 class Piece(NamedTuple):

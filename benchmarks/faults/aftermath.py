@@ -74,6 +74,12 @@ def of_rows(found: list[Row], meant: list[Row]) -> list[Fault]:
             *([(CHANGED, f"{others} rows")] if others else [])]
 
 
+def of_earlier(rows: list[Row], later: list[Row]) -> list[Fault]:
+    """Rows that are no more as they were; their order changes when a run finishes."""
+    gone = sum(row not in later for row in rows)
+    return [(LOST, f"{gone} rows of before")] if gone else []
+
+
 def of_run(home: Path, meant: Path) -> list[Fault]:
     """Faults of every whole run of a scenario; there has to be one."""
     whole = [folder for folder in folders(home)

@@ -4,73 +4,69 @@
     /usr/bin/python3 -m benchmarks.faults.fuzz [--inputs 10000] [--seed 1] [--kind toml …]
 
 Real scenario files, command lines, files about users, trials.csv and run.json of small
-stored runs (tests/golden) and captures are damaged (benchmarks/faults/mutations.py), odd things
+stored runs (tests/golden) and captures are damaged (benchmarks/faults/damage.py), odd things
 stand where something is to be written, servers that are probed say anything
 (benchmarks/faults/hostile.py), and all are put to the functions behind run.sh, report.py and
-results.py (benchmarks/faults/attempts.py), in processes with a limit of memory.
+results.py (benchmarks/faults/inputs.py), in processes with a limit of memory.
+The same seed makes the same inputs.
 Prints for each kind: inputs, refused with one line, accepted, internal errors
 (any other exception, or a message that is not one line), those that took more than 3 GB,
 hangs (no end within a minute of processor time, or ten by the clock), processes that died,
 and slow ones (over 5 s of processor time). The first input of each defect is kept, and
-where is said. The same seed makes the same inputs. Exit status: 0 where there is no
-defect, else 1.
+where is said. Exit status: 0 where there is no defect, else 1.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import resource
 import shutil
 import signal
-import stat
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import Pipe, Process
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
+from threading import Lock
 from types import FrameType
 
-from benchmarks import command
-from benchmarks.faults import attempts
-from benchmarks.faults.attempts import ACCEPTED, INTERNAL, KINDS, MEMORY, REFUSED, Outcome
-from lab.core.command_line import Parser, positive
-from lab.core.errors import FAILED, OK
+import hypothesis
+from hypothesis import strategies as st
 
-Input = tuple[str, int]  # a kind, and a number in it
+from benchmarks import command
+from benchmarks.faults.damage import Draw
+from benchmarks.faults.inputs import KINDS
+from lab.core.command_line import Parser, positive
+from lab.core.errors import FAILED, OK, USAGE, FirstFlightError
+
+REFUSED, ACCEPTED, INTERNAL, MEMORY = "refused", "accepted", "internal error", "out of memory"
 SLOW, HANG, DIED = "slow", "hang", "died"
 DEFECTS = (INTERNAL, MEMORY, HANG, DIED)
 SLOW_KINDS = {"servers": 0.2}  # how many of these for one of another
 SLOW_S, HANG_S = 5.0, 60
 WAIT_S = 600  # by the clock: on a machine that is busy with something else all is slow
 MEMORY_BYTES = 3 << 30  # an input that takes more is a defect
+MOST_CHARACTERS = 500  # of a message
+CHOICES_BYTES = 8192  # more than any input takes, the most that Hypothesis reads
+FORKING = Lock()
 
 
-class Kept:
-    """Where failing inputs are kept: of each process the first of each defect."""
+# One input ----------------------------------------------------------------------------
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.seen: Counter[tuple[str, str]] = Counter()
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an input; said: the message, or the name and text of the exception."""
 
-    def note(self, kind: str, number: int, outcome: Outcome, made: Path) -> None:
-        """Keep an input whose defect is new; tell it."""
-        defect = kind, outcome.word + outcome.said[:40]
-        self.seen[defect] += 1
-        if self.seen[defect] == 1:
-            place = self.folder / f"{kind}-{number}"
-            shutil.copytree(made, place, symlinks=True, ignore=lambda at, names: [
-                each for each in names if not is_small(Path(at) / each)])
-            print(f"{outcome.word}: {outcome.said[:300]}\n  {place}", flush=True)
-
-
-def is_small(path: Path) -> bool:
-    """Whether it can be copied: a folder, a link, or a file of some megabytes at most."""
-    seen = path.lstat()
-    return stat.S_ISDIR(seen.st_mode) or stat.S_ISLNK(seen.st_mode) or (
-        stat.S_ISREG(seen.st_mode) and seen.st_size < 10 << 20)
+    word: str
+    said: str = ""
 
 
 class Expired(BaseException):
@@ -81,95 +77,126 @@ def expired(number: int, frame: FrameType | None) -> None:
     raise Expired(f"{HANG_S} s of processor time" if number == signal.SIGPROF else f"{WAIT_S} s")
 
 
-def attempted(kind: str, random: Random, folder: Path) -> tuple[Outcome, float]:
-    """One input: what became of it, and how much processor time it took."""
-    attempt = KINDS[kind](random, folder)
-    started = time.process_time()
+def tried(attempt: Callable[[], object]) -> Outcome:
+    """One input put to the project; what else it raises is a defect, told as INTERNAL."""
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            attempt()
+    except FirstFlightError as error:
+        return refused(str(error))
+    except MemoryError:
+        return Outcome(MEMORY, "it takes more than it may")
+    except SystemExit as error:  # argparse: the message went to standard error
+        said = errors.getvalue().strip()
+        return (refused(said) if error.code == USAGE else
+                Outcome(ACCEPTED if error.code in (0, None) else INTERNAL, said))
+    except Exception as error:  # what a user would see as an internal error
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return Outcome(INTERNAL, f"{Path(last.filename).name}:{last.lineno}:"
+                                 f" {type(error).__name__}: {error}")
+    return Outcome(ACCEPTED)
+
+
+def refused(said: str) -> Outcome:
+    """A refusal is one line that fits a terminal and moves no cursor."""
+    if said and said.isprintable() and len(said) <= MOST_CHARACTERS:
+        return Outcome(REFUSED, said)
+    return Outcome(INTERNAL, f"not one printable line of {MOST_CHARACTERS} characters: {said!r}")
+
+
+def attempted(kind: str, draw: Draw, folder: Path) -> Outcome:
+    """One input, made and tried with a deadline."""
+    attempt = KINDS[kind](draw, folder)
+    began = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, HANG_S)
     signal.setitimer(signal.ITIMER_REAL, WAIT_S)
     try:
-        outcome = attempts.tried(attempt)
+        outcome = tried(attempt)
     except Expired as expiry:
-        outcome = Outcome(HANG, f"no end within {expiry}")
+        return Outcome(HANG, f"no end within {expiry}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return outcome, time.process_time() - started
+    took_s = time.process_time() - began
+    return (Outcome(SLOW, f"{took_s:.1f} s, {outcome.word}")
+            if took_s > SLOW_S and outcome.word not in DEFECTS else outcome)
 
 
-def tries(chosen: Sequence[Input], seed: int, kept: Kept, told: Connection) -> None:
-    """Each input in turn in this process, which has a limit of memory; tells each outcome."""
+# Many ---------------------------------------------------------------------------------
+
+def explore(seeds: Iterable[str], attempt: Callable[[Draw], object]) -> None:
+    """An input of each seed. Hypothesis reads its choices in random bytes.
+
+    Its own search stays near what it has had: it met 229 refusals in 1000 scenarios, this 374.
+    """
+    @hypothesis.settings(database=None, deadline=None)
+    @hypothesis.given(st.data())
+    def example(data: st.DataObject) -> None:
+        attempt(data.draw)
+
+    for seed in seeds:
+        example.hypothesis.fuzz_one_input(  # type: ignore[attr-defined]
+            Random(seed).randbytes(CHOICES_BYTES))
+
+
+def tries(kind: str, seeds: Sequence[str], kept: Path, told: Connection) -> None:
+    """Inputs of a kind, in this process, which has a limit of memory; tells each outcome.
+
+    Of each defect the first input stays in `kept`, and the one that this process dies of.
+    """
     for limit in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(limit, expired)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    for kind, number in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            outcome, took_s = attempted(kind, Random(f"{seed} {kind} {number}"), Path(folder))
-            words = [outcome.word]
-            if outcome.word in DEFECTS:
-                kept.note(kind, number, outcome, Path(folder))
-            elif took_s > SLOW_S:
-                words.append(SLOW)
-                kept.note(kind, number, Outcome(SLOW, f"{took_s:.1f} s, {outcome.word}"),
-                          Path(folder))
-        told.send(words)
+    seen: set[str] = set()
+
+    def one(draw: Draw) -> None:
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=kept))
+        outcome = attempted(kind, draw, folder)
+        defect = outcome.word + outcome.said.replace(str(folder), "")[:40]
+        if outcome.word in (REFUSED, ACCEPTED) or defect in seen:
+            shutil.rmtree(folder)
+        else:
+            seen.add(defect)
+            print(f"{outcome.word}: {outcome.said[:300]}\n  {folder}", flush=True)
+        told.send(outcome.word)
+    explore(seeds, one)
+    os._exit(OK)  # past the end of its parent's pool of threads
 
 
-def fuzz(inputs: Sequence[Input], seed: int, kept: Kept, jobs: int) -> dict[str, Counter[str]]:
-    """How many inputs of each kind had each outcome; so many processes share them."""
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind, _ in inputs}
-    workers = [Worker(list(inputs[place::jobs]), seed, kept) for place in range(jobs)]
-    try:
-        while running := {worker.told: worker for worker in workers if worker.left}:
-            for told in wait(list(running)):
-                worker = running[told]  # type: ignore[index]
-                counts[worker.left[0][0]].update(worker.outcome())
-    finally:
-        for worker in workers:
-            worker.end()
-    return counts
+def share(kind: str, seeds: Sequence[str], kept: Path) -> Counter[str]:
+    """How many inputs had each outcome; where a process dies another goes on."""
+    found: Counter[str] = Counter()
+    while found.total() < len(seeds):
+        with FORKING:  # else another process would hold this one's pipe open
+            hearing, telling = Pipe(duplex=False)
+            process = Process(target=tries, args=(kind, seeds[found.total():], kept, telling))
+            process.start()
+            telling.close()
+        with contextlib.suppress(EOFError):
+            while True:
+                found[hearing.recv()] += 1
+        process.join()
+        if process.exitcode == 0:
+            break
+        found[DIED] += 1
+        print(f"{DIED} with status {process.exitcode}, of the newest {kind} in\n  {kept}",
+              flush=True)
+    return found
 
 
-class Worker:
-    """A process that tries inputs, and the next one where it dies of its input.
-
-    left: those that have no outcome yet.
-    """
-
-    def __init__(self, inputs: list[Input], seed: int, kept: Kept) -> None:
-        self.left, self.seed, self.kept = inputs, seed, kept
-        self.begin()
-
-    def begin(self) -> None:
-        self.told, telling = Pipe(duplex=False)
-        self.process = Process(target=tries, args=(self.left, self.seed, self.kept, telling))
-        self.process.start()
-        telling.close()
-
-    def outcome(self) -> list[str]:
-        """Of the first of those that are left. Waits."""
-        kind, number = self.left[0]
-        try:
-            words: list[str] = self.told.recv()
-        except EOFError:
-            self.end()
-            words = [DIED]
-            print(f"{DIED} with status {self.process.exitcode}: seed {self.seed}, {kind} {number}",
-                  flush=True)
-        del self.left[0]
-        if words == [DIED] and self.left:
-            self.begin()
-        return words
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.told.close()
+def fuzz(counts: Mapping[str, int], seed: int, kept: Path, jobs: int) -> dict[str, Counter[str]]:
+    """How many inputs of each kind had each outcome; so many processes at a time."""
+    with ThreadPoolExecutor(jobs) as pool:
+        shares = [(kind, pool.submit(share, kind, [f"{seed} {kind} {number}" for number in range(
+            place, count, jobs)], kept)) for kind, count in counts.items() for place in range(jobs)]
+        return {kind: sum((each.result() for of, each in shares if of == kind), Counter())
+                for kind in counts}
 
 
-def table(found: dict[str, Counter[str]]) -> str:
+def table(found: Mapping[str, Counter[str]]) -> str:
     words = (REFUSED, ACCEPTED, *DEFECTS, SLOW)
-    rows = [(kind, counts.total() - counts[SLOW], *(counts[word] for word in words))
+    rows = [(kind, counts.total(), *(counts[word] for word in words))
             for kind, counts in found.items()]
     rows.append(("all", *(sum(row[place] for row in rows)  # type: ignore[misc]
                           for place in range(1, len(words) + 2))))
@@ -178,12 +205,12 @@ def table(found: dict[str, Counter[str]]) -> str:
                      for row in (heads, *rows))
 
 
-def shared(inputs: int, kinds: Sequence[str]) -> list[Input]:
-    """So many inputs, of each kind as many as its part; those of one kind follow each other."""
+def shared(inputs: int, kinds: Sequence[str]) -> dict[str, int]:
+    """So many inputs, of each kind as many as its part."""
     parts = [SLOW_KINDS.get(kind, 1.0) for kind in kinds]
     counts = [max(1, int(inputs * part / sum(parts))) for part in parts]
     counts[0] += inputs - sum(counts)
-    return [(kind, number) for kind, count in zip(kinds, counts) for number in range(count)]
+    return dict(zip(kinds, counts))
 
 
 def main(words: Sequence[str]) -> int:
@@ -197,8 +224,7 @@ def main(words: Sequence[str]) -> int:
                         help="processes (default one a core)")
     arguments = parser.parse_args(words)
     folder = Path(tempfile.mkdtemp(prefix="first-flight-fuzz-"))
-    found = fuzz(shared(arguments.inputs, arguments.kind), arguments.seed, Kept(folder),
-                 arguments.jobs)
+    found = fuzz(shared(arguments.inputs, arguments.kind), arguments.seed, folder, arguments.jobs)
     print(table(found))
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -1,4 +1,4 @@
-"""Files about users, places to write to and servers that mean harm: inputs of attempts.py."""
+"""Files about users, places to write to and servers that mean harm: inputs of inputs.py."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from hypothesis import strategies as st
+
 import drawing
 import experiment
-from benchmarks.faults import damaged_runs, mutations
-from benchmarks.faults.damaged_runs import GOLDEN, Attempt
+from benchmarks.faults import damage
+from benchmarks.faults.damage import Draw, percent, pick
+from engines.job import PROJECT
 from lab import registry
 from lab.core import files
 from lab.core.findings.findings import Report
-from lab.core.results.records import read_records
 from lab.core.run.kinds import RunData
 from lab.core.scenario import scenario_file
-from lab.render import export, page
+from lab.render import data, page
 from probe import client
 
+Attempt = Callable[[], object]
+GOLDEN = PROJECT / "tests" / "golden"
 ROWS = 30
 COMBINED = ('192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 {size} "-" "M/5"'
             ' {rtt}000')
@@ -37,26 +40,20 @@ LINES = {"csv": ("rtt_ms,bandwidth_kbps,response_bytes,group,weight", "{rtt},{kb
          "ss": ("State Recv-Q Send-Q", "ESTAB 0 0 192.0.2.1:80 192.0.2.7:4000\n\t cubic rtt:{rtt}/4"
                 " delivery_rate {kbps}Kbps bytes_acked:{size}")}
 # What moves numbers, lines and fields apart from bytes: put in place of one of a text's words.
-TOKENS = (*mutations.WORDS, *map(str, mutations.NUMBERS), "1.2.3", "1.2.3Mbps", "[x " * 20_000,
+TOKENS = (*damage.WORDS, *map(str, damage.NUMBERS), "1.2.3", "1.2.3Mbps", "[x " * 20_000,
           "9" * 100_000, '"', "\r", "\r\n", "rtt:", "rtt=" * 5000, "[] " * 20_000, "\x85")
 
 
 # Files about users -------------------------------------------------------------------
 
-def of_users(random: Random, folder: Path) -> Attempt:
+def of_users(draw: Draw, folder: Path) -> Attempt:
     """A CSV, a log, a list of sockets or a capture, and what --users makes of it."""
-    form, path, how = random.choice((*LINES, "pcap", "pcapng")), folder / "users", random.random()
-    content = _capture(form, random) if form.startswith("pcap") else _text(form, random)
-    if how < 0.9:
-        content = mutations.data(content, random)
-    path.write_bytes(content)
-    if how > 0.97:
-        mutations.in_place_of(path, random)
-    elif how > 0.92:
-        mutations.sparse(path)
-    flags = [word for word in random.choice((
+    form, path = pick(draw, (*LINES, "pcap", "pcapng")), folder / "users"
+    content = _capture(form, draw) if form.startswith("pcap") else _text(form, draw)
+    damage.put(path, content if percent(draw) < 10 else damage.data(content, draw), draw)
+    flags = pick(draw, (
         "--bw 5000 --size 9000", "", "--share-link 9000 --iw 10,20 --bw 5000 --size 9000",
-        "--trials 1 --size 1 --bw 1", "--bw 5000 --size 9000 --trials 900000")).split()]
+        "--trials 1 --size 1 --bw 1", "--bw 5000 --size 9000 --trials 900000")).split()
     return lambda: run([*flags, "--users", str(path)], folder)
 
 
@@ -78,30 +75,30 @@ def at(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def _text(form: str, random: Random) -> bytes:
-    """A text of one of the forms, half of them with a word changed."""
+def _text(form: str, draw: Draw) -> bytes:
+    """A text of one of the forms, most of them with words changed."""
     head, line = LINES[form]
-    rows = [line.format(rtt=random.randint(1, 500), kbps=random.randint(50, 9000),
-                        size=random.randint(1, 99_999)) for _ in range(ROWS)]
-    lines = [*([head] if head else []), *rows, ""]
-    for _ in range(random.choice((0, 1, 1, 3))):
-        place = random.randrange(len(lines))
+    numbers = draw(st.lists(st.tuples(st.integers(1, 500), st.integers(50, 9000),
+                                      st.integers(1, 99_999)), min_size=ROWS, max_size=ROWS))
+    lines = [head, *(line.format(rtt=rtt, kbps=kbps, size=size) for rtt, kbps, size in numbers), ""]
+    for _ in range(pick(draw, (0, 1, 1, 3))):
+        place = draw(st.integers(0, ROWS))
         words = lines[place].replace(",", " , ").split(" ")
-        words[random.randrange(len(words))] = random.choice(TOKENS)
+        words[draw(st.integers(0, len(words) - 1))] = pick(draw, TOKENS)
         lines[place] = " ".join(words).replace(" , ", ",")
-    end = random.choice(("\n", "\n", "\n", "\r", "\r\n"))
-    return end.join(lines).encode(errors="surrogatepass")
+    end = pick(draw, ("\n", "\n", "\n", "\r", "\r\n"))
+    return end.join(lines if head else lines[1:]).encode(errors="surrogatepass")
 
 
-def _capture(form: str, random: Random) -> bytes:
+def _capture(form: str, draw: Draw) -> bytes:
     """A capture of a server in one of the two formats; of pcapng odd options and lengths."""
     content = (GOLDEN / "trials" / "iw10" / "server.pcap").read_bytes()
     if form == "pcap":
         return content
     order = "<" if content[0] in (0xD4, 0x4D) else ">"
-    options = random.choice((b"", b"", struct.pack(f"{order}HHI", 9, 1, 9),
-                             struct.pack(f"{order}HH", 9, 0), struct.pack(f"{order}HHI", 14, 4, 7),
-                             struct.pack(f"{order}HH", 9, 60_000), b"\x09"))
+    options = pick(draw, (b"", b"", struct.pack(f"{order}HHI", 9, 1, 9),
+                          struct.pack(f"{order}HH", 9, 0), struct.pack(f"{order}HHI", 14, 4, 7),
+                          struct.pack(f"{order}HH", 9, 60_000), b"\x09"))
     blocks = [(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)),
               (1, struct.pack(f"{order}HHI", *struct.unpack_from(f"{order}I", content, 20), 0, 0)
                + options)]
@@ -112,8 +109,11 @@ def _capture(form: str, random: Random) -> bytes:
         blocks.append((6, struct.pack(f"{order}IIIII", 0, stamp >> 32, stamp & 0xFFFFFFFF, held,
                                       size) + content[place + 16:place + 16 + held]))
         place += 16 + held
-    lengths = (None,) * 1000 + (0, 4, 7, 15, 0xFFFFFFF0, 1 << 19)
-    return b"".join(_block(order, *block, random.choice(lengths)) for block in blocks)
+    lengths: dict[int, int | None] = {}  # that are not as they should be
+    if percent(draw) < 10:
+        lengths[draw(st.integers(0, len(blocks) - 1))] = pick(
+            draw, (0, 4, 7, 15, 0xFFFFFFF0, 1 << 19))
+    return b"".join(_block(order, *block, lengths.get(place)) for place, block in enumerate(blocks))
 
 
 def _block(order: str, kind: int, body: bytes, length: int | None) -> bytes:
@@ -127,14 +127,12 @@ def _block(order: str, kind: int, body: bytes, length: int | None) -> bytes:
 
 @cache
 def _report() -> Report:
-    """Of a stored run: what is written."""
-    name = "zhao2019"
-    trials, facts = damaged_runs.stored_runs()[name]
-    study = registry.study_of(scenario_file.find(name))
-    return study.report(RunData(Path(name), facts, read_records(trials, study.record)))
+    """What is written."""
+    study = registry.study_of(scenario_file.find("paper_arithmetic"))  # measures nothing
+    return study.report(RunData(Path("run"), {"state": "complete"}, []))
 
 
-def of_outputs(random: Random, folder: Path) -> Attempt:
+def of_outputs(draw: Draw, folder: Path) -> Attempt:
     """Something odd where a file, a link or a folder is to be written; what was there stays.
 
     A device, a FIFO, a socket or a link is still one afterwards, and files beside it are as before.
@@ -143,20 +141,20 @@ def of_outputs(random: Random, folder: Path) -> Attempt:
     victim, beside = folder / "victim", folder / ".out"
     victim.write_text("mine")
     beside.write_text("mine too")
-    _odd(place, random)
-    if random.random() < 0.3:
-        (folder / "link").symlink_to(random.choice(("out", "./link", "out/../out", str(place))))
+    _odd(place, draw)
+    if percent(draw) < 30:
+        (folder / "link").symlink_to(pick(draw, ("out", "./link", "out/../out", str(place))))
         place = folder / "link"
-    if random.random() < 0.3:
-        place = place / random.choice(("deep", "deep/er", "..", ".", "x" * 300, "a\nb"))
-    report = _report()
+    if percent(draw) < 30:
+        place = place / pick(draw, ("deep", "deep/er", "..", ".", "x" * 300, "a\nb"))
+    report, form = _report(), pick(draw, ("json", "md", "csv"))
     writes: tuple[Callable[[], object], ...] = (
-        lambda: files.write(place, export.exported(random.choice(("json", "md", "csv")), report)),
+        lambda: files.write(place, data.exported(form, report)),
         lambda: files.append(place).close(), lambda: files.link(place, "victim"),
         lambda: page.write(place, report, {}), lambda: files.make_folder(place),
         lambda: drawing.save(report.name, {"one": {"png": b"x"}}, place),
         lambda: run(["--new", "mine"], folder))
-    write = random.choice(writes)
+    write = pick(draw, writes)
     odd = {path: _kind(path) for path in (folder / "out", folder / "link")}
     is_led_to = (folder / "out").is_symlink() or victim.stat().st_nlink > 1
 
@@ -173,7 +171,7 @@ def of_outputs(random: Random, folder: Path) -> Attempt:
     return attempt
 
 
-def _odd(place: Path, random: Random) -> None:
+def _odd(place: Path, draw: Draw) -> None:
     """What may stand where something is to be written."""
     def device(kind: int, major: int, minor: int) -> None:
         with suppress(PermissionError):
@@ -185,7 +183,7 @@ def _odd(place: Path, random: Random) -> None:
         lambda: place.symlink_to("out"), lambda: os.link(place.parent / "victim", place),
         lambda: device(stat.S_IFCHR, 1, 3), lambda: device(stat.S_IFCHR, 1, 7),
         lambda: device(stat.S_IFBLK, 7, 250), lambda: device(stat.S_IFSOCK, 0, 0)]
-    random.choice(made)()
+    pick(draw, made)()
 
 
 def _kind(path: Path) -> tuple[int, int] | None:
@@ -206,12 +204,12 @@ TIMES: dict[str, Any] = {"ALL_S": 1.0, "CONNECT_S": 0.5, "ANSWER_S": 0.3,
                          "RESEND_S": 0.3, "REST_S": 0.3}
 
 
-def of_servers(random: Random, folder: Path) -> Attempt:
+def of_servers(draw: Draw, folder: Path) -> Attempt:
     """A server on this machine that says odd things, and waits, and --probe."""
-    pieces = [mutations.data(piece, random) if random.random() < 0.5 else piece
-              for piece in random.choices(PIECES, k=random.randint(0, 4))]
-    pauses = [random.choice((0, 0, 0.02, 0.2)) for _ in pieces]
-    again, scheme = random.random() < 0.3, random.choice(("http", "http", "https"))
+    pieces = [damage.data(piece, draw) if percent(draw) < 50 else piece
+              for piece in draw(st.lists(st.sampled_from(PIECES), max_size=4))]
+    pauses = [pick(draw, (0, 0, 0.02, 0.2)) for _ in pieces]
+    again, scheme = percent(draw) < 30, pick(draw, ("http", "http", "https"))
 
     def serve(listener: socket.socket) -> None:
         with suppress(OSError), listener, listener.accept()[0] as connection:

@@ -141,8 +141,8 @@ class Loop:
         faults = self.leftovers() + complaints(said)
         if status not in (*WAYS[way], 0):  # 0: it was about to end
             faults.append((STATUS, f"{status} in {stage}: {said.strip()[-300:]}"))
-        kept = [row for folder in before for row in aftermath.rows(folder)[:len(rows)]]
-        faults += [] if kept == rows else [(aftermath.LOST, f"{before} had other rows")]
+        faults += aftermath.of_earlier(rows, [row for folder in before
+                                              for row in aftermath.rows(folder)])
         self.struck[way, stage] += alive
         self.note(way, faults)
         return alive

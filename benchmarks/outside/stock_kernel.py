@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import command
-from engines.host import HostEngine
+from engines.engine import HostEngine
 from engines.job import PROJECT, EngineError, Job, Observation
 from engines.uml import UmlEngine, built_kernel
 from lab.core.command_line import Parser, positive, say, whole_numbers

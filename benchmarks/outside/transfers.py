@@ -38,9 +38,8 @@ from benchmarks.outside.crossed import AMPLE_PACKETS, CrossedTally, between, sam
 from engines.job import Observation
 from engines.uml import UmlEngine, built_kernel
 from lab.core import files
-from lab.core.command_line import Parser, positive, whole_numbers
+from lab.core.command_line import Parser, Progress, positive, whole_numbers
 from lab.core.errors import FAILED, OK
-from lab.core.progress import Progress
 from lab.core.results.records import PASS
 from lab.core.scenario.sysctls import sysctls_of
 from lab.fetches.scenario.trial import Trial

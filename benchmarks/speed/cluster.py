@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks import command
 from engines.cluster.cluster import Cluster
-from engines.cluster.link import Link, quiet_dask
+from engines.cluster.link import SchedulerLink, quiet_dask
 from engines.cluster.node import OK
 from engines.job import PROJECT
 from lab import registry
@@ -29,7 +29,7 @@ from lab.core.command_line import Parser, positive
 from lab.core.results.record_file import RecordFile
 from lab.core.results.records import columns_of
 from lab.core.run import batches
-from lab.core.run.batches import Batch
+from lab.core.run.batches import TrialBatch
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import FLAGS
 from lab.fetches.scenario.trial import Trial
@@ -64,7 +64,7 @@ def _text(value: Any) -> str:
     return to_text(value, exact)
 
 
-class MadeUp(Link):
+class MadeUp(SchedulerLink):
     """To processes of this machine that make results up."""
 
     def __init__(self, processes: int, threads: int, seconds: float) -> None:
@@ -87,19 +87,19 @@ class MadeUp(Link):
                 frozenset())
 
 
-def made_batches(study: Any, size: int, count: int) -> Iterator[Batch]:
+def made_batches(study: Any, size: int, count: int) -> Iterator[TrialBatch]:
     """Batches of the study's trials, over and over: the main process holds none of its own."""
     for _ in range(count):
-        yield Batch(study, study.trials[:size], [])
+        yield TrialBatch(study, study.trials[:size], [])
 
 
-def through(link: Link, study: Any, size: int, count: int, path: Path) -> Iterator[float]:
+def through(link: SchedulerLink, study: Any, size: int, count: int, path: Path) -> Iterator[float]:
     """Let so many batches through, their records into a file; yields the time of each."""
     cluster = Cluster(link)
     file = RecordFile(path, Record)
     try:
-        for _, (judged, _) in cluster.results(made_batches(study, size, count), Batch.payload,
-                                              Batch.read, Batch.failed):
+        for _, (judged, _) in cluster.results(made_batches(study, size, count), TrialBatch.payload,
+                                              TrialBatch.read, TrialBatch.failed):
             for each in judged:
                 file.append(each.record)
             yield time.perf_counter()

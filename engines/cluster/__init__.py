@@ -1,1 +1,29 @@
-"""The machines of a Dask cluster as an engine: the way there, the machine itself, batches to it."""
+"""Many machines' guests by Dask, as commands/runners.py asks for them; imports little."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engines.cluster.cluster import Cluster
+
+
+def add_flags(add: Callable[..., object]) -> None:
+    add("--cluster", metavar="ADDRESS",
+        help="measure on the machines of a Dask cluster: tls://host:8786 or a scheduler file,"
+             " FILE.json; local:N for N guests of this machine's (docs/CLUSTER.md; default: here)")
+    add("--cluster-insecure", action="store_true",
+        help="also tcp:// to another machine, where whoever reaches the port may run anything"
+             " (default: refused)")
+
+
+def connected(arguments: argparse.Namespace, kernel: Path, tools: dict[str, str],
+              tell: Callable[[str], None]) -> Cluster:
+    """The machines of --cluster. Raises EngineCannot."""
+    from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
+    from engines.cluster.link import SchedulerLink
+    return Cluster(SchedulerLink(arguments.cluster, kernel, tools, arguments.cluster_insecure,
+                                 tell))

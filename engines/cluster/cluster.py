@@ -14,14 +14,76 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
-from engines.cluster.link import Link
-from engines.cluster.members import DYING, LOST_S, Roll
+from engines.cluster.link import NO_DATA, SchedulerLink, Unreadable
 from engines.cluster.node import FAILED, OK, REFUSED, SPENT
-from engines.cluster.unpickling import NO_DATA, Unreadable
 from engines.job import EngineCannot, EngineError
 from hosts import untrusted
 from hosts.untrusted import quoted
+
+LOST_S = 300.0  # for which a scheduler, or the last worker, may be away
+MOST_DEATHS = 3  # of each worker, on average, between two results
+PAUSED_S = 30.0  # for which Dask may hold a worker back before it gets nothing more
+DYING = "workers die before they measure; start them with more memory (--memory-limit)"
+
+
+class Members:
+    """able: the workers that can measure, by their addresses, when they were last looked at."""
+
+    def __init__(self, link: SchedulerLink) -> None:
+        self.link = link
+        self.told: set[str] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Those that there are now; nobody is missed."""
+        self.able = frozenset(self.link.workers()) - self.link.refused.keys()
+        self.most_deaths = MOST_DEATHS * max(1, len(self.able))
+        self.measured()
+        self.paused: dict[str, float] = {}  # since when
+        self.none_since: float | None = None
+
+    def measured(self) -> None:
+        """A worker has sent a result."""
+        self.deaths, self.last_result = 0, time.monotonic()
+
+    def call(self) -> None:
+        """Look at them. Raises EngineCannot, EngineError where none is left, or comes."""
+        now, workers = time.monotonic(), self.link.workers()
+        for worker, each in workers.items():
+            if each.get("status") != "paused":
+                self.paused.pop(worker, None)
+            elif (worker not in self.link.refused
+                  and now - self.paused.setdefault(worker, now) >= PAUSED_S):
+                self.link.refuse(worker, host(worker), "Dask holds it back, its memory has reached"
+                                 " 80 % of --memory-limit: start it with more")
+        able, gone = self.link.count(workers), self.able - set(workers)
+        self.able, self.deaths = able, self.deaths + len(gone)
+        if able:
+            self.none_since = None
+        if gone:
+            where = ", ".join(sorted(set(map(host, gone))))
+            self.tell(f"no answer from the worker at {where}; " + (
+                "what it was given is measured by another one" if able else
+                f"it was the last one: another one is waited for, for {LOST_S:.0f} s at most"))
+        if self.deaths > self.most_deaths and now - self.last_result > LOST_S:
+            raise EngineError(f"{self.link.address}: {DYING}")
+        if not able:
+            self.none_since = now if self.none_since is None else self.none_since
+            if now - self.none_since > LOST_S:
+                raise EngineError(f"{self.link.address}: the scheduler has no worker any more")
+
+    def tell(self, line: str) -> None:
+        """A line to the user, once: a worker may die again and again."""
+        if line not in self.told:
+            self.told.add(line)
+            self.link.tell(line)
+
+
+def host(worker: str) -> str:
+    return urlsplit(worker).hostname or worker
+
 
 AHEAD = 3  # batches for each worker, measured or waiting, before the first of them is taken
 ATTEMPTS = 3  # of one batch, whatever ends them, each on another worker where there is one
@@ -38,7 +100,7 @@ U = TypeVar("U")
 
 
 @dataclass
-class Sent(Generic[T]):
+class SentTask(Generic[T]):
     """A task on its way.
 
     only: workers that may have it, where not all may. avoid: those on which it failed.
@@ -56,11 +118,11 @@ class Sent(Generic[T]):
 class Cluster:
     """A Dask cluster (lab.core.run.batches.Cluster)."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: SchedulerLink) -> None:
         """Raises EngineCannot where the scheduler has no worker."""
         self.link, self.build = link, link.build
         self.machines: set[str] = set()  # whose results were taken, by their names
-        self.roll, self.looked = Roll(link), time.monotonic()
+        self.members, self.looked = Members(link), time.monotonic()
         self.lost = 0  # how often the scheduler was, since the last result
         if not self.guests:
             link.close()
@@ -92,13 +154,13 @@ class Cluster:
         goes to another worker; after ATTEMPTS `failed` stands for it. Raises
         EngineCannot where no worker can, EngineError where the scheduler is lost.
         """
-        rest, sent = iter(tasks), deque[Sent[T]]()
+        rest, sent = iter(tasks), deque[SentTask[T]]()
         try:
             while True:
                 found: tuple[str, U] | None = None
                 try:
                     for task in islice(rest, max(0, AHEAD * self.guests - len(sent))):
-                        sent.append(Sent(task))
+                        sent.append(SentTask(task))
                         self._submit(sent[-1], payload)
                     if not sent:
                         return
@@ -124,13 +186,13 @@ class Cluster:
             for each in sent:
                 self.link.withdraw(each.future)
 
-    def _submit(self, sent: Sent[T], payload: Callable[[T], bytes]) -> None:
+    def _submit(self, sent: SentTask[T], payload: Callable[[T], bytes]) -> None:
         """What was submitted before is wanted first."""
         sent.future, sent.only = self.link.submit(payload(sent.task), sent.avoid,
                                                   urgent=sent.future is not None,
                                                   attempts=ATTEMPTS - sent.attempts)
 
-    def _look(self, sent: Iterable[Sent[T]], payload: Callable[[T], bytes]) -> None:
+    def _look(self, sent: Iterable[SentTask[T]], payload: Callable[[T], bytes]) -> None:
         """From time to time, see that each task is with a worker that can do it.
 
         Raises EngineCannot, EngineError where there is none.
@@ -138,17 +200,17 @@ class Cluster:
         if time.monotonic() - self.looked < LOOK_S:
             return
         self.looked = time.monotonic()
-        self.roll.call()
+        self.members.call()
         held = self.link.held()
         for each in sent:
-            nobody = each.only and not each.only & self.roll.able
+            nobody = each.only and not each.only & self.members.able
             if (nobody or each.future.key in held) and not each.future.done():
                 self.link.withdraw(each.future)
                 each.attempts += self.link.begun(each.future)
                 if each.attempts < ATTEMPTS:
                     self._submit(each, payload)
 
-    def _read(self, sent: Sent[T], read: Callable[[T, bytes], U]) -> tuple[str, U] | None:
+    def _read(self, sent: SentTask[T], read: Callable[[T, bytes], U]) -> tuple[str, U] | None:
         """The machine and the result of a task, waited for a while; None where it is not done.
 
         Raises Again where it has to be done once more, Lost where the scheduler is gone.
@@ -177,19 +239,19 @@ class Cluster:
                 why = str(error)
             else:
                 self.machines.add(head["machine"])
-                self.roll.measured()
+                self.members.measured()
                 self.lost = 0
                 return head["machine"], found
         sent.attempts += max(1, self.link.begun(sent.future))  # others that died before it, too
         sent.avoid.append(self._author(sent, head))
         raise Again(f"{head['machine']}: {why}")
 
-    def _author(self, sent: Sent[T], head: dict[str, str]) -> str:
+    def _author(self, sent: SentTask[T], head: dict[str, str]) -> str:
         """The worker that an answer is of: it may give another one's address as its own."""
         holders = self.link.holders(sent.future)
         return holders[0] if holders and head["worker"] not in holders else head["worker"]
 
-    def _raised(self, sent: Sent[T], error: Exception) -> Again:
+    def _raised(self, sent: SentTask[T], error: Exception) -> Again:
         """What an error of Dask's means for a task. Raises EngineError where no worker lives."""
         if not is_death(error):
             sent.attempts += 1
@@ -206,7 +268,7 @@ class Cluster:
             raise EngineError(f"{self.link.address}: {DYING}")
         return Again(DIED)
 
-    def _find(self, sent: Iterable[Sent[T]], payload: Callable[[T], bytes]) -> None:
+    def _find(self, sent: Iterable[SentTask[T]], payload: Callable[[T], bytes]) -> None:
         """Find the scheduler again, and give it all. Raises EngineError where it stays away."""
         self.link.tell(f"the scheduler at {self.link.address} is lost; it is looked for, for"
                   f" {LOST_S:.0f} s at most")
@@ -217,7 +279,7 @@ class Cluster:
             try:
                 self.link.connect()
                 if self.guests:
-                    self.roll.begin()
+                    self.members.begin()
                     for each in sent:
                         self._submit(each, payload)
                     return
@@ -232,7 +294,7 @@ class Cluster:
 def is_death(error: Exception) -> bool:
     """Whether Dask gave a task up for the deaths of workers; of such an error the name suffices.
 
-    From another process it comes as a pickle, which is not read (engines/cluster/unpickling.py).
+    From another process it comes as a pickle, which is not read (link.unpickling_forbidden).
     """
     pickled = next((each for each in error.args if isinstance(each, bytes)), b"")
     return "KilledWorker" in type(error).__name__ or b"KilledWorker" in pickled

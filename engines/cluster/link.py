@@ -6,17 +6,20 @@ Dask is optional: whatever is of it is imported here, and only where it is asked
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import io
 import json
 import logging
+import os
 import re
 import sys
+import tempfile
 import uuid
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
@@ -24,10 +27,11 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
-from engines.cluster import local, node, unpickling
-from engines.cluster.local import LOCAL
+from engines import uml
+from engines.cluster import node
 from engines.cluster.node import CODE, KERNEL, Node
-from engines.job import PROJECT, EngineCannot
+from engines.job import PROJECT, EngineCannot, EngineError
+from engines.shared_folder import remove_folder
 from hosts.untrusted import quoted
 
 # What a machine needs of the project to measure a batch.
@@ -52,7 +56,7 @@ QUIET: dict[str, list[str]] = {"distributed.scheduler.http.routes": [],
                                "distributed.worker.http.routes": []}
 
 
-class Link:
+class SchedulerLink:
     """A connection to a scheduler, and this run's plugin on all workers.
 
     guests: how many batches its workers measure at a time. refused: why a
@@ -80,7 +84,7 @@ class Link:
         self.local: Any = None
         self.guard = ExitStack()
         if not self.address.startswith(LOCAL):  # whose workers are this very process
-            self.guard.enter_context(unpickling.forbidden())
+            self.guard.enter_context(unpickling_forbidden())
         try:
             self.connect()
         except BaseException:
@@ -113,9 +117,9 @@ class Link:
         at: dict[str, Any] = {"address": self.address, "security": dask.Security()}
         if self.address.startswith(LOCAL):
             self.local = self.local or dask.LocalCluster(
-                n_workers=local.workers(self.address), threads_per_worker=1, processes=False,
+                n_workers=local_workers(self.address), threads_per_worker=1, processes=False,
                 dashboard_address=NO_PAGES, worker_dashboard_address=NO_PAGES,
-                local_directory=self.guard.enter_context(local.folder()))
+                local_directory=self.guard.enter_context(local_folder()))
             at = {"address": self.local}
         elif self.address.endswith(FILE):
             at = {"scheduler_file": self.address, "security": dask.Security()}
@@ -221,11 +225,11 @@ class Link:
         try:
             found = future.result(timeout=ANSWER_S)
         except asyncio.TimeoutError as error:
-            raise unpickling.Unreadable(f"its answer did not come in {ANSWER_S:.0f} s") from error
+            raise Unreadable(f"its answer did not come in {ANSWER_S:.0f} s") from error
         except TypeError as error:  # so Dask says of other formats than READ
-            raise unpickling.Unreadable(unpickling.NO_DATA) from error
+            raise Unreadable(NO_DATA) from error
         if not isinstance(found, bytes):
-            raise unpickling.Unreadable(unpickling.NO_DATA)
+            raise Unreadable(NO_DATA)
         return found
 
     def holders(self, future: Any) -> list[str]:
@@ -284,7 +288,7 @@ def quiet_dask() -> Any:
 def checked(address: str, insecure: bool) -> str:
     """An address as it is used. Raises EngineCannot where it is none, or open to everybody."""
     if address.startswith(LOCAL):
-        local.workers(address)
+        local_workers(address)
         return address
     url = address
     if address.endswith(FILE):
@@ -317,3 +321,86 @@ def packed(kernel: Path) -> bytes:
             put(f"{CODE}/{path.relative_to(PROJECT)}", path)
         put(KERNEL, kernel)
     return stream.getvalue()
+
+
+# local:N: a cluster within this process ---------------------------------------------
+
+LOCAL = "local:"
+MOST_WORKERS = 64  # Dask runs all of them in one process: more of them wait for each other
+PREFIX = "first-flight-cluster-"
+
+
+def local_workers(address: str) -> int:
+    """N of local:N. Raises EngineCannot where it is no number, or too large for this machine."""
+    number = address.removeprefix(LOCAL)
+    if not (number.isascii() and number.isdecimal()) or not int(number[:9]):
+        raise EngineCannot(f"{address[:80]}: local:N takes a number of workers, like local:2")
+    if len(number) > 9 or int(number) > MOST_WORKERS:
+        raise EngineCannot(f"{address[:80]}: Dask runs its local workers in one process, which is"
+                           f" too slow for more than {MOST_WORKERS}: at most local:{MOST_WORKERS},"
+                           " or --jobs N without --cluster")
+    return uml.guests(int(number), flag=f"--cluster {LOCAL}")
+
+
+@contextmanager
+def local_folder() -> Iterator[str]:
+    """A folder for Dask's workers; those that killed processes have left go before."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError), _held(left):
+            remove_folder(left)
+    made = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        with _held(made):
+            yield str(made)
+    finally:
+        remove_folder(made)
+
+
+@contextmanager
+def _held(place: Path) -> Iterator[None]:
+    """A folder of ours, as long as no other process holds it. Raises OSError where one does."""
+    opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(opened).st_uid != os.geteuid():
+            raise PermissionError(place)
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(opened)
+
+
+# Nothing that a cluster sends is run -------------------------------------------------
+
+NO_DATA = "it sent what is no data, which was not run"
+_forbidden_by = 0  # how many connections are open
+_hooked = False
+
+
+class Unreadable(EngineError, ValueError):
+    """The cluster sent what is no data."""
+
+
+@contextmanager
+def unpickling_forbidden() -> Iterator[None]:
+    """Meanwhile, in all threads of this process, unpickling a class or function is Unreadable.
+
+    Dask reads by pickle what its scheduler and its workers send, in many places: results,
+    exceptions, log events, whole messages. A pickle can call any function, but it has to look it
+    up before, and the interpreter reports each look-up (PEP 578: pickle.find_class). So refusing
+    those refuses every such call, in whatever part and version of Dask it is. Numbers, texts,
+    bytes, lists and dicts need no look-up: they are read as before.
+    """
+    global _forbidden_by, _hooked
+    if not _hooked:
+        sys.addaudithook(_look)  # which cannot be taken away again
+        _hooked = True
+    _forbidden_by += 1
+    try:
+        yield
+    finally:
+        _forbidden_by -= 1
+
+
+def _look(event: str, arguments: tuple[object, ...]) -> None:
+    if _forbidden_by and event == "pickle.find_class":
+        raise Unreadable(NO_DATA)

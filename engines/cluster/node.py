@@ -38,7 +38,7 @@ CHECK_S = 120.0
 END_S = 10.0  # for which a batch that is asked to end may remove what is its own
 
 
-class Refused(Exception):
+class NodeRefused(Exception):
     """This machine does not measure; its text says why, and what to do."""
 
 
@@ -68,7 +68,7 @@ class Node:
                 self.folder = unpack(home / self.digest, self.archive)
             self.check()
         except (OSError, ValueError, LookupError, zipfile.BadZipFile, subprocess.SubprocessError,
-                Refused) as error:
+                NodeRefused) as error:
             self.refused = str(error) or repr(error)
         self.archive = b""  # it is on the disk now
 
@@ -80,21 +80,22 @@ class Node:
                 end(process)
 
     def check(self) -> None:
-        """Whether this machine can measure, and with the same tools. Raises Refused."""
+        """Whether this machine can measure, and with the same tools. Raises NodeRefused."""
         code = self.folder / CODE
         done = subprocess.run([str(code / "install.sh"), "--check", "--no-kernel"],
                               capture_output=True, text=True, check=False, timeout=CHECK_S)
         if done.returncode:
-            raise Refused(last_line(done.stderr) + ": run ./install.sh --no-kernel there")
+            raise NodeRefused(last_line(done.stderr) + ": run ./install.sh --no-kernel there")
         told = subprocess.run([PYTHON, str(code / "commands/batch.py"), "--versions"],
                               capture_output=True, text=True, check=False, timeout=CHECK_S)
         if told.returncode:
-            raise Refused(last_line(told.stderr))
+            raise NodeRefused(last_line(told.stderr))
         tools = json.loads(told.stdout)
         other = [f"{name} {tools.get(name)!r} instead of {wanted!r}"
                  for name, wanted in self.tools.items() if tools.get(name) != wanted]
         if other:
-            raise Refused(f"it has {', '.join(other)}: the same distribution everywhere, please")
+            raise NodeRefused(f"it has {', '.join(other)}: the same distribution everywhere,"
+                              " please")
 
     def measure(self, batch: bytes) -> bytes:
         """The answer to one batch: a line of JSON with its status, then the result or a reason."""
@@ -182,13 +183,16 @@ def last_line(text: str) -> str:
 
 
 def cache() -> Path:
-    """Where the project's copies are kept, for nobody else to write to. Raises OSError, Refused."""
+    """Where the project's copies are kept, for nobody else to write to.
+
+    Raises OSError, NodeRefused.
+    """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = home / "first-flight" / "cluster"
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = path.lstat()
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
-        raise Refused(f"{path}: others may write there: chmod go-w, or remove it")
+        raise NodeRefused(f"{path}: others may write there: chmod go-w, or remove it")
     return path
 
 

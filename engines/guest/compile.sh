@@ -152,13 +152,13 @@ ctypes.CDLL(None).reboot(0x4321FEDC)  # LINUX_REBOOT_CMD_POWER_OFF
 EOF
 }
 
-# Behind the walls that every guest has (engines/walls.py), where the machine can.
+# Behind the walls that every guest has (engines/uml.py), where the machine can.
 try_kernel() {
     local confined=()
     mkdir -p "$work/boot"
     write_trial_init
     ! can_confine || mapfile -t confined < <(PYTHONPATH=$here/../.. python3 -c \
-        'from engines import walls; print(*walls.command(), sep="\n")')
+        'from engines import uml; print(*uml.confining(), sep="\n")')
     # Not pinned here, but a guest that works should be (taskset): its kernel and its programs take
     # turns, and on one core they do so 4 times faster (60 fetches and 60 MB over a network: 8 s,
     # 32 s on two cores). Twice: a machine may have been stopped or asleep meanwhile.

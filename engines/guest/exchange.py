@@ -34,7 +34,7 @@ ORIGIN = r"[ -~]{1,500}\n"
 IMPORTED = b", imported\n"
 
 
-class Refused(Exception):
+class ImportRefused(Exception):
     """The file is not taken; its text says why."""
 
 
@@ -54,22 +54,24 @@ def import_kernel(file: Path, folder: Path, asked: dict[str, str]) -> None:
     asked: what the inputs have to be, by their names.
     """
     if file.stat().st_size > 2 * sum(MEMBERS.values()):
-        raise Refused(f"it has {file.stat().st_size} bytes, far more than a kernel")
+        raise ImportRefused(f"it has {file.stat().st_size} bytes, far more than a kernel")
     try:
         with tarfile.open(file, "r:") as tar:
             members = _members(tar)
     except (tarfile.TarError, EOFError) as error:
-        raise Refused(f"it is no whole tar file ({error})") from error
+        raise ImportRefused(f"it is no whole tar file ({error})") from error
     inputs = _inputs(members["inputs"])
     for name, here in asked.items():
         if inputs[name] != here:
-            raise Refused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is {here}")
+            raise ImportRefused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is"
+                                f" {here}")
     for name, pattern in (("version", VERSION), ("source", ORIGIN)):
         if not re.fullmatch(pattern, members[name].decode("latin-1")):
-            raise Refused(f"its {name} is not one line as a build writes it")
+            raise ImportRefused(f"its {name} is not one line as a build writes it")
     for name in ("linux", "config"):
         if hashlib.sha256(members[name]).hexdigest() != inputs[name]:
-            raise Refused(f"its {name} is damaged: its SHA-256 is not the one it was built with")
+            raise ImportRefused(f"its {name} is damaged: its SHA-256 is not the one it was built"
+                                " with")
     if not members["source"].endswith(IMPORTED):
         members["source"] = members["source"].rstrip(b"\n") + IMPORTED
     for name, content in members.items():
@@ -82,18 +84,18 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for member in tar:
         if member.name not in MEMBERS or member.name in found or not member.isreg():
-            raise Refused(f"it holds {member.name!r}, and a kernel's file has"
+            raise ImportRefused(f"it holds {member.name!r}, and a kernel's file has"
                           f" {', '.join(MEMBERS)}, each once, and no links")
         if member.size > MEMBERS[member.name] or member.issparse():
-            raise Refused(f"its {member.name} has {member.size} bytes,"
+            raise ImportRefused(f"its {member.name} has {member.size} bytes,"
                           f" more than {MEMBERS[member.name]}")
         content = tar.extractfile(member)
         found[member.name] = content.read() if content else b""
         if len(found[member.name]) != member.size:
-            raise Refused(f"its {member.name} is cut off")
+            raise ImportRefused(f"its {member.name} is cut off")
     missing = MEMBERS.keys() - found.keys()
     if missing:
-        raise Refused(f"it lacks {', '.join(sorted(missing))}")
+        raise ImportRefused(f"it lacks {', '.join(sorted(missing))}")
     return found
 
 
@@ -101,13 +103,14 @@ def _inputs(text: bytes) -> dict[str, str]:
     """The lines of `inputs` by their first words."""
     words = text.decode("ascii", "replace")
     if not words.replace("\n", "").isprintable():
-        raise Refused("its inputs are no text")
+        raise ImportRefused("its inputs are no text")
     lines = dict(line.partition(" ")[::2] for line in words.splitlines())
     if lines.keys() != INPUTS.keys():
-        raise Refused(f"its inputs are {', '.join(lines) or 'empty'}, not {', '.join(INPUTS)}")
+        raise ImportRefused(f"its inputs are {', '.join(lines) or 'empty'}, not"
+                            f" {', '.join(INPUTS)}")
     for name, value in lines.items():
         if not re.fullmatch(TEXTS[name], value):
-            raise Refused(f"its inputs have no {name} as a build writes it")
+            raise ImportRefused(f"its inputs have no {name} as a build writes it")
     return lines
 
 
@@ -118,7 +121,7 @@ def main(words: list[str]) -> int:
         else:
             asked = dict(line.partition(" ")[::2] for line in words[3:])
             import_kernel(Path(words[1]), Path(words[2]), asked)
-    except (Refused, OSError) as error:
+    except (ImportRefused, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -19,9 +19,8 @@ from pathlib import Path
 from mininet.node import Node
 
 from engines.network import links, qdiscs, routes
-from engines.network.namespaces import network_of
-from engines.network.netlink import Netlink, Refused
-from engines.network.ports import Htb, Port
+from engines.network.netlink import Netlink, RequestRefused, network_of
+from engines.network.ports import HtbShaper, Port
 from engines.network.qdiscs import Told
 from engines.network.routes import Neighbour, Route
 
@@ -122,9 +121,9 @@ class NodeKernel:
         answers = self._ask({}, qdiscs.RTM_GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
         of_class = {each.handle: each.options for each in map(qdiscs.told, answers)
-                    if each.kind == Htb.kind}
+                    if each.kind == HtbShaper.kind}
         return [replace(each, options=of_class.get(each.handle, b""))
-                if each.kind == Htb.kind else each for each in told]
+                if each.kind == HtbShaper.kind else each for each in told]
 
     def install_routes(self, *wanted: Route) -> None:
         """Install routes. Raises NetworkError where the kernel tells otherwise."""
@@ -163,7 +162,7 @@ class NodeKernel:
         """Requests by the words for them, and a question; its answers. Raises NetworkError."""
         try:
             return self.netlink.ask(list(said.values()), question, body)
-        except Refused as refused:
+        except RequestRefused as refused:
             words = [*said, "what there is"][refused.number]
             if "qdisc kind is unknown" in str(refused):
                 raise KernelLacks(f"this kernel has no such qdisc: {words}") from refused

@@ -6,12 +6,35 @@ and `tc` would send them (include/uapi/linux/netlink.h, rtnetlink.h).
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from engines.network.namespaces import network_of
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def network_of(pid: int) -> Iterator[None]:
+    """Be in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
+    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        _enter(there)
+        yield
+    finally:
+        _enter(here)
+        os.close(here)
+        os.close(there)
+
+
+def _enter(namespace: int) -> None:
+    # os.setns() came with Python 3.12.
+    if _libc.setns(namespace, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
+
 
 _NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` says
 _NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…
@@ -25,7 +48,7 @@ _TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
 _ANSWER_BYTES = 1 << 16  # at least what a kernel sends at once
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A kernel refused a request: its number in its list, the error number, the kernel's words."""
 
     def __init__(self, number: int, code: int, words: str) -> None:
@@ -70,7 +93,7 @@ class Netlink:
                     for number, (kind, asked) in enumerate(requests)]
         last = len(messages)
         self.socket.send(b"".join((*messages, _message(question, _NLM_F_DUMP, last, body))))
-        refused: Refused | None = None
+        refused: RequestRefused | None = None
         answers: list[bytes] = []
         while True:
             for kind, flags, number, answer in _messages(self.socket.recv(_ANSWER_BYTES)):
@@ -98,13 +121,13 @@ def _messages(received: bytes) -> Iterator[tuple[int, int, int, bytes]]:
         place += length + -length % 4
 
 
-def _refusal(number: int, flags: int, answer: bytes) -> Refused:
+def _refusal(number: int, flags: int, answer: bytes) -> RequestRefused:
     """What a struct nlmsgerr says: the error, the head of the request, and the kernel's words."""
     (status,) = struct.unpack_from("=i", answer)
     words = b""
     if flags & _NLM_F_ACK_TLVS and flags & _NLM_F_CAPPED:
         words = attributes(answer[4 + _HEADER.size:]).get(_NLMSGERR_ATTR_MSG, b"")
-    return Refused(number, -status, words.rstrip(b"\0").decode(errors="replace"))
+    return RequestRefused(number, -status, words.rstrip(b"\0").decode(errors="replace"))
 
 
 def attribute(kind: int, payload: bytes) -> bytes:

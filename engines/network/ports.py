@@ -133,7 +133,7 @@ class Queue:
 
 
 @dataclass(frozen=True)
-class Htb:
+class HtbShaper:
     """A hierarchical token bucket with one class, as Mininet's TCIntf installs it.
 
     It sends a packet at once and makes the next ones wait, so what follows a pause
@@ -174,7 +174,7 @@ class Port:
     """What one port carries: qdisc 1: at the root, 2: in it, and so on."""
 
     name: str
-    qdiscs: tuple[Netem | Queue | Htb, ...]
+    qdiscs: tuple[Netem | Queue | HtbShaper, ...]
 
     @property
     def commands(self) -> list[str]:
@@ -184,7 +184,7 @@ class Port:
         for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1):
             commands.append(f"tc qdisc replace dev {self.name} {place} handle {number}:"
                             f" {qdisc.kind} {qdisc.arguments}".rstrip())
-            if isinstance(qdisc, Htb):
+            if isinstance(qdisc, HtbShaper):
                 commands.append(f"tc class replace dev {self.name} parent {number}: classid"
                                 f" {number}:1 htb {qdisc.class_arguments}")
         return commands
@@ -199,14 +199,14 @@ class Port:
         for number, qdisc in enumerate(self.qdiscs, start=1):
             said.append((qdiscs.RTM_NEWQDISC, qdiscs.request(interface, number, qdisc.kind,
                                                              qdisc.options)))
-            if isinstance(qdisc, Htb):
+            if isinstance(qdisc, HtbShaper):
                 said.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
                     interface, number, qdisc.kind, qdisc.class_options)))
         return said
 
     @property
     def has_classes(self) -> bool:
-        return any(isinstance(qdisc, Htb) for qdisc in self.qdiscs)
+        return any(isinstance(qdisc, HtbShaper) for qdisc in self.qdiscs)
 
     def differences(self, told: Iterable[Told]) -> list[str]:
         """What a kernel tells of the port otherwise than it was asked; empty if nothing."""

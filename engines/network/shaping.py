@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engines.network import qdiscs
-from engines.network.ports import Htb, Netem, Port, Queue, bits
+from engines.network.ports import HtbShaper, Netem, Port, Queue, bits
 from engines.network.qdiscs import Told
 
 CLIENT_PORT = "s1-eth1"  # the star's switch's port to the client: the bottleneck
@@ -89,8 +89,9 @@ class Shape:
         delay = Netem(delay_ms=self.rtt_ms / 2, limit_packets=self.queue_packets)
         to_client = losing(replace(delay, jitter_ms=self.jitter_ms, seed=self.seed),
                            self.loss_percent, self.loss_burst)
-        return (Port(CLIENT_PORT, (Htb(self.bandwidth_kbps, self.htb_burst_bytes), to_client)),
-                Port(SERVER_PORT, (Htb(self.uplink_kbps, self.htb_burst_bytes), delay)))
+        down, up = (HtbShaper(rate_kbps, self.htb_burst_bytes)
+                    for rate_kbps in (self.bandwidth_kbps, self.uplink_kbps))
+        return Port(CLIENT_PORT, (down, to_client)), Port(SERVER_PORT, (up, delay))
 
     @property
     def remembers(self) -> bool:

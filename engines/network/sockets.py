@@ -30,7 +30,7 @@ _COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked, tcpi_bytes_received
 _COUNTERS_AT = 120
 
 
-class Sample(NamedTuple):
+class SocketSample(NamedTuple):
     """What was known of one connection: bytes since its beginning, windows in segments."""
 
     client_port: int
@@ -55,7 +55,7 @@ class Sockets:
         """The ports that somebody listens on. Raises Refused, OSError."""
         return sorted({_PORTS.unpack_from(answer, 4)[0] for answer in self._answers(_LISTEN)})
 
-    def open(self, port: int) -> list[Sample]:
+    def open(self, port: int) -> list[SocketSample]:
         """The connections of a server's port. Raises Refused, OSError."""
         return [_sample(answer) for answer in self._answers(_OPEN)
                 if _PORTS.unpack_from(answer, 4)[0] == port]
@@ -67,13 +67,13 @@ class Sockets:
                     family, socket.IPPROTO_TCP, _EXTENSION_INFO, states))]
 
 
-def _sample(answer: bytes) -> Sample:
+def _sample(answer: bytes) -> SocketSample:
     _, client_port = _PORTS.unpack_from(answer, 4)
     raw = attributes(answer[_MESSAGE_BYTES:]).get(_INFO, b"")
     raw = raw.ljust(_COUNTERS_AT + _COUNTERS.size, b"\0")
     info = TcpInfo.read(raw)
     acknowledged, received = _COUNTERS.unpack_from(raw, _COUNTERS_AT)
-    return Sample(client_port, acknowledged, received, info.congestion_window, info.mss,
+    return SocketSample(client_port, acknowledged, received, info.congestion_window, info.mss,
                   info.min_rtt_us)
 
 
@@ -91,8 +91,8 @@ class Watch:
     until_bytes: int
 
     def __post_init__(self) -> None:
-        self.samples: list[Sample] = []
-        self.last: dict[int, Sample] = {}
+        self.samples: list[SocketSample] = []
+        self.last: dict[int, SocketSample] = {}
 
     def look(self) -> float | None:
         """Take samples; in how many seconds to look again, None for not any more."""
@@ -104,6 +104,6 @@ class Watch:
         done = any(sample.acknowledged_bytes > self.until_bytes for sample in found)
         return None if done else self.every_s
 
-    def of(self, client_port: int) -> list[Sample]:
+    def of(self, client_port: int) -> list[SocketSample]:
         """The samples of one client's connection, in order of time."""
         return [sample for sample in self.samples if sample.client_port == client_port]

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import signal
+import socket
+import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engines.bench import Lacking
+from engines.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
+from engines.network.netlink import network_of
 from engines.network.nodes import Host
 from engines.network.routes import OTHER_PORT, OTHER_SECURE_PORT, SERVER_IP
-from engines.network.sockets import Sample, Sockets, Watch
+from engines.network.sockets import Sockets, SocketSample, Watch
 from engines.servers import nginx, own
-from engines.servers.program import LOG_BYTES, Program, takes_connections
-from engines.servers.tls_setup import Chains
-from hosts.certificates import Files
+from hosts import certificates
+from hosts.certificates import CertificateError, ChainSpec, Files
 from hosts.serving import body_of
 
 LOG = "server.log"
@@ -30,7 +35,7 @@ MOST_CHAIN_BYTES = 100_000  # that OpenSSL's clients take, of a server with a ch
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ServerSpec:
     """A server as a trial wants it: another one where the settings differ.
 
     ready: whether it can be asked, once it runs.
@@ -77,7 +82,7 @@ class Others:
             self._start(wanted, port_of(trial))
         return files.root if files else Path(asked["ca"]) if asked and asked["ca"] else None
 
-    def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> Wanted:
+    def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> ServerSpec:
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         for path in trial["paths"]:
@@ -85,19 +90,19 @@ class Others:
         port, folder = port_of(trial), self.own_folder
         settings = nginx.Settings.of(SERVER_IP, port, files, trial.get("tls", {}),
                                      trial.get("http", "1.1"))
-        return Wanted(nginx.NAME, settings,
+        return ServerSpec(nginx.NAME, settings,
                       lambda: nginx.command(settings, folder, self.bodies), folder,
                       lambda: takes_connections(self.host, port))
 
     def _own(self, trial: Mapping[str, Any], asked: Mapping[str, Any],
-             files: Files | None) -> Wanted:
+             files: Files | None) -> ServerSpec:
         port, ready = port_of(trial), asked["ready"]
-        return Wanted(own.NAME, (dict(asked), port, files),
+        return ServerSpec(own.NAME, (dict(asked), port, files),
                       lambda: own.command(asked, port, files), self.own_folder,
                       lambda: (own.answers(self.host, port, ready, "tls" in trial) if ready
                                else takes_connections(self.host, port)))
 
-    def _start(self, wanted: Wanted, port: int) -> None:
+    def _start(self, wanted: ServerSpec, port: int) -> None:
         self._stop()
         self.running = Program(wanted.name, self.host, wanted.command(), self.own_folder / LOG,
                                wanted.folder)
@@ -138,7 +143,7 @@ class Others:
                 "sha256": self._digest(trial, fetch),
                 "initial_window": first.congestion_window if first else None,
                 "mss": first.mss if first else None,
-                "fields": Sample._fields[1:4], "samples": [each[1:4] for each in samples]}
+                "fields": SocketSample._fields[1:4], "samples": [each[1:4] for each in samples]}
 
     def _digest(self, trial: Mapping[str, Any], fetch: Mapping[str, Any]) -> str:
         """Of what the client has to get: of a server of the user's own what it got at first."""
@@ -162,3 +167,128 @@ class Others:
 
 def port_of(trial: Mapping[str, Any]) -> int:
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
+
+
+# TLS on a bench: chains made for the run, and a server that is told which one to show 
+
+FOLDER = "tls"  # in the worker's, which is gone when the run is
+_OF_SERVER = ("tickets", "record_bytes", "buffer_bytes")
+
+
+class Chains:
+    """The chains of one bench, each made once."""
+
+    def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
+        self.folder, self.server, self.address = folder / FOLDER, server, address
+        self.made: dict[ChainSpec, Files] = {}
+        self.told: dict[str, Any] = {}
+
+    def show(self, wanted: Mapping[str, Any]) -> Path:
+        """Let server.py show a chain, and speak as a trial wants it; the root to trust.
+
+        Raises WorkerError.
+        """
+        files = self.files(wanted)
+        order = {"chain": str(files.chain), "key": str(files.key),
+                 **{name: wanted[name] for name in _OF_SERVER}}
+        if order != self.told:
+            self.server.send(order)
+            answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")
+            if answer["error"]:
+                raise WorkerError(f"server: {answer['error']}")
+            self.told = order
+        return files.root
+
+    def files(self, wanted: Mapping[str, Any]) -> Files:
+        """The chain that a trial wants, and its root. Raises WorkerError."""
+        asked = ChainSpec(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
+                      self.address)
+        if asked not in self.made:
+            try:
+                self.made[asked] = certificates.make(self.folder / str(len(self.made)), asked)
+            except (CertificateError, OSError) as error:
+                raise WorkerError(f"certificates: {error}") from error
+        return self.made[asked]
+
+
+# A server that is not ours, on a host: started, waited for, ended, its words kept ----
+
+READY_S = 20.0  # in which it has to take connections
+LOOK_S = 0.02
+TERM_S = 5.0  # from SIGTERM to SIGKILL
+LOG_BYTES = 1 << 20  # of a log that are kept: its end
+_LAST_LINES = 3
+
+
+class Program:
+    """One running server. Raises WorkerError where it does not start, or ends too soon."""
+
+    def __init__(self, name: str, host: Host, command: Sequence[str], log: Path,
+                 folder: Path) -> None:
+        """name: in messages. log: where its output goes; folder: where it runs."""
+        self.name, self.host, self.log = name, host, log
+        self.command = list(command)
+        with log.open("wb") as output:
+            self.process = host.popen(
+                self.command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT)
+
+    def wait_until(self, ready: Callable[[], bool], port: int) -> None:
+        """Wait until it is ready, for READY_S. Raises WorkerError that says what was there."""
+        deadline = time.monotonic() + READY_S
+        while not ready():
+            self.check()
+            if time.monotonic() > deadline:
+                raise WorkerError(f"{self.name} was not ready in {READY_S:g} s:"
+                                  f" {self._listens(port)}{self.last_words}")
+            time.sleep(LOOK_S)
+        self.check()
+
+    def check(self) -> None:
+        """Raises WorkerError where it has ended."""
+        status = self.process.poll()
+        if status is not None:
+            how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+            raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
+
+    def _listens(self, port: int) -> str:
+        """Which ports of the host somebody listens on, for one who looks for it."""
+        sockets = Sockets(self.host.pid)
+        try:
+            others = [each for each in sockets.listening() if each not in (80, 443)]
+        finally:
+            sockets.close()
+        if port in others:
+            return f"it listens on port {port} and does not answer as it should"
+        if others:
+            return (f"it listens on port {', '.join(map(str, others))}, not on {port}, which"
+                    " {p} is in its command")
+        return f"nothing listens on port {port}"
+
+    @property
+    def last_words(self) -> str:
+        """The end of its log on one line, behind a colon; "" where it wrote nothing."""
+        lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
+        said = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
+        return f"; it said: {said}" if said else "; it said nothing"
+
+    def stop(self) -> None:
+        """SIGTERM to it, and SIGKILL to what is left of its process group."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(TERM_S)
+            except subprocess.TimeoutExpired:
+                pass
+        try:  # mnexec made it the leader of a session of its own
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+
+
+def takes_connections(host: Host, port: int) -> bool:
+    """Whether a connection to a port of the host's comes about, from the host itself."""
+    with network_of(host.pid), socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((SERVER_IP, port)) == 0

@@ -7,15 +7,16 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from engines.job import PROJECT
-from engines.network.namespaces import network_of
+from engines.network.netlink import network_of
 from engines.network.nodes import Host
 from engines.network.routes import SERVER_IP
 from hosts.certificates import Files
 
 NAME = "the server"  # in messages
+LAUNCH = str(Path(__file__).resolve().with_name("launch.py"))
 PROBE_S = 1.0  # for an answer to one question whether it is ready
 
 
@@ -30,7 +31,7 @@ def command(own: Mapping[str, Any], port: int, files: Files | None) -> list[str]
             word = word.replace(mark, value)
         words.append(word)
     asked = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
-    return [sys.executable, "-S", "-E", str(PROJECT / "engines" / "launch.py"), json.dumps(asked)]
+    return [sys.executable, "-S", "-E", LAUNCH, json.dumps(asked)]
 
 
 def is_read_only(path: str) -> bool:

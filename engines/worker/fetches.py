@@ -12,8 +12,7 @@ from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from engines.network.routes import SERVER_IP, RouteOptions, curves_of, named_of, sysctls_of, urls_of
 from engines.network.shaping import Shape, dropped_between
 from engines.network.sockets import Watch
-from engines.servers.external import Others
-from engines.servers.tls_setup import Chains
+from engines.servers.external import Chains, Others
 from engines.worker.tap import Tap, open_capture, save_all
 from topo import Star
 

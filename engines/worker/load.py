@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engines import storage
+from engines import shared_folder
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from engines.network.shaping import DumbbellShape
 from engines.worker.tap import Tap, open_capture, save_all
@@ -118,7 +118,7 @@ class LoadBench:
             except WorkerError:
                 if server.process.poll() is None:
                     raise
-                storage.probe(self.folder)  # where it had no room it ended, too
+                shared_folder.probe(self.folder)  # where it had no room it ended, too
                 dead.append(number)
         return dead
 

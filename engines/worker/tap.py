@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from engines.network.namespaces import network_of
+from engines.network.netlink import network_of
 
 SNAP_BYTES = 96  # Ethernet, IPv4 and TCP headers with all options
 # An unread packet waits in kernel memory with all its bookkeeping, some two
@@ -59,7 +59,7 @@ class Tap:
                 _attach(self.socket, sample_filter(every_port, hosts))
             # A tap for one protocol only would not see what is sent.
             self.socket.bind((interface, _ETH_P_ALL))
-        self.batch = Batch(BATCH_PACKETS)
+        self.batch = PacketBuffers(BATCH_PACKETS)
 
     def close(self) -> None:
         self.socket.close()
@@ -86,7 +86,7 @@ class Tap:
         return len(records) // 2
 
 
-class Batch:
+class PacketBuffers:
     """Room for many packets that one system call reads: recvmmsg(2), which Python has no word for.
 
     Nor does it ask for the sender's address: Python looks up an interface's name for each.

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engines import storage
+from engines import shared_folder
 from engines.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
 from engines.network.kernel import KernelLacks, NetworkError
 
@@ -118,7 +118,7 @@ class Worker:
         except Lacking as error:
             observation["skipped"] = str(error)
         except (NetworkError, WorkerError) as error:
-            storage.probe(self.folder)  # a full one fails tools of ours: not the transfer
+            shared_folder.probe(self.folder)  # a full one fails tools of ours: not the transfer
             observation["error"] = str(error)
             self.broken = error if isinstance(error, ProgramEnded) else None
         observation.update(bench.kept(trial))
@@ -172,8 +172,8 @@ def main(folder: Path, project: Path) -> int:
         worker.write({"stage": "broken", "reason": str(error)})
         return 1
     except (NetworkError, WorkerError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in storage.FULL:
-            storage.tell(folder, error)
+        if isinstance(error, OSError) and error.errno in shared_folder.FULL:
+            shared_folder.tell(folder, error)
             return 1
         worker.write({"stage": "failed", "reason": str(error)})
         return 1

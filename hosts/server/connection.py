@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from socket import socket as Socket
 from typing import TYPE_CHECKING, Any
 
-from hosts.kernel import TcpInfo, Trace
+from hosts.kernel import InfoTrace, TcpInfo
 from hosts.server.request import Wanted
 from hosts.server.response import Response, Sending
 
@@ -21,7 +21,7 @@ _SO_SNDBUFFORCE = 32
 
 
 @dataclass
-class Connection:
+class ServedConnection:
     """heard: when something last happened on it, monotonic, s.
 
     behind: what is to be sent when `sending` is. ended: the last of it was, and
@@ -41,7 +41,7 @@ class Connection:
     sending: Sending | None = None
     behind: deque[Sending] = field(default_factory=deque)
     ended: bool = False
-    trace: Trace | None = None
+    trace: InfoTrace | None = None
     tls: Tls | None = None
     after_handshake: TcpInfo | None = None
 
@@ -52,7 +52,7 @@ class Connection:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted.send_buffer_bytes)
         if wanted.trace_ms and self.trace is None:
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, TRACE_SEND_BUFFER_BYTES)
-            self.trace = Trace(round(wanted.trace_ms * 1e6))
+            self.trace = InfoTrace(round(wanted.trace_ms * 1e6))
 
     def note_start(self, at_ns: int) -> None:
         """What was written, or acknowledged, at that time may have let a response begin to leave.

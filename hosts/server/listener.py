@@ -2,24 +2,70 @@
 
 from __future__ import annotations
 
+import heapq
+import select
 import selectors
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from hosts import kernel
 from hosts.control import STANDARD_INPUT, Orders, report
 from hosts.kernel import TcpInfo
-from hosts.server.connection import Connection
-from hosts.server.loop import Loop
+from hosts.server.connection import ServedConnection
 from hosts.serving import listening, most_connections, where
+
+LONG_WAIT_NS = 5_000_000
+
+Act = Callable[[ServedConnection], None]
+
+
+class EventLoop:
+    """What is registered is waited for; what is due is done at its time."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        # What is to be done when: (monotonic time in ns, in which order, connection, what).
+        self.due: list[tuple[int, int, ServedConnection, Act]] = []
+        self.tasks = 0
+
+    def call(self, readable: int | socket.socket, act: Callable[[], None]) -> None:
+        """Do this whenever there is something to read."""
+        self.selector.register(readable, selectors.EVENT_READ, act)
+
+    def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """What has happened, at the latest when something is due.
+
+        epoll waits whole milliseconds; select() on the epoll itself waits as long as it
+        is told, and up to a thousandth of it longer (select_estimate_accuracy in
+        fs/select.c): long waits are made in steps, the last of which is short.
+        """
+        if not self.due:
+            return self.selector.select(None)
+        wait_ns = max(0, self.due[0][0] - time.monotonic_ns())
+        wait_ns = wait_ns * 99 // 100 if wait_ns > LONG_WAIT_NS else wait_ns
+        # Up to whole microseconds; as Python does so too, half a one less hits that one.
+        select.select([self.selector], [], [], max(0.0, -(-wait_ns // 1000) - 0.5) / 1e6)
+        return self.selector.select(0)
+
+    def at(self, due_ns: int, connection: ServedConnection, act: Act) -> None:
+        self.tasks += 1
+        heapq.heappush(self.due, (due_ns, self.tasks, connection, act))
+
+    def do_what_is_due(self) -> None:
+        while self.due and self.due[0][0] <= time.monotonic_ns():
+            _, _, connection, act = heapq.heappop(self.due)
+            if connection.socket.fileno() >= 0:  # else the client has left meanwhile
+                act(connection)
+
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from hosts.tls import Secured
 
 
-class Accepting(Loop):
+class Accepting(EventLoop):
     """Accepts connections; what is done on them is the server's.
 
     secure_port: for TLS, None for none. told: the report on where it listens.
@@ -44,7 +90,7 @@ class Accepting(Loop):
         else:
             self.secure, self.told = None, where(self.listener)
 
-    def close(self, connection: Connection, error: str = "") -> None:
+    def close(self, connection: ServedConnection, error: str = "") -> None:
         """Close a connection, and say why (Server)."""
         raise NotImplementedError
 
@@ -76,7 +122,7 @@ class Accepting(Loop):
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         kernel.number_bytes(accepted)
         self.accepted += 1
-        connection = Connection(accepted, peer, at_accept, self.accepted, time.monotonic())
+        connection = ServedConnection(accepted, peer, at_accept, self.accepted, time.monotonic())
         self.selector.register(accepted, selectors.EVENT_READ, connection)
         if secured is not None:
             from hosts.tls import Tls
@@ -84,14 +130,14 @@ class Accepting(Loop):
             self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
                     self._expect_handshake)
 
-    def _expect_handshake(self, connection: Connection) -> None:
+    def _expect_handshake(self, connection: ServedConnection) -> None:
         if connection.tls is not None and not connection.tls.done:
             self.close(connection, error=f"no whole handshake in {self.deadline_s:g} s")
 
     def _has_room(self) -> bool:
         """Whether one more connection may be open, if need be in place of a silent one."""
-        open_ones: list[Connection] = [key.data for key in self.selector.get_map().values()
-                                       if isinstance(key.data, Connection)]
+        open_ones: list[ServedConnection] = [key.data for key in self.selector.get_map().values()
+                                       if isinstance(key.data, ServedConnection)]
         if len(open_ones) < self.most:
             return True
         longest = min(open_ones, key=lambda connection: connection.heard)

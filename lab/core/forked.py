@@ -1,4 +1,8 @@
-"""Work shared out among processes that begin as copies of this one."""
+"""Work shared out among processes that begin as copies of this one.
+
+Not by concurrent.futures: where this process is killed, the processes of its pools wait for
+ever, and they take nothing that cannot be pickled. multiprocessing.Process is as many lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/RESULTS.md: every published bar and statement beside ours, with one word."""
+"""docs/RESULTS.md, every published bar and statement beside ours, and docs/GALLERY.md."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lab.core.findings import claims
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, in_full
 from lab.core.findings.findings import Finding, Report, Statement, Table
 from lab.core.words import clean
-from lab.render.cells import counted, head, shortened, written
 from lab.render.placeholders import quoted
+from lab.render.text import counted, head, shortened, written
 
 HEAD = f"""\
 # Results: measured and published
@@ -173,3 +173,37 @@ def escaped(text: str) -> str:
 def code(text: str) -> str:
     """A path as it stands, in letters of one width."""
     return f"`{clean(text).replace('`', ' ')}`"
+
+
+# docs/GALLERY.md: every scenario's figure, what it says, the command that draws it ---
+
+GALLERY_HEAD = """\
+# Gallery
+
+Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every
+scenario; [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first figure of
+a scenario; `./run.sh` draws all of them into `figures/`.
+"""
+
+
+_PICTURE = re.compile(r"^!\[(.*)\]\((.*)\)$", re.MULTILINE)
+
+
+def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str = "") -> str:
+    """The whole document.
+
+    pictures: by the name of the scenario, the path of its figure as seen from
+    the document. A scenario without one is left out. before: the document as it
+    stands, whose words for a picture are kept where a report has none.
+    """
+    words = {picture: said for said, picture in _PICTURE.findall(before)}
+    return "\n".join([GALLERY_HEAD, *(_entry(report, pictures[report.name], words)
+                                      for report in reports if report.name in pictures)])
+
+
+def _entry(report: Report, picture: str, words: Mapping[str, str]) -> str:
+    finding = next(each for each in report.findings if each.chart is not None)
+    said = escaped(finding.text or finding.sentence) or words.get(picture, escaped(finding.title))
+    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{said}]({picture})",
+             code(f"./run.sh --scenario {report.name}")]
+    return "\n\n".join(parts) + "\n"

@@ -21,7 +21,7 @@ from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
 from lab.core.stats import Estimate
 from lab.core.words import number
-from lab.render.cells import head, written
+from lab.render.text import head, written
 
 QUOTE = re.compile(r"\{([^{}]*)\}")
 NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")

@@ -19,7 +19,7 @@ import numpy
 from lab.core.findings.findings import Column, Report
 from lab.core.run.kinds import RunData
 from lab.load.study import LoadStudy
-from lab.render import export, markdown, page, snapshot, text
+from lab.render import data, markdown, page, text
 from tests.golden import (asked, defaults, judged, quantities, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
 
@@ -138,8 +138,8 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "judged": judged.report}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of,
-    "data": partial(export.exported, "json"), "csv": partial(export.exported, "csv"),
-    "kept": snapshot.dumps}
+    "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
+    "kept": data.dumps}
 # Every kind in every form, one of them as data, and the text and parts of what else there is.
 RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
               for form in ("txt", "md", "html", "parts")),

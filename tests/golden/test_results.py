@@ -14,7 +14,7 @@ from lab.core.scenario import scenario_file
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Cell, Finding, Report, Rounded
 from lab.core.stats import Estimate
-from lab.render import snapshot, markdown
+from lab.render import data, markdown
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 results.py writes it anew"
@@ -79,9 +79,9 @@ def test_without_what_it_quotes_readme_cannot_be_written() -> None:
 @pytest.mark.parametrize("name", sorted(REPORTS))
 def test_a_kept_report_is_rendered_as_the_run_itself(name: str) -> None:
     report = REPORTS[name]()
-    text = snapshot.dumps(report)
-    assert markdown.chapter(snapshot.loads(text)) == markdown.chapter(report)
-    assert snapshot.dumps(snapshot.loads(text)) == text
+    text = data.dumps(report)
+    assert markdown.chapter(data.loads(text)) == markdown.chapter(report)
+    assert data.dumps(data.loads(text)) == text
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"is": "Report"}', '{"is": "Nothing"}',
@@ -89,7 +89,7 @@ def test_a_kept_report_is_rendered_as_the_run_itself(name: str) -> None:
 def test_what_is_no_report_is_told(content: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(FirstFlightError, match="x.json: holds no findings"):
-        snapshot.read(tmp_path / "x.json")
+        data.read(tmp_path / "x.json")
 
 
 def test_what_is_kept_is_small_and_of_whole_runs() -> None:

@@ -43,7 +43,7 @@ SEEN = {
 }
 
 
-QUIC = "quic"  # has no segments: tests/unit/fetches/test_quic.py
+QUIC = "quic"  # has no segments: tests/unit/features/tls/test_quic.py
 # What judges them, what was lost, and drops of queue and chance to the client, of the uplink's queue.
 PATHS = {
     "cake_full": ("path host", "to client: 15 data", (15, 0, 0)),

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from engines import walls
+from engines import uml
 from lab import registry
 from lab.core.run import runs
-from lab.render import snapshot, markdown
+from lab.render import data, markdown
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, processes_with, rows, watched
 
@@ -39,7 +39,7 @@ def test_small_scenario_end_to_end(drive: Driver, results: Path) -> None:
     assert 70 < total["3"] - total["10"] < 100
     facts = json.loads((results / "zhao2019" / "latest-partial" / "run.json").read_text())
     assert facts["state"] == "complete" and facts["virtual_time"] is True
-    assert facts["confined"] == walls.report()
+    assert facts["confined"] == uml.walls()
     assert facts["emulated_s"] > 3 * 0.1
     assert {*facts} == {*documents.RUN_JSON}, "docs/COLUMNS.md tells every key"
 
@@ -49,7 +49,7 @@ def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) ->
     assert drive("--scenario", "zhao2019", "--no-figures").returncode == 0
     now, before = (markdown.chapter(report).partition("### ")[2] for report in (
         registry.stored_report(runs.newest_whole("zhao2019", results)),
-        snapshot.read(PROJECT / "docs" / "results" / "zhao2019.json")))
+        data.read(PROJECT / "docs" / "results" / "zhao2019.json")))
     assert now == before
 
 

@@ -187,7 +187,7 @@ def asked_of(place: Path, owner: int, expression: str) -> Any:
         for room in ("engines", "hosts"):
             shutil.copytree(PROJECT / room, project / room,
                             ignore=shutil.ignore_patterns("__pycache__"))
-    asking = f"import json; from engines import uml, walls; print(json.dumps({expression}))"
+    asking = f"import json; from engines import uml; print(json.dumps({expression}))"
     done = subprocess.run([*as_user(owner), sys.executable, "-B", "-c", asking], cwd=project,
                           capture_output=True, text=True, timeout=60, check=True)
     return json.loads(done.stdout)
@@ -345,7 +345,7 @@ def hostile(command: list[str], folder: Path, owner: int,
     return json.loads(done.stdout), json.loads(after)
 
 
-@pytest.mark.parametrize("namespaces", ["walls.namespaces()", "()"])
+@pytest.mark.parametrize("namespaces", ["uml.namespaces()", "()"])
 @pytest.mark.parametrize("owner", [os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
 def test_no_process_of_the_users_is_touched(owner: int, namespaces: str) -> None:
     """By a hostile program, in namespaces and where the machine has none.
@@ -362,7 +362,7 @@ def test_no_process_of_the_users_is_touched(owner: int, namespaces: str) -> None
         for name in ("guest", "free"):
             (place / name).mkdir()
             os.chown(place / name, owner, -1)
-        told, after = hostile(asked_of(place, owner, f"walls.command((), {namespaces})"),
+        told, after = hostile(asked_of(place, owner, f"uml.confining((), {namespaces})"),
                               place / "guest", owner)
         made = sorted(path.name for path in (place / "guest").iterdir())
         free, changed = hostile([], place / "free", owner, ALWAYS)

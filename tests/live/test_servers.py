@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hosts import certificates
-from hosts.certificates import Asked
+from hosts.certificates import ChainSpec
 from lab.core import errors
 from tests.live.conftest import Driver, command, rows
 
@@ -107,7 +107,7 @@ def test_a_server_of_ones_own(drive: Driver, results: Path, folder: Path) -> Non
 
 def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder: Path) -> None:
     """curl trusts the root that is named, and the name that the certificate is issued for."""
-    files = certificates.make(folder / "tls", Asked(4000, "ed25519", 0, "10.0.0.2"))
+    files = certificates.make(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
     flags = own(folder, WHOLE, "tls/chain.pem", "tls/key.pem")
     done = drive(*flags, "--ca", str(files.root))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -130,7 +130,7 @@ def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder
 def test_an_expired_certificate_is_said(drive: Driver, folder: Path,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "VALID", timedelta(hours=-1))
-    files = certificates.make(folder / "tls", Asked(4000, "ed25519", 0, "10.0.0.2"))
+    files = certificates.make(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
     done = drive(*own(folder, WHOLE, "tls/chain.pem", "tls/key.pem"), "--ca", str(files.root))
     assert done.returncode == errors.FAILED
     assert "curl 60: SSL certificate problem: certificate has expired" \

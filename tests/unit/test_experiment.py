@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from commands import flags
 import experiment
+from commands import compare, flags, run
 from lab.core import command_line as command_line_of_all
 from lab.core import errors
 from lab.core.command_line import run_main
 from lab.core.errors import CannotError, FirstFlightError, UsageError
 from lab.core.run.kinds import RunData
+from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 from lab.core.results.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
@@ -36,7 +37,7 @@ PROJECT = Path(experiment.__file__).resolve().parent
     (["--scenario", "tselentis2013", "--rtt", "35"], ["tselentis2013"]),
     (["a", "--scenario", "b", "c"], ["a", "b", "c"])])
 def test_which_scenarios_are_measured(argv: list[str], scenarios: list[str]) -> None:
-    arguments = experiment.parse(argv)
+    arguments = flags.parse(argv)
     assert arguments.scenario == scenarios and arguments.own == (not scenarios)
 
 
@@ -44,8 +45,8 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
     for name, quantity in FLAGS.items():
         values = ([1, 2] if quantity.whole else ["cubic", "fq"] if quantity.lowest == -math.inf
                   else [0.5, 2.0])
-        arguments = experiment.parse([quantity.flag, ",".join(map(str, values))])
-        assert experiment.overrides_of(arguments).lists == {name: values}
+        arguments = flags.parse([quantity.flag, ",".join(map(str, values))])
+        assert run.overrides_of(arguments).lists == {name: values}
 
 
 @pytest.mark.parametrize("argv", [["--rtt", "fast"], ["--iw", "2.5"], ["--repeat", "0"],
@@ -54,7 +55,7 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
 def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
                                              capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        experiment.parse(argv)
+        flags.parse(argv)
     assert caught.value.code == errors.USAGE
     said = capsys.readouterr().err
     assert said.startswith("run.sh: ") and said.count("\n") == 1
@@ -68,14 +69,14 @@ def test_what_is_no_value_is_a_slip_of_usage(argv: list[str],
     ([(False, PASS)], errors.OK), ([], errors.OK)])  # it had to fail
 def test_the_status_of_a_run(outcomes: list[tuple[bool, str]], status: int) -> None:
     records = [Record(None, ok, verdict=verdict) for ok, verdict in outcomes]
-    assert experiment.status_of(RunData(Path(), {}, records)) == status
+    assert run.status_of(RunData(Path(), {}, records)) == status
 
 
 def test_the_list_opens_every_file_once(monkeypatch: pytest.MonkeyPatch,
                                         capsys: pytest.CaptureFixture[str]) -> None:
     opened = []
-    read = experiment.scenario_file.read
-    monkeypatch.setattr(experiment.scenario_file, "read",
+    read = scenario_file.read
+    monkeypatch.setattr(scenario_file, "read",
                         lambda path, *more: opened.append(path) or read(path, *more))
     assert experiment.main(["--list"]) == errors.OK
     lines = capsys.readouterr().out.splitlines()
@@ -89,9 +90,9 @@ def broken_beside(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "headless.toml").write_text('# A claim.\nsource = "s"\n')
     (folder / "torn.toml").write_text("# A claim.\ntitle = \n")
     (folder / "folder.toml").mkdir()
-    names, find = experiment.scenario_file.names, experiment.scenario_file.find
-    monkeypatch.setattr(experiment.scenario_file, "names", lambda within=folder: names(within))
-    monkeypatch.setattr(experiment.scenario_file, "find", lambda name: find(name, folder))
+    names, find = scenario_file.names, scenario_file.find
+    monkeypatch.setattr(scenario_file, "names", lambda within=folder: names(within))
+    monkeypatch.setattr(scenario_file, "find", lambda name: find(name, folder))
 
 
 def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
@@ -111,7 +112,7 @@ def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
 def test_all_scenarios_are_read_before_the_first_is_measured(
         monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[object] = []
-    monkeypatch.setattr(experiment, "run_study", lambda study, arguments: measured.append(study))
+    monkeypatch.setattr(run, "run_study", lambda study, arguments: measured.append(study))
     with pytest.raises(UsageError, match="unknown scenario 'zhao2091'"):
         experiment.main(["--scenario", "tselentis2013", "zhao2091"])
     assert not measured
@@ -119,7 +120,7 @@ def test_all_scenarios_are_read_before_the_first_is_measured(
 
 def test_a_drawing_that_there_is_not_is_told_before_measuring(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
-    text = experiment.scenario_file.find("zhao2019").text
+    text = scenario_file.find("zhao2019").text
     for also, words in (("ccfd", "no drawing/ccfd.py .did you mean 'ccdf'"),
                         ("bars", "drawing/bars.py draws a chart of its own")):
         own.write_text(text.replace('metric = "total_ms"', f'metric = "total_ms"\nalso = ["{also}"]',
@@ -137,14 +138,14 @@ def test_a_seed_has_32_bits(seed: str) -> None:
 def test_very_many_trials_want_a_yes() -> None:
     asked = ["--scenario", "tselentis2013", "--repeat", "10000"]
     with pytest.raises(UsageError, match="say --yes"):
-        experiment.study_of("tselentis2013", experiment.parse(asked))
-    assert experiment.overrides_of(experiment.parse([*asked, "--yes"])).many
+        run.study_of("tselentis2013", flags.parse(asked))
+    assert run.overrides_of(flags.parse([*asked, "--yes"])).many
 
 
-@pytest.mark.parametrize("flags", [["--rtt", "100001"], ["--size", "50000001"]])
-def test_what_no_guest_can_do_is_refused(flags: list[str]) -> None:
+@pytest.mark.parametrize("argv", [["--rtt", "100001"], ["--size", "50000001"]])
+def test_what_no_guest_can_do_is_refused(argv: list[str]) -> None:
     with pytest.raises(UsageError, match="out of range.*measured"):
-        experiment.study_of("zhao2019", experiment.parse(flags))
+        run.study_of("zhao2019", flags.parse(argv))
 
 
 @pytest.mark.parametrize("flags", [
@@ -258,7 +259,7 @@ def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
 
 def test_the_host_engine_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(experiment, "study_of", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(run, "study_of", lambda *_: pytest.fail("it was read"))
     with pytest.raises(CannotError, match="the host engine needs root: sudo ./run.sh --engine host"):
         experiment.main(["--engine", "host", "zhao2019"])
 
@@ -284,7 +285,7 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: py
         (tmp_path / name / "run.json").write_text(
             json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
     drawn: list[object] = []
-    monkeypatch.setattr(experiment, "printed",
+    monkeypatch.setattr(compare, "printed",
                         lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
     asked = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
     assert experiment.main(asked) == errors.UNREAD and drawn
@@ -322,7 +323,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
         pytest.fail("it does what it only has to tell")
-    for name in ("probe.client.observe", "commands.cliff.measurer_for", "experiment.measurer_for",
+    for name in ("probe.client.observe", "commands.cliff.measurer_for", "commands.run.measurer_for",
                  "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
     for argv, said in (
@@ -406,5 +407,5 @@ def test_a_command_in_a_file_is_run_only_where_that_is_said(
                                          " say --allow-commands if it is meant"):
         experiment.main([str(own), "--dry-run"])
     assert experiment.main(["--check", str(own)]) == errors.OK
-    assert experiment.study_of(str(own), experiment.parse([str(own), "--allow-commands"])).trials
+    assert run.study_of(str(own), flags.parse([str(own), "--allow-commands"])).trials
     assert "nothing is wrong" in capsys.readouterr().out

@@ -130,6 +130,17 @@ def value_of(record: Record, column: str) -> Any:
     return getattr(record.trial if hasattr(record.trial, column) else record, column)
 
 
+def varied(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Which parameters distinguish some trials; columns: of each its values, one per trial.
+
+    What follows from an earlier one, as the uplink from the bandwidth, is none.
+    """
+    names, different = list(columns), {name: len(set(columns[name])) for name in columns}
+    return [name for place, name in enumerate(names) if different[name] > 1
+            and not any(len(set(zip(columns[other], columns[name]))) == different[other]
+                        for other in names[:place])]
+
+
 # Reading -----------------------------------------------------------------------------
 
 def read_records(path: Path, kind: type[R]) -> list[R]:

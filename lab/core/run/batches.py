@@ -20,7 +20,7 @@ from hosts.untrusted import (any_text, by_name, items, matching, maybe, number, 
                              text, whole, yes_or_no)
 from lab.core.results.records import RowReader, RowWriter, columns_of, trial_class
 from lab.core.run.kinds import Kind, Study
-from lab.core.run.measuring import Engine, Judged, judge
+from lab.core.run.measuring import Engine, JudgedTrial, judge
 
 # Wall seconds of one batch, roughly: beside them booting a guest is little, and no more than
 # these are lost when a machine dies.
@@ -35,7 +35,7 @@ _walls = table({}, {"landlock_abi": whole(), "system_calls": _word, "namespaces"
 
 
 def _confined(value: Any, where: str) -> Any:
-    """The walls of a guest (engines.walls.report), or false for none."""
+    """The walls of a guest (engines.uml.walls), or false for none."""
     return _walls(value, where) if isinstance(value, dict) else yes_or_no(value, where)
 
 
@@ -55,8 +55,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Cluster(Protocol):
-    """What is needed of many machines (engines.cluster.cluster.Cluster)."""
+class MachinePool(Protocol):
+    """What is needed of many machines (such as engines.cluster.cluster.Cluster)."""
 
     build: str
 
@@ -81,7 +81,7 @@ class Cluster(Protocol):
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrialBatch:
     """Trials that one guest measures one after another; captured: whose packets are wanted."""
 
     study: Study
@@ -95,7 +95,7 @@ class Batch:
                        "captured": self.captured, "known_kernel": self.known_kernel,
                        "trials": list(map(given, self.trials))})
 
-    def read(self, content: bytes) -> tuple[list[Judged], dict[str, Any]]:
+    def read(self, content: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
         """What a machine made of it, and what its kernel says of itself.
 
         Raises ValueError where that is not a result of these trials.
@@ -111,16 +111,16 @@ class Batch:
             raise ValueError(f"it is no result: {quoted(repr(error))}") from error
         return judged, result["facts"]
 
-    def _judged(self, trial: Any, reader: RowReader, told: Mapping[str, Any]) -> Judged:
+    def _judged(self, trial: Any, reader: RowReader, told: Mapping[str, Any]) -> JudgedTrial:
         record = reader.record(told["row"])
         if record.trial != trial:
             raise ValueError(f"it has another trial than {trial.id}")
         captures, files = (
             {name: base64.b64decode(content, validate=True)
              for name, content in told[what].items()} for what in ("captures", "files"))
-        return Judged(record, captures, files, told["emulated_s"])
+        return JudgedTrial(record, captures, files, told["emulated_s"])
 
-    def failed(self, why: str) -> tuple[list[Judged], dict[str, Any]]:
+    def failed(self, why: str) -> tuple[list[JudgedTrial], dict[str, Any]]:
         """In place of a result that no machine could give."""
         return [judge(type(self.study), trial, _Failed(trial.id, {"error": why}), True, {}, False,
                       self.known_kernel)
@@ -147,7 +147,7 @@ class ManyMachines:
 
     name, exact = "uml", True
 
-    def __init__(self, cluster: Cluster, kernel: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: MachinePool, kernel: Mapping[str, Any]) -> None:
         """kernel: what run.json says of the source of its kernel (engines.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel
@@ -164,11 +164,11 @@ class ManyMachines:
         return self.cluster.doing
 
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
-               folder: Path) -> Iterator[Judged]:
+               folder: Path) -> Iterator[JudgedTrial]:
         """In the order in which one guest would measure them all."""
         tasks = batches(study, trials, captured, self.jobs, self.kernel["kernel_known"])
-        for name, (judged, facts) in self.cluster.results(tasks, Batch.payload, Batch.read,
-                                                          Batch.failed):
+        for name, (judged, facts) in self.cluster.results(
+                tasks, TrialBatch.payload, TrialBatch.read, TrialBatch.failed):
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
@@ -179,7 +179,7 @@ class ManyMachines:
 
 
 def batches(study: Study, trials: Sequence[Any], captured: set[str],
-            guests: int, known_kernel: bool = True) -> Iterator[Batch]:
+            guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """The trials in batches of about one length, those of one network together."""
     whole_s = sum(map(study.guest_s, trials))
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
@@ -191,11 +191,12 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
         hand.append(trial)
         hand_s += study.guest_s(trial)
         if hand_s >= longest_s:
-            yield Batch(study, hand, [each.id for each in hand if each.id in captured],
-                        known_kernel)
+            yield TrialBatch(study, hand, [each.id for each in hand if each.id in captured],
+                             known_kernel)
             hand, hand_s = [], 0.0
     if hand:
-        yield Batch(study, hand, [each.id for each in hand if each.id in captured], known_kernel)
+        yield TrialBatch(study, hand, [each.id for each in hand if each.id in captured],
+                         known_kernel)
 
 
 def by_network(trials: Sequence[Any]) -> list[Any]:
@@ -241,7 +242,7 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
                    "trials": [told[each] for each in order]})
 
 
-def _sent(judged: Judged, writer: RowWriter) -> dict[str, Any]:
+def _sent(judged: JudgedTrial, writer: RowWriter) -> dict[str, Any]:
     """As Batch._judged reads it."""
     captures, files = ({name: base64.b64encode(content).decode() for name, content in each.items()}
                        for each in (judged.captures, judged.files))

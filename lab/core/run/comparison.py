@@ -18,7 +18,7 @@ from lab.core import words
 from lab.core.errors import UsageError
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Interval, Report, Table
-from lab.core.results.records import Record
+from lab.core.results.records import Record, varied
 from lab.core.run.kinds import RunData
 from lab.core.run.reporting import MOST_ROWS, mapping
 from lab.core.scenario import quantities
@@ -34,7 +34,7 @@ Key = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
-class Pair:
+class CellPair:
     """One cell of two runs: the means in both, and the second less the first."""
 
     cell: dict[str, Any]
@@ -87,10 +87,10 @@ def _metric(run: RunData) -> str:
                      f" {', '.join(METRICS)}")
 
 
-def _pairs(first: RunData, second: RunData, metric: str) -> list[Pair]:
+def _pairs(first: RunData, second: RunData, metric: str) -> list[CellPair]:
     """The cells that both runs have, in the order of the first."""
     base, other = (_by_cell(run.records, metric) for run in (first, second))
-    return [Pair(dict(key), sum(values) / len(values), sum(other[key]) / len(other[key]),
+    return [CellPair(dict(key), sum(values) / len(values), sum(other[key]) / len(other[key]),
                  _difference(values, other[key]))
             for key, values in base.items() if key in other]
 
@@ -116,14 +116,14 @@ def _difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
 
 # Tables ------------------------------------------------------------------------------
 
-def _sentence(name: str, pairs: Sequence[Pair]) -> str:
+def _sentence(name: str, pairs: Sequence[CellPair]) -> str:
     over = estimate([pair.difference.value for pair in pairs])
     interval = f" ({words.between(over.interval)})" if over.interval else ""
     return (f"{name}: {words.number(over.value, signed=True)} ms{interval} in the mean of"
             f" {len(pairs)} cells.")
 
 
-def _whole(pairs: Mapping[str, Sequence[Pair]], metric: str) -> Table:
+def _whole(pairs: Mapping[str, Sequence[CellPair]], metric: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, found in pairs.items():
         over = estimate([pair.difference.value for pair in found])
@@ -162,14 +162,11 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]
                 yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def _cells(pairs: Mapping[str, Sequence[Pair]], metric: str) -> Table:
+def _cells(pairs: Mapping[str, Sequence[CellPair]], metric: str) -> Table:
     """A row a cell; what is the same in all of them is left out."""
     every = [pair.cell for found in pairs.values() for pair in found]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
-    # What follows from another column, as the uplink from the bandwidth, is not told.
-    swept = [name for place, name in enumerate(values) if len(set(values[name])) > 1
-             and not any(len(set(zip(values[other], values[name]))) == len(set(values[other]))
-                         for other in list(values)[:place])]
+    swept = varied(values)
     columns = [Column(_head(name), quantities.quantity(name).unit,
                       is_text=any(isinstance(cell.get(name), str) for cell in every))
                for name in swept]
@@ -199,7 +196,7 @@ def _head(name: str) -> str:
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(base_name: str, pairs: Mapping[str, Sequence[Pair]], metric: str) -> LineChart:
+def _chart(base_name: str, pairs: Mapping[str, Sequence[CellPair]], metric: str) -> LineChart:
     """The difference of each cell, with its interval, from left to right in the run's order."""
     lines = tuple(Line(name, tuple(map(float, range(1, len(found) + 1))),
                        tuple(pair.difference.value for pair in found),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from lab.core import files
-from lab.core.command_line import say
+from lab.core.command_line import Progress, say
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
-from lab.core.progress import Progress
 from lab.core.run import runs
 from lab.core.run.kinds import RunData, SeenTrial, Study
 from lab.core.run.runs import Run
-from lab.core.run.sample import sample_of
 from lab.tcp.packets import capture_file
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
@@ -25,7 +24,13 @@ GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 
 
 class Engine(Protocol):
-    """What measuring needs of an engine (engines.engine.Engine)."""
+    """What runs trials here (engines.engine).
+
+    build: what tells its kernel from another one, before it runs. exact: its clock is virtual, so
+    times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
+    jobs: how many workers it runs side by side. facts: what its kernel says of itself, once
+    trials run.
+    """
 
     name: str
     build: str
@@ -35,11 +40,13 @@ class Engine(Protocol):
     facts: dict[str, Any]
 
     def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
-            folder: Path) -> Iterator[Any]: ...
+            folder: Path) -> Iterator[Any]:
+        """One observation per trial. folder: for the engine's own files while it runs."""
+        ...
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTrial:
     """A trial as it goes into a run.
 
     captures: its packets at each side, where they were asked for; files: what is kept beside
@@ -70,7 +77,7 @@ class Measurer(Protocol):
     def doing(self) -> str: ...
 
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
-               folder: Path) -> Iterator[Judged]:
+               folder: Path) -> Iterator[JudgedTrial]:
         """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
         ...
 
@@ -91,7 +98,7 @@ class OneMachine:
         return self.engine.facts
 
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
-               folder: Path) -> Iterator[Judged]:
+               folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
         for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
             yield judge(type(study), waiting.pop(seen.trial_id), seen, self.exact,
@@ -99,15 +106,15 @@ class OneMachine:
 
 
 def judge(kind: type[Study], trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
-          with_captures: bool, known_kernel: bool) -> Judged:
+          with_captures: bool, known_kernel: bool) -> JudgedTrial:
     """What an engine saw of a trial, judged."""
     record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
     captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
-    return Judged(record, captures, files_kept, seen.content.get("duration_s", 0.0))
+    return JudgedTrial(record, captures, files_kept, seen.content.get("duration_s", 0.0))
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureOptions:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
     facts: what else run.json is to say. quiet: without progress.
@@ -121,7 +128,7 @@ class Asked:
     quiet: bool = False
 
 
-def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
+def measure(study: Study, measurer: Measurer, asked: MeasureOptions) -> RunData:
     """Measure what has no record yet; return the whole run.
 
     Raises FirstFlightError where something cannot be written: that is never
@@ -151,7 +158,7 @@ def measure(study: Study, measurer: Measurer, asked: Asked) -> RunData:
         run.close()
 
 
-def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -> None:
+def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: MeasureOptions) -> None:
     """Append the record of each trial as it comes, and add up what run.json says of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = run.missing(study.trials)
@@ -181,14 +188,14 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: Asked) -
     run.facts.update(measurer.facts)
 
 
-def described(study: Study, measurer: Measurer, asked: Asked) -> dict[str, Any]:
+def described(study: Study, measurer: Measurer, asked: MeasureOptions) -> dict[str, Any]:
     """What run.json says about a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": asked.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **asked.facts}
 
 
-def keep(folder: Path, judged: Judged) -> None:
+def keep(folder: Path, judged: JudgedTrial) -> None:
     """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
     trial_id = judged.record.trial.id
     for side, packets in judged.captures.items():
@@ -222,3 +229,64 @@ def expected_s(study: Study, engine: str, jobs: int) -> float:
         return GUEST_START_S + (sum(map(study.guest_s, study.trials))
                                 / min(jobs, len(study.trials)))
     return sum(map(study.network_s, study.trials))
+
+
+# Which trials' packets are kept: a few, across the whole range of networks and sizes -
+
+CAPTURES_KEPT = 8  # trials or a few more, unless all are asked for
+MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
+# What differs between two trials of one cell: the windows that are compared.
+WITHIN_A_CELL = ("initcwnd", "window", "clients")
+NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
+
+Cell = tuple[Any, ...]  # the values that its trials have in common
+
+
+def sample_of(trials: Sequence[Any]) -> set[str]:
+    """The ids of some trials, of each chosen cell the first and the last window.
+
+    The next cell is the one with most of the ends of quantities that none
+    has yet, and of several the one that is farthest from those chosen. It
+    depends on all trials, not on which are missing: a resumed run keeps the
+    same.
+    """
+    if not trials:
+        return set()
+    names = [each.name for each in fields(trials[0]) if each.name not in WITHIN_A_CELL]
+    cell_of = attrgetter(*names)
+    first: dict[Cell, Any] = {}
+    last: dict[Cell, Any] = {}
+    for trial in trials:
+        cell = cell_of(trial)
+        first.setdefault(cell, trial)
+        last[cell] = trial
+    places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
+    kept: set[str] = set()
+    ends: set[tuple[str, float]] = set()
+    distance = dict.fromkeys(places, 0.0)
+    while distance and len(kept) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda each: (len(_ends(places[each]) - ends), distance[each]))
+        kept |= {first[cell].id, last[cell].id}
+        ends |= _ends(places[cell])
+        del distance[cell]
+        for other in distance:
+            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            distance[other] = min(distance[other] or apart, apart)
+    return kept
+
+
+def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    return {each for each in place.items() if each[1] in (0.0, 1.0)}
+
+
+def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+    for name, column in zip(names, zip(*cells)):
+        values = set(column)
+        if name not in NO_AXIS and len(values) > 1:
+            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
+            for cell, value in zip(cells, column):
+                places[cell][name] = axis[value]
+    return places

@@ -38,7 +38,7 @@ TAIL_DECIMALS, SHARE_DECIMALS = 6, 12
 
 
 @dataclass(frozen=True)
-class Curve:
+class CdfCurve:
     """A distribution function known at points, linear between them.
 
     values: ascending, shape (n,); cdf: ascending, 0 to 1, shape (n,).
@@ -84,7 +84,7 @@ class Curve:
                              f"{self.where}: percentiles are shares between 0 and 1")
         return numpy.interp(shares, self.cdf, self.values)
 
-    def continued(self, highest: float) -> Curve:
+    def continued(self, highest: float) -> CdfCurve:
         """The curve with its last step, from a percentile to the maximum, drawn as a tail.
 
         One straight line from percentile 99 to the maximum would put more
@@ -105,29 +105,29 @@ class Curve:
         survival = left * (tail / start) ** -exponent
         ends = survival[-1]
         tail_cdf = (1 - left * (survival - ends) / (left - ends)).round(SHARE_DECIMALS)
-        return Curve(self.where, tuple(map(float, (*values[:-1], *tail))),
+        return CdfCurve(self.where, tuple(map(float, (*values[:-1], *tail))),
                      tuple(map(float, (*cdf[:-1], *tail_cdf))))
 
 
-def network_curve(quantity: str, datacenter: str, folder: Path = PAPER) -> Curve:
+def network_curve(quantity: str, datacenter: str, folder: Path = PAPER) -> CdfCurve:
     """Figure 3's curve of rtt_ms or bandwidth_kbps at AvgDC or SlowDC. Raises UsageError."""
     curve = _curve(folder / "paper_figure3_cdf.csv", ("quantity", "datacenter"), "value",
                    f"{quantity} {datacenter}")
     return curve.continued((RTT_ENDS_MS if quantity == "rtt_ms" else BANDWIDTH_ENDS_KBPS)[1])
 
 
-def size_curve(series: str = "web_search", folder: Path = PAPER) -> Curve:
+def size_curve(series: str = "web_search", folder: Path = PAPER) -> CdfCurve:
     """Figure 1's distribution of response sizes in bytes, of one service.
 
     The last point lies on the figure's right edge, not on a percentile: see
-    Curve.continued. With it Web search has a mean of 10.2 kB (a straight line
+    CdfCurve.continued. With it Web search has a mean of 10.2 kB (a straight line
     would give 12.2, the paper states 10.5; section 4.1). Raises UsageError.
     """
     return _curve(folder / "paper_figure1_cdf.csv", ("series",), "response_bytes",
                   series).continued(SIZE_AXIS_END_BYTES)
 
 
-def _curve(path: Path, named_by: Sequence[str], column: str, name: str) -> Curve:
+def _curve(path: Path, named_by: Sequence[str], column: str, name: str) -> CdfCurve:
     """One series of a file: its values in `column`, its shares in cdf."""
     points: dict[str, list[tuple[float, float]]] = {}
     for row in published.rows(path, (*named_by, column, "cdf")):
@@ -137,4 +137,4 @@ def _curve(path: Path, named_by: Sequence[str], column: str, name: str) -> Curve
         raise UsageError(f"paper/{path.name}: has no series {name!r}{nearest(name, points)};"
                          f" known: {', '.join(sorted(points)) or 'none'}")
     values, cdf = zip(*points[name])
-    return Curve(f"paper/{path.name}, {name}", tuple(values), tuple(cdf))
+    return CdfCurve(f"paper/{path.name}, {name}", tuple(values), tuple(cdf))

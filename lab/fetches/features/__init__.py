@@ -9,7 +9,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-FEATURES = ("tls", "users", "population", "replication", "cliff")
+FEATURES = (
+    "tls",
+    "users",
+    "population",
+    "replication",
+    "cliff",
+)
 
 
 @cache

@@ -10,7 +10,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, make_dataclass, replace
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -22,7 +22,9 @@ from lab.fetches import features
 from lab.fetches.scenario import own_server
 from lab.fetches.scenario.buffers import AMPLE_WINDOW
 from lab.fetches.scenario.trial import (ANY, BUILTIN, FEATURE, HERE, HTTP_1, NEEDS, NEWER, OWN,
-                                        RANDOM, Trial, is_random)
+                                        RANDOM)
+from lab.fetches.scenario.trial import SWEPT as SWEPT_BY
+from lab.fetches.scenario.trial import Trial, is_random
 from lab.tcp.packets import HEADER_BYTES, MSS
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -79,12 +81,22 @@ def _chains(value: Any, where: str) -> tuple[Chain, ...]:
         for each in value))
 
 
+_TYPES = {"int": tuple[int, ...], "float": tuple[float, ...], "str": tuple[str, ...]}
+# What a trial has a default of: mss, qdisc, chain_bytes and so on, one value each unless it says.
+_Lists: Any = make_dataclass("_Lists", [
+    (each.name, _TYPES[str(each.type)], key((each.default,), reader=_list(each.name)))
+    for each in fields(Trial) if each.metadata.get(SWEPT_BY) and each.default is not MISSING],
+    frozen=True, kw_only=True)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class Sweep(_Lists):  # type: ignore[misc]
     """Networks, windows and sizes that are measured in every combination.
 
-    initrwnd: AMPLE_WINDOW where it is left out. system: where it is left
-    out one that can do all of the sweep, so that what is compared runs in the same.
+    A list of every field of a trial that is marked as swept; those that a trial has no default
+    of, or that are read otherwise, stand here. initrwnd: AMPLE_WINDOW where it is left out.
+    system: where it is left out one that can do all of the sweep, so that what is compared runs
+    in the same.
     pairs: (rtt_ms, bandwidth_kbps) each, in place of every RTT with every
     bandwidth; chains: what CHAIN names, likewise. repeat_with_loss: in place of
     repeat where chance decides.
@@ -99,40 +111,12 @@ class Sweep:
     uplink_kbps: tuple[float | None, ...] = key(name="uplink",
                                                 reader=schema.one_or_more(_uplink))
     queue: tuple[str, ...] = key(name="queue_packets", reader=_list("queue"))
-    qdisc: tuple[str, ...] = key(("fifo",), reader=_list("qdisc"))
     loss_percent: tuple[float, ...] = key(reader=_list("loss_percent"))
-    loss_burst: tuple[float, ...] = key((1.0,), reader=_list("loss_burst"))
-    jitter_ms: tuple[float, ...] = key((0.0,), reader=_list("jitter_ms"))
     response_bytes: tuple[int, ...]
     initcwnd: tuple[int, ...]
     initrwnd: tuple[int, ...] = key((AMPLE_WINDOW,), reader=_list("initrwnd"))
     congestion_control: tuple[str, ...] = key(reader=_list("congestion_control"))
-    mss: tuple[int, ...] = key((MSS,), reader=_list("mss"))
-    kept: tuple[int, ...] = key((0,), reader=_list("kept"))
-    idle_ms: tuple[float, ...] = key((0.0,), reader=_list("idle_ms"))
-    gap_ms: tuple[float, ...] = key((0.0,), reader=_list("gap_ms"))
-    htb_burst_bytes: tuple[int, ...] = key((0,), reader=_list("htb_burst_bytes"))
-    integer_kbps: tuple[float, ...] = key((0.0,), reader=_list("integer_kbps"))
-    arp_ms: tuple[int, ...] = key((0,), reader=_list("arp_ms"))
-    head: tuple[str, ...] = key(("",), reader=_list("head"))
-    nagle: tuple[str, ...] = key(("off",), reader=_list("nagle"))
-    framing: tuple[str, ...] = key(("length",), reader=_list("framing"))
-    loss_probes: tuple[str, ...] = key(("on",), reader=_list("loss_probes"))
-    receive_rules: tuple[str, ...] = key(("today",), reader=_list("receive_rules"))
-    acts_as: tuple[str, ...] = key(("",), reader=_list("acts_as"))
-    send_buffer_bytes: tuple[int, ...] = key((0,), reader=_list("send_buffer_bytes"))
-    chain_bytes: tuple[int, ...] = key((0,), reader=_list("chain_bytes"))
-    signature: tuple[str, ...] = key(("ed25519",), reader=_list("signature"))
-    intermediates: tuple[int, ...] = key((0,), reader=_list("intermediates"))
     chains: tuple[Chain, ...] = key((), reader=_chains)
-    tickets: tuple[int, ...] = key((2,), reader=_list("tickets"))
-    resumed: tuple[int, ...] = key((0,), reader=_list("resumed"))
-    early_data_bytes: tuple[int, ...] = key((0,), reader=_list("early_data_bytes"))
-    record_bytes: tuple[int, ...] = key((16_384,), reader=_list("record_bytes"))
-    buffer_bytes: tuple[int, ...] = key((4096,), reader=_list("buffer_bytes"))
-    server: tuple[str, ...] = key(("builtin",), reader=_list("server"))
-    http: tuple[str, ...] = key(("1.1",), reader=_list("http"))
-    key_share: tuple[str, ...] = key(("x25519",), reader=_list("key_share"))
     system: tuple[str, ...] = key((), reader=_list("system"))
     own_server: str = key("", absent=True)
     client: Client
@@ -293,8 +277,11 @@ def _spread(values: tuple[float, ...], one_in: int) -> tuple[float, ...]:
 
 
 _LISTS = tuple(each.name for each in fields(Sweep) if str(each.type).startswith("tuple["))
-# The lists that are combined, RTT and bandwidth first; with every window each.
-SWEPT = tuple(name for name in _LISTS if name not in ("pairs", "chains", "initcwnd"))
+# The lists that are combined; with every window each. The first vary the slowest.
+_FIRST = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
+          "jitter_ms", "response_bytes", "initrwnd", "congestion_control", "mss", "kept", "idle_ms")
+SWEPT = (*_FIRST, *(name for name in _LISTS
+                    if name not in (*_FIRST, "pairs", "chains", "initcwnd")))
 _SHARED = tuple(each.name for each in fields(Sweep)
                 if each.name in {other.name for other in fields(Trial)}
                 and each.name not in (*_LISTS, "repeat"))

@@ -11,32 +11,41 @@ from lab.core.words import exact
 from lab.fetches.scenario import buffers, own_server, setup
 from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 
+# What a field of a trial says of itself; its unit, range, flag and words stand in
+# lab.core.scenario.quantities, under its name.
+SWEPT = "swept"  # a sweep has a list of it, the field's default where it is left out
+MODELLED = "modelled"  # whether the model of TCP follows any other value than the default
+FEATURE = "feature"  # whose rules (lab/fetches/features) it is asked for by
+# Its values that only Debian 13's programs have; ANY for all but its default.
+NEEDS, ANY = "newer", ("any",)
 
-def network(tag: str, random: bool = False) -> dict[str, Any]:
+
+def swept(modelled: bool = True, newer: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    """Marks a field that a sweep has a list of."""
+    return {SWEPT: True, MODELLED: modelled, NEEDS: newer, **more}
+
+
+def network(tag: str, random: bool = False, modelled: bool = True) -> dict[str, Any]:
     """Marks a field as one of the network's shape, applied by the worker under its name.
 
     tag: before its value in a trial's id, where it is not 0. random: what it
     does is drawn from the trial's seed.
     """
-    return {"shape": tag, "random": random}
+    return swept(modelled, shape=tag, random=random)
 
 
-def switch(tag: str) -> dict[str, Any]:
+def switch(tag: str, modelled: bool = True) -> dict[str, Any]:
     """Marks a field as something that a published set-up did otherwise; off by default.
 
     tag: before its value in a trial's id, where it is on.
     """
-    return {"switch": tag}
+    return swept(modelled, switch=tag)
 
 
-def tls(*newer: Any) -> dict[str, Any]:
-    """Marks a field that says how TLS is spoken, to the worker under its name. newer: see NEEDS."""
-    return {"tls": True, FEATURE: "tls", NEEDS: newer}
+def tls(*newer: str) -> dict[str, Any]:
+    """Marks a field that says how TLS is spoken, to the worker under its name."""
+    return {**swept(newer=newer), "tls": True, FEATURE: "tls"}
 
-
-FEATURE = "feature"  # of a field: whose rules (lab/fetches/features) it is asked for by
-# Of a field the values that only Debian 13's programs have; () for none, ANY for all but its usual.
-NEEDS, ANY = "newer", ("any",)
 
 TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 BUILTIN, OWN, NGINX, HTTP_1 = "builtin", "own", "nginx", "1.1"  # first and last: unless it says
@@ -121,7 +130,7 @@ class Trial:
     repeat: int
     seed: int = 0
     burst_bytes: int = 0
-    gap_ms: float = 0.0
+    gap_ms: float = field(default=0.0, metadata=swept())
     earlier_bytes: int = 0
     part: str = ""
     sample: int = 0
@@ -130,22 +139,22 @@ class Trial:
     weight: float = 1.0
     jitter_ms: float = field(default=0.0, metadata=network("jitter", random=True))
     loss_burst: float = field(default=1.0, metadata=network("burst"))
-    qdisc: str = field(default="fifo", metadata=network(""))
+    qdisc: str = field(default="fifo", metadata=network("", modelled=False))
     queue_from: str = ""
-    mss: int = MSS
-    kept: int = 0
-    idle_ms: float = 0.0
-    htb_burst_bytes: int = field(default=0, metadata=network("htb"))
+    mss: int = field(default=MSS, metadata=swept())
+    kept: int = field(default=0, metadata=swept())
+    idle_ms: float = field(default=0.0, metadata=swept())
+    htb_burst_bytes: int = field(default=0, metadata=network("htb", modelled=False))
     integer_kbps: float = field(default=0.0, metadata=switch("integer"))
-    arp_ms: int = field(default=0, metadata=switch("arp"))
-    head: str = field(default="", metadata=switch("head"))
-    nagle: str = field(default="off", metadata=switch("nagle"))
-    framing: str = field(default="length", metadata=switch(""))
+    arp_ms: int = field(default=0, metadata=switch("arp", modelled=False))
+    head: str = field(default="", metadata=switch("head", modelled=False))
+    nagle: str = field(default="off", metadata=switch("nagle", modelled=False))
+    framing: str = field(default="length", metadata=switch("", modelled=False))
     loss_probes: str = field(default="on", metadata=switch("probes"))
     receive_rules: str = field(default="today", metadata=switch(""))
     acts_as: str = field(default="", metadata=switch("acts"))
     send_buffer_bytes: int = field(default=0, metadata=switch("sndbuf"))
-    chain_bytes: int = field(default=0, metadata={FEATURE: "tls"})
+    chain_bytes: int = field(default=0, metadata=swept(feature="tls"))
     signature: str = field(default="ed25519", metadata=tls(
         "mldsa44", "mldsa65", "mldsa87", "slhdsa128s"))
     intermediates: int = field(default=0, metadata=tls())
@@ -155,8 +164,8 @@ class Trial:
     record_bytes: int = field(default=16_384, metadata=tls())
     buffer_bytes: int = field(default=4096, metadata=tls())
     key_share: str = field(default="x25519", metadata=tls("x25519mlkem768"))
-    server: str = BUILTIN
-    http: str = field(default=HTTP_1, metadata={NEEDS: (HTTP_3,)})
+    server: str = field(default=BUILTIN, metadata=swept())
+    http: str = field(default=HTTP_1, metadata=swept(newer=(HTTP_3,)))
     system: str = HERE
     own_server: str = ""
 
@@ -232,6 +241,11 @@ class Trial:
     def cannot_connect(self) -> bool:
         """Whether the client gives up asking for the server's address before the answer comes."""
         return 0 < setup.ARP_PROBES * self.arp_ms < self.rtt_ms
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the model of TCP follows all that is asked for by itself."""
+        return all(getattr(self, each.name) == each.default for each in UNMODELLED)
 
     @property
     def is_random(self) -> bool:
@@ -319,6 +333,7 @@ _SWITCHES = tuple(each for each in fields(Trial) if "switch" in each.metadata)
 _TLS = tuple(each for each in fields(Trial) if "tls" in each.metadata)
 NETWORK = tuple(each.name for each in _SHAPE)
 SWITCHES = tuple(each.name for each in _SWITCHES)
+UNMODELLED = tuple(each for each in fields(Trial) if not each.metadata.get(MODELLED, True))
 RANDOM = tuple(each.name for each in _SHAPE if each.metadata["random"])
 
 

@@ -233,10 +233,8 @@ class Evidence(Observed):
         segments = (sum(trial.before) + trial.response_bytes) // trial.mss
         return (self.tells and trial.congestion_control in CONGESTION_CONTROLS
                 and segments <= MOST_SEGMENTS
-                and trial.qdisc == "fifo"
-                and not (trial.htb_burst_bytes or trial.arp_ms or trial.head)
+                and trial.is_modelled
                 and not (trial.chain_bytes and (trial.gap_ms or trial.mss < LEAST_SECURE_MSS))
-                and (trial.nagle, trial.framing) == ("off", "length")
                 and self.sysctls.keys() <= MODELLED_SYSCTLS)
 
     def _total_ms(self, prediction: Prediction) -> float:

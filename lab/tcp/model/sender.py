@@ -51,13 +51,10 @@ class Sender(Windowed):
         self.fin_waiting = not self.waiting
         return self.transmit(now)
 
-    def release(self, now: int) -> list[Sent]:
-        """What leaves after an acknowledgement."""
-        return self.release_waiting(now) + self.release_written(now)
-
     def release_waiting(self, now: int, option_bytes: int = 0) -> list[Sent]:
-        """At once (tcp_data_snd_check); nothing leaves the host's own queue meanwhile.
+        """After an acknowledgement, at once (tcp_data_snd_check).
 
+        Nothing leaves the host's own queue meanwhile.
         option_bytes: of an acknowledgement that is due. The first skb takes them along, and
         every segment that leaves now is shorter by them (tcp_current_mss).
         """
@@ -67,14 +64,19 @@ class Sender(Windowed):
         return out
 
     def release_written(self, now: int) -> list[Sent]:
-        """What a server writes that was woken, and what that queue kept back (tcp_tsq_write)."""
-        goes_on, writes = self.throttled, bool(self.calls)
-        out = self.write_on(now)
+        """What a server writes that was woken up, and behind it what that queue kept back."""
+        held, writes = self.throttled, bool(self.calls)
+        out = self.copy(now)
         if writes and self.last_write:
             out += self.write_fin(now)
-        while goes_on:
+        self.throttled = held
+        return out + self.release_held(now)
+
+    def release_held(self, now: int) -> list[Sent]:
+        """What that queue kept back (tcp_tsq_write)."""
+        out: list[Sent] = []
+        while self.throttled:
             out += self.release_waiting(now)
-            goes_on = self.throttled
         return out
 
     @property

@@ -74,6 +74,8 @@ class Course(Ends):
                                self.end - transfer.response_bytes)
         self.rest_due = self.rest_at = 0  # of a response in two writes
         self.told_at = 0  # when the server last heard of an acknowledgement
+        self.writes_at = 0  # when the server, woken up, writes on
+        self.free_at = 0  # when it has failed to write more, and waits again
         self._at(self.shaken_hands.asked, self._first_request)
         for left, arrived in self.shaken_hands.challenges:
             self._at(arrived, partial(self._hear, left))
@@ -81,7 +83,7 @@ class Course(Ends):
     def _hear(self, left: int, now: int) -> None:
         """Of the client, what acknowledges nothing new."""
         self.echo = left
-        self._send(now, self.sender.release(now))
+        self._release(now)
 
     def _first_request(self, now: int) -> None:
         self._take_first_message(now)
@@ -191,7 +193,7 @@ class Course(Ends):
         self._send(now, waiting)
         if not waiting:
             self._acknowledge_message(now, DSACK_BYTES)
-        self._send(now, self.sender.release_written(now))
+        self._wake(now)
 
     def _take_answer(self, now: int) -> None:
         """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
@@ -331,4 +333,21 @@ class Course(Ends):
             self.told_at = now
             if self.rest_due:
                 self._wait(now + HEARD_NS)
-        self._send(now, self.sender.release(now))
+        self._release(now)
+
+    def _release(self, now: int) -> None:
+        """What an acknowledgement lets leave, at once and by the server."""
+        self._send(now, self.sender.release_waiting(now))
+        self._wake(now)
+
+    def _wake(self, now: int) -> None:
+        """The server, woken up, first fails to read time stamps, then writes."""
+        if not self.sender.wakes(now):
+            self._send(now, self.sender.release_held(now))
+        elif self.writes_at <= now:
+            self.writes_at = max(now, self.free_at) + FAILED_CALL_NS
+            self._at(self.writes_at, self._write_on)
+
+    def _write_on(self, now: int) -> None:
+        self._send(now, self.sender.release_written(now))
+        self.free_at = now + FAILED_CALL_NS

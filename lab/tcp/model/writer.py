@@ -155,17 +155,15 @@ class Writer:
                 out += self.transmit(now, only_one=True)
         return out, True
 
-    def write_on(self, now: int) -> list[Sent]:
-        """After an acknowledgement: write more if there is room again (tcp_check_space).
+    def wakes(self, now: int) -> bool:
+        """Whether an acknowledgement wakes up a server that has more to write (tcp_check_space).
 
         A buffer in which there was room is not looked at, unless a time stamp wakes the server up
         (tcp_poll), to whom selectors tells that as a socket that is writable.
         """
         self.make_room(now)
         told, self.call_acknowledged = self.call_acknowledged, False
-        if not (self.starved or told):
-            return []
-        return self.copy(now) if (self._is_writable() or told) and self.calls else []
+        return (self.starved or told) and (self._is_writable() or told) and bool(self.calls)
 
     def make_room(self, now: int) -> bool:
         """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""

@@ -7,12 +7,11 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from benchmarks.faults import fuzz
-from benchmarks.faults.attempts import ACCEPTED, REFUSED
+from benchmarks.faults.fuzz import ACCEPTED, REFUSED
 from lab.core.errors import FAILED, OK, UsageError
 
 
@@ -45,7 +44,7 @@ ENDS = {"greedy": greedy, "dies": dies, "refused": refused, "accepted": lambda: 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Kinds of one attempt each; times are short; the signals are as before afterwards."""
-    monkeypatch.setattr(fuzz, "KINDS", {name: lambda random, folder, attempt=attempt: attempt
+    monkeypatch.setattr(fuzz, "KINDS", {name: lambda draw, folder, attempt=attempt: attempt
                                         for name, attempt in ENDS.items()})
     monkeypatch.setattr(fuzz, "HANG_S", 0.02)
     monkeypatch.setattr(fuzz, "WAIT_S", 20)
@@ -61,13 +60,18 @@ def test_what_does_not_end_is_a_hang_by_its_own_processor_time(
         monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, fuzz.expired)
-    found, took_s = fuzz.attempted("endless", Random(1), Path())
-    assert (found.word, found.said) == (fuzz.HANG, "no end within 0.02 s of processor time")
-    assert took_s < 2
+    def attempted(kind: str) -> fuzz.Outcome:
+        return fuzz.attempted(kind, lambda strategy: 0, Path())
+
+    began = time.process_time()
+    assert attempted("endless") == fuzz.Outcome(fuzz.HANG, "no end within 0.02 s of processor time")
+    assert time.process_time() - began < 2
+    monkeypatch.setattr(fuzz, "SLOW_S", 0.0)
+    assert attempted("accepted").word == fuzz.SLOW
+    monkeypatch.setattr(fuzz, "SLOW_S", 5.0)
     monkeypatch.setattr(fuzz, "WAIT_S", 0.1)
-    found, _ = fuzz.attempted("waits", Random(1), Path())
-    assert (found.word, found.said) == (fuzz.HANG, "no end within 0.1 s")
-    assert fuzz.attempted("accepted", Random(1), Path())[0].word == ACCEPTED
+    assert attempted("waits") == fuzz.Outcome(fuzz.HANG, "no end within 0.1 s")
+    assert attempted("accepted").word == ACCEPTED
     assert signal.getitimer(signal.ITIMER_PROF)[0] == 0 == signal.getitimer(signal.ITIMER_REAL)[0]
 
 

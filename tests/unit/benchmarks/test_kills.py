@@ -37,6 +37,16 @@ def test_records_are_held_against_those_of_an_undisturbed_run(
     assert [kind for kind, _ in aftermath.of_run(found.parent, meant)] == kinds
 
 
+@pytest.mark.parametrize(("later", "kinds"), [
+    (ROWS, []), (("20,56,20,1,80.5,10:02\n", *reversed(ROWS)), []), (ROWS[1:], [LOST]),
+    ((ROWS[0].replace("10:00", "11:11"), ROWS[1]), [LOST])])
+def test_rows_of_a_struck_run_stay_in_whatever_order(
+        tmp_path: Path, later: tuple[str, ...], kinds: list[str]) -> None:
+    before, after = run(tmp_path / "before", *ROWS), run(tmp_path / "after", *later)
+    faults = aftermath.of_earlier(aftermath.rows(before), aftermath.rows(after))
+    assert [kind for kind, _ in faults] == kinds
+
+
 def test_a_run_that_never_became_whole_is_lost_and_a_file_too_many_told(tmp_path: Path) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     torn = run(tmp_path / "torn", ROWS[0], ROWS[1][:-1], state="running")

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.outside.crossed import AMPLE_PACKETS, CrossedTally, command_of, sample_crossed
 from benchmarks.outside.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally, asked_sysctls, described, sample, sample_tls)
-from commands.flags import overrides_of, parse
+from commands.flags import parse
+from commands.run import overrides_of
 from lab.core.errors import UsageError
 from lab.core.run.kinds import NOTHING
 from lab.core.results.records import FAIL, SKIPPED

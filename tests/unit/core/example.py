@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from lab import registry
 from lab.core.results import records
-from lab.core.scenario import scenario_file
 from lab.core.results.records import PASS, measured
+from lab.core.scenario import scenario_file
 from lab.core.scenario.scenario_file import Head
 from lab.core.words import exact
 

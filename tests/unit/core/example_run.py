@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from lab.core.command_line import run_main
-from lab.core.run.measuring import Asked, OneMachine, measure
+from lab.core.run.measuring import MeasureOptions, OneMachine, measure
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Record, Trial, record
 
@@ -61,7 +61,7 @@ def main(argv: Any) -> int:
     results, capture_bytes, count = Path(argv[0]), int(argv[1]), int(argv[2])
     study: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
                        tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, count + 1)))
-    run = measure(study, OneMachine(Engine(capture_bytes)), Asked(results, 1, False, False, {}))
+    run = measure(study, OneMachine(Engine(capture_bytes)), MeasureOptions(results, 1, False, False, {}))
     print(run.folder)
     return 0
 

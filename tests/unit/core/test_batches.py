@@ -14,10 +14,10 @@ import pytest
 
 from engines.job import shared_out
 from lab import registry
-from lab.core.run import batches
-from lab.core.run.batches import Batch, ManyMachines
-from lab.core.run.measuring import Judged, OneMachine
 from lab.core.results.records import RowWriter, columns_of, trial_class
+from lab.core.run import batches
+from lab.core.run.batches import ManyMachines, TrialBatch
+from lab.core.run.measuring import JudgedTrial, OneMachine
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Record, Trial, whole
 from tests.unit.core.example_run import Engine, Study
@@ -65,13 +65,13 @@ def example(name: str) -> Any:
     return registry.Kind(study, Timed) if name == "fetches" else registry.kind(name)
 
 
-def measured(batch: Batch, folder: Path) -> bytes:
+def measured(batch: TrialBatch, folder: Path) -> bytes:
     return batches.measured(batch.payload(), Engine(9), example, {"cpus": 2}, folder)
 
 
-def batch(count: int = 5) -> Batch:
+def batch(count: int = 5) -> TrialBatch:
     asked = study(count)
-    return Batch(asked, asked.trials, [asked.trials[0].id])
+    return TrialBatch(asked, asked.trials, [asked.trials[0].id])
 
 
 class Cluster:
@@ -235,5 +235,5 @@ def test_packets_come_back_as_they_were(tmp_path: Path) -> None:
     content = measured(asked, tmp_path)
     told = json.loads(zlib.decompress(content))["trials"][0]["captures"]["client"]
     assert base64.b64decode(told) == b"p" * 9
-    judged: list[Judged] = asked.read(content)[0]
+    judged: list[JudgedTrial] = asked.read(content)[0]
     assert judged[0].captures["client"] == b"p" * 9 and not judged[1].captures

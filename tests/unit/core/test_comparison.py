@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import experiment
-from lab.core.run import comparison
 from lab.core.errors import UsageError
-from lab.core.run.kinds import RunData
 from lab.core.results.records import FAIL, PASS, Record
+from lab.core.run import comparison
+from lab.core.run.kinds import RunData
 
 
 @dataclass(frozen=True)

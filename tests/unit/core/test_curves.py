@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy
 import pytest
 
-from lab.core.scenario import curves
-from lab.core.scenario.curves import Curve, network_curve, size_curve
 from lab.core.errors import UsageError
+from lab.core.scenario import curves
+from lab.core.scenario.curves import CdfCurve, network_curve, size_curve
 from lab.core.scenario.published import PAPER
 
 
@@ -45,7 +45,7 @@ def test_an_unknown_percentile_is_an_error(share: float) -> None:
 def test_a_bad_curve_says_what_is_wrong(values: tuple[float, ...], cdf: tuple[float, ...],
                                         message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Curve("somewhere", values, cdf)
+        CdfCurve("somewhere", values, cdf)
 
 
 def test_a_bad_file_is_an_error_with_its_name(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_tail_is_continued_only_where_percentile_98_is_known() -> None:
 def test_a_tail_falls_as_the_percentiles_before_it_do() -> None:
     """From 95 % at 10 to 99 % at 50 the rest falls as 1/x, and so it goes on, to nothing at 200."""
     values, cdf = (1.0, 10.0, 50.0, 60.0), (0.1, 0.95, 0.99, 1.0)
-    made = Curve("somewhere", values, cdf).continued(200.0)
+    made = CdfCurve("somewhere", values, cdf).continued(200.0)
     assert made.values[:3] == values[:3] and made.values[-1] == pytest.approx(200)
     assert made.cdf[:3] == cdf[:3] and made.cdf[-1] == pytest.approx(1.0) and len(made.cdf) == 35
     at = made.values[18]
@@ -78,7 +78,7 @@ def test_a_tail_falls_as_the_percentiles_before_it_do() -> None:
 
 
 def test_a_tail_needs_one_percentile_before_it_and_the_last_may_be_98() -> None:
-    made = Curve("somewhere", (1.0, 10.0, 20.0), (0.0, 0.98, 1.0)).continued(200.0)
+    made = CdfCurve("somewhere", (1.0, 10.0, 20.0), (0.0, 0.98, 1.0)).continued(200.0)
     assert made.values[:2] == (1.0, 10.0) and made.values[-1] == pytest.approx(200)
 
 
@@ -96,12 +96,12 @@ def test_each_quantity_goes_on_to_its_own_end(monkeypatch: pytest.MonkeyPatch) -
     ((2.0, 2.0, 3.0), (0.1, 0.99, 1.0), 9.0)])
 def test_other_curves_stay_as_they_are(values: tuple[float, ...], cdf: tuple[float, ...],
                                        highest: float) -> None:
-    curve = Curve("somewhere", values, cdf)
+    curve = CdfCurve("somewhere", values, cdf)
     assert curve.continued(highest) is curve
 
 
 def test_below_a_curve_there_is_nothing_and_beyond_it_its_last_share() -> None:
-    curve = Curve("somewhere", (10.0, 15.0, 20.0), (0.2, 0.5, 0.8))
+    curve = CdfCurve("somewhere", (10.0, 15.0, 20.0), (0.2, 0.5, 0.8))
     assert curve.at(numpy.array([5.0, 10.0, 15.0, 25.0])) == pytest.approx([0.0, 0.2, 0.5, 0.8])
     assert curve.quantile(numpy.array([0.0, 0.5, 1.0])) == pytest.approx([10.0, 15.0, 20.0])
     with pytest.raises(UsageError, match="somewhere: percentiles are shares"):

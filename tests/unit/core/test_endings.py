@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.core import __version__
-from lab.core import command_line
-from lab.core.command_line import Parser, listed, positive, run_main, whole_numbers
+from lab.core import __version__, command_line
+from lab.core.command_line import Parser, listed, pictures, positive, run_main, whole_numbers
 from lab.core.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError,
                              UsageError, one_line)
-from lab.core.command_line import pictures
 
 PROJECT = Path(__file__).resolve().parents[3]
 

@@ -11,9 +11,9 @@ import pytest
 
 from lab import registry
 from lab.core.run import runs
-from lab.core.scenario import scenario_file
 from lab.core.run.kinds import HOST_OVERHEAD_S, Overrides
-from lab.core.run.measuring import GUEST_START_S, Asked, OneMachine, expected_s, measure
+from lab.core.run.measuring import GUEST_START_S, MeasureOptions, OneMachine, expected_s, measure
+from lab.core.scenario import scenario_file
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Trial
 from tests.unit.core.example_run import Engine, Study
@@ -71,7 +71,7 @@ def test_a_run_adds_up_what_it_took_over_its_parts(tmp_path: Path) -> None:
     """In emulated time a second each, here; begun, stopped and resumed."""
     study: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
                        tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in (10, 20, 30)))
-    run = measure(study, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
+    run = measure(study, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     facts = json.loads((run.folder / runs.RUN_JSON).read_text())
     assert facts["emulated_s"] == 3.0 and 0 < facts["wall_s"] < 60
     assert 0 <= facts["first_record_after_s"] <= facts["wall_s"]

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lab.core.run import comparison, measuring, runs
+from lab.core.command_line import Progress
 from lab.core.errors import FirstFlightError
-from lab.core.run.measuring import (CAPTURES, FILES, Asked, OneMachine, capture_of, file_of, kept, measure)
-from lab.core.progress import Progress
-from lab.core.run.sample import CAPTURES_KEPT, sample_of
+from lab.core.run import comparison, measuring, runs
+from lab.core.run.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine,
+                                    capture_of, file_of, kept, measure, sample_of)
 from lab.core.scenario.scenario_file import Head
 from lab.tcp.packets import capture_file
 from tests.unit.core import example_run
@@ -62,8 +62,8 @@ def study(count: int = 4, whole: bool = True) -> Any:
 
 
 def asked(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
-          seed: int = 7, fresh: bool = False, **more: bool) -> Asked:
-    return Asked(results, seed, fresh, keep, {
+          seed: int = 7, fresh: bool = False, **more: bool) -> MeasureOptions:
+    return MeasureOptions(results, seed, fresh, keep, {
         "project": {"version": version}, "tools": {"curl": version},
         "arguments": list(arguments)}, **more)
 

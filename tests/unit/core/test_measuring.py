@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lab.core.run import runs
 from lab.core.errors import FirstFlightError
-from lab.core.run.measuring import CAPTURES, Asked, Judged, OneMachine, keep, measure
+from lab.core.run import runs
+from lab.core.run.measuring import CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep, measure
 from lab.core.scenario.scenario_file import Head
 from tests.unit.core.example import Trial, record, study
 from tests.unit.core.example_run import Engine, Study
@@ -51,7 +51,7 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     """No record is kept in memory meanwhile, and a digit more than the file has is never told."""
     asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
                        tuple(Trial("small", rtt_ms / 7, 1) for rtt_ms in range(1, 5)))
-    run = measure(asked, OneMachine(Engine(10)), Asked(tmp_path, 1, False, False, {}))
+    run = measure(asked, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
     assert run.records == runs.load(run.folder, asked).records
 
@@ -62,7 +62,7 @@ def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
     monkeypatch.chdir(tmp_path)
     asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
                        (Trial("small", 20.0, 1),))
-    run = measure(asked, OneMachine(Engine(10)), Asked(Path(name), 1, False, False, {}))
+    run = measure(asked, OneMachine(Engine(10)), MeasureOptions(Path(name), 1, False, False, {}))
     assert run.folder.resolve().parent == tmp_path / name / "small"
     assert runs.load(run.folder, asked).records == run.records
     assert [path.name for path in tmp_path.iterdir()] == [Path(name).parts[0]]
@@ -71,9 +71,9 @@ def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb", "\x1b[2J"])
 def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> None:
     """Its captures by its identity, other files by the name that a guest gave them as well."""
-    judged = Judged(record(part=name), {"client": b"p"}, {}, 1.0)
+    judged = JudgedTrial(record(part=name), {"client": b"p"}, {}, 1.0)
     for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
-                 Judged(record(), {}, {name: b""}, 1.0)):
+                 JudgedTrial(record(), {}, {name: b""}, 1.0)):
         with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
             keep(tmp_path / "run", kept)
     assert not list(tmp_path.iterdir())

@@ -9,20 +9,20 @@ import select
 
 import pytest
 
-from lab.core import progress
-from lab.core.progress import Progress
+from lab.core import command_line
+from lab.core.command_line import Progress
 
 
 def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     said: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(progress, "say", said.put)
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 1000.0)
+    monkeypatch.setattr(command_line, "say", said.put)
+    monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 1000.0)
     with Progress(5, 2, "zhao2019") as shown:
         assert said.get_nowait() == "zhao2019: 3 of 5 trials to measure"
         shown.step()
     assert shown.done == 3 and said.empty() and not shown.teller.is_alive()
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
+    monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
     with Progress(5, 2, "zhao2019"):  # also where no trial ends
         assert said.get(timeout=10).endswith("to measure")
         assert said.get(timeout=10) == said.get(timeout=10) == "zhao2019: 2 of 5 trials"
@@ -42,7 +42,7 @@ def test_a_line_says_how_long_the_rest_takes() -> None:
 
 def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatch,
                                                   capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
+    monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
     for shown in (Progress(0, 0, "nothing"), Progress(5, 0, "zhao2019", quiet=True)):
         with shown as same:
             assert same is shown

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.results import record_file, records
 from lab.core.files import WriteError
+from lab.core.results import record_file, records
 from lab.core.results.record_file import RecordFile
-from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, measure, measured, measured_columns, read_records, to_text, value_of)
+from lab.core.results.records import (FAIL, PASS, RecordsError, columns_of, measure, measured,
+                                      measured_columns, read_records, to_text, value_of)
 from lab.core.words import exact
 from tests.unit.core.example import Record, Trial, record
 
@@ -277,3 +278,12 @@ def test_numbers_that_nobody_measured_are_refused(path: Path, old: str, new: str
     path.write_bytes(text.replace(old, new).encode())
     with pytest.raises(RecordsError, match=words):
         read_records(path, Record)
+
+
+def test_which_parameters_distinguish_trials() -> None:
+    """An uplink that follows the bandwidth is none, nor is what is the same for all."""
+    assert records.varied({"mss": [1460] * 4, "rtt_ms": [20, 20, 50, 50],
+                           "bandwidth_kbps": [1, 2, 1, 2], "uplink_kbps": [10, 20, 10, 20],
+                           "server": ["own", "own", "own", "nginx"]}) == [
+        "rtt_ms", "bandwidth_kbps", "server"]
+    assert records.varied({"rtt_ms": []}) == records.varied({}) == []

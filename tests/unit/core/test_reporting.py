@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lab import registry
-from lab.arithmetic.study import ArithmeticStudy, NoRecord, NoTrial
-from lab.core.run import reporting, runs
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Fact, Finding, Report, Tile, kernel_of
+from lab.core.results.records import FAIL, PASS, SKIPPED, Record
+from lab.core.run import reporting, runs
 from lab.core.run.kinds import RunData
-from lab.core.results.records import FAIL, PASS, SKIPPED
+from lab.core.scenario import scenario_file
+from tests.unit.core.example import study
 
 
 @pytest.mark.parametrize(("given", "told"), [
@@ -70,19 +71,17 @@ def test_a_seed_that_is_none_is_refused_by_its_flag(seed: int) -> None:
 
 # Whole reports ---------------------------------------------------------------------------
 
-def record(number: int, **values: Any) -> NoRecord:
-    return NoRecord(NoTrial("own", f"t{number}"), **{"ok": True, "verdict": PASS, **values})
+def record(number: int, **values: Any) -> Record:
+    return Record(SimpleNamespace(id=f"t{number}"), **{"ok": True, "verdict": PASS, **values})
 
 
-def report(records: list[NoRecord], changed: str = "", findings: tuple[Finding, ...] = (),
+def report(records: list[Record], changed: str = "", findings: tuple[Finding, ...] = (),
            **facts: Any) -> Report:
     """What is told of a run of the simplest kind, with a word about what was found."""
-    study = registry.study_of(scenario_file.find("paper_arithmetic"))
-    assert isinstance(study, ArithmeticStudy)
-    head = replace(study.head, name="own", result="It adds up.")
+    head = replace(study().head, name="own", result="It adds up.")
+    made: Any = SimpleNamespace(head=head, checks=())
     return reporting.report_of(
-        ArithmeticStudy(replace(study.scenario, head=head)),
-        RunData(Path("results/own/20260101-uml"), facts, records, changed), findings,
+        made, RunData(Path("results/own/20260101-uml"), facts, records, changed), findings,
         summary=("its summary",), sentences=("its sentence",), tiles=(Tile("1", "of its own"),))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.core.scenario import scenario_file
 from lab.core.errors import USAGE, UsageError
+from lab.core.scenario import scenario_file
 from lab.core.scenario.scenario_file import ScenarioFile, check_count
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from lab.core.scenario import schema
 from lab.core.errors import UsageError
+from lab.core.scenario import schema
 from lab.core.scenario.schema import key
 
 

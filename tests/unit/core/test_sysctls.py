@@ -6,8 +6,8 @@ import pytest
 
 from engines.network.kernel import TCP_SYSCTLS
 from lab import registry
-from lab.core.scenario import scenario_file
 from lab.core.errors import UsageError
+from lab.core.scenario import scenario_file
 from lab.core.scenario.sysctls import KNOWN, sysctls_of
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engines import engine, host, uml
+from engines import engine, uml
 from engines.job import EngineCannot, JobFolder, WorkerProcess
 
 
@@ -52,16 +52,16 @@ def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything starts, and after its worker has found it out."""
     trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "shape": {}}
-    monkeypatch.setattr(host.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
     with pytest.raises(EngineCannot, match="needs root: sudo ./run.sh --engine host"):
-        list(host.HostEngine().run([trial], {}, tmp_path))
+        list(engine.HostEngine().run([trial], {}, tmp_path))
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
     for reason, advised in (("no netem here", True), ("no congestion control x", False)):
-        monkeypatch.setattr(host, "WorkerProcess", saying({"stage": "cannot", "reason": reason}))
+        monkeypatch.setattr(engine, "WorkerProcess", saying({"stage": "cannot", "reason": reason}))
         with pytest.raises(EngineCannot, match=f"^the worker reports: {reason}") as caught:
-            list(host.HostEngine().run([trial], {}, tmp_path / reason))
-        assert str(caught.value).endswith(f"; {host.netem_advice()}") is advised
+            list(engine.HostEngine().run([trial], {}, tmp_path / reason))
+        assert str(caught.value).endswith(f"; {engine.netem_advice()}") is advised
         assert advised or str(caught.value) == f"the worker reports: {reason}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.guest.exchange import MEMBERS, Refused, export_kernel, import_kernel
+from engines.guest.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel
 
 KEY, SOURCE = "0123456789abcdef", "ab" * 32
 ASKED = {"configuration": KEY, "compiler": "gcc 12"}
@@ -51,7 +51,7 @@ def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
 
 
 def refused(file: Path, folder: Path, asked: dict[str, str] | None = None) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ImportRefused) as caught:
         import_kernel(file, folder, ASKED if asked is None else asked)
     assert not list(folder.iterdir()), "nothing is written"
     return str(caught.value)

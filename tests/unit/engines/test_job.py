@@ -12,7 +12,7 @@ import pytest
 
 from engines.job import (FORGOTTEN_BYTES, EngineCannot, EngineError, JobFolder, WorkerLost,
                          WorkerProcess, shared_out)
-from engines.untrusted_files import open_within
+from engines.shared_folder import open_within
 
 
 def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from engines.job import EngineCannot
-from engines.uml import guests
-from engines.uml import MEMORY_MB
+from engines.uml import MEMORY_MB, guests
 
 
 def meminfo(folder: Path, available_mb: int) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from engines.network import netlink, qdiscs, routes
-from engines.network.netlink import Netlink, Refused, attribute, attributes
+from engines.network.netlink import Netlink, RequestRefused, attribute, attributes
 from engines.network.routes import Route
 
 
@@ -44,7 +44,7 @@ def test_what_is_refused_is_named_and_nothing_is_left_behind(kernel: Netlink) ->
     """Messages that are too short to be routes: a kernel refuses them, whoever sends them."""
     short = (routes.RTM_NEWROUTE, b"\2\0\0\0")
     for requests in ([short], [short, short]):
-        with pytest.raises(Refused, match="Invalid argument|not permitted") as refused:
+        with pytest.raises(RequestRefused, match="Invalid argument|not permitted") as refused:
             kernel.ask(requests, routes.RTM_GETROUTE, Route.question())
         assert refused.value.number == 0
     answers = kernel.ask([], routes.RTM_GETROUTE, Route.question())
@@ -52,6 +52,6 @@ def test_what_is_refused_is_named_and_nothing_is_left_behind(kernel: Netlink) ->
 
 
 def test_a_question_that_is_refused_is_the_last(kernel: Netlink) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         kernel.ask([], 0x3FF0, b"")
     assert refused.value.number == 0

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from engines import host
+from engines import engine
 from engines.network import kernel, links
 from engines.network.kernel import KernelLacks, NetworkError, NodeKernel
 from engines.network.netlink import attributes
@@ -248,7 +248,7 @@ def test_a_kernel_without_netem_is_told_how_to_get_it(
         return system
     monkeypatch.setattr(Path, "read_text", read)
     monkeypatch.setattr("platform.release", lambda: "6.1.0")
-    assert host.netem_advice().startswith(advice)
+    assert engine.netem_advice().startswith(advice)
 
 
 def test_attributes_of_an_answer_that_is_cut_off() -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from engines.network import qdiscs
 from engines.network.netlink import attribute
+from engines.network.ports import HtbShaper, Netem, Port, Queue
 from engines.network.qdiscs import Told
-from engines.network.ports import Htb, Netem, Port, Queue
-from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped, dropped_between)
+from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
+                                     dropped_between)
 
 # For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
 # and a value that is wrong.
@@ -150,18 +151,18 @@ def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
     assert "rate 500000bit" in to_server.commands[1]
     assert len(to_client.requests(3)) == len(to_client.commands)
     bucket, _ = to_client.qdiscs
-    assert isinstance(bucket, Htb)
+    assert isinstance(bucket, HtbShaper)
     assert list(bucket.differences(bucket.class_options)) == []
-    assert list(bucket.differences(Htb(999, 15360).class_options)) == [
+    assert list(bucket.differences(HtbShaper(999, 15360).class_options)) == [
         "htb rate 124875, asked 125000", "htb burst 1921921, asked 1920000",
         "htb cburst 200187, asked 200000"]
-    assert list(bucket.differences(Htb(1000, 15000).class_options)) == [
+    assert list(bucket.differences(HtbShaper(1000, 15000).class_options)) == [
         "htb burst 1875000, asked 1920000"]
     assert list(bucket.differences(b"")) == ["htb has no class, asked one"]
 
 
 def test_a_fast_htb_is_told_as_it_is() -> None:
-    assert qdiscs.htb_values(Htb(100_000_000, 15360).class_options)["rate"] == 12_500_000_000
+    assert qdiscs.htb_values(HtbShaper(100_000_000, 15360).class_options)["rate"] == 12_500_000_000
     with pytest.raises(ValueError, match="no options of a class"):
         qdiscs.htb_values(b"1234")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines.worker.tap import SNAP_BYTES, Batch, Tap
+from engines.worker.tap import SNAP_BYTES, PacketBuffers, Tap
 
 SO_TIMESTAMPNS = 35
 
@@ -34,7 +34,7 @@ def test_all_that_waits_is_read_in_order(pair: tuple[socket.socket, socket.socke
     before = time.time_ns()
     for data in sent:
         sender.send(data)
-    came = list(Batch(8).of(receiver))
+    came = list(PacketBuffers(8).of(receiver))
     after = time.time_ns()
     assert [head for _, _, head in came] == [data[:SNAP_BYTES] for data in sent]
     stamps = [seconds * 1_000_000_000 + nanoseconds for seconds, nanoseconds, _ in came]
@@ -43,7 +43,7 @@ def test_all_that_waits_is_read_in_order(pair: tuple[socket.socket, socket.socke
 
 def test_a_packet_without_a_time_is_refused(pair: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = pair
-    batch = Batch(8)
+    batch = PacketBuffers(8)
     sender.send(b"x")
     assert len(list(batch.of(receiver))) == 1  # whose stamp is still in the buffer
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 0)
@@ -56,7 +56,7 @@ def test_a_closed_socket_is_told(pair: tuple[socket.socket, socket.socket]) -> N
     _, receiver = pair
     receiver.close()
     with pytest.raises(OSError, match="recvmmsg"):
-        list(Batch(8).of(receiver))
+        list(PacketBuffers(8).of(receiver))
 
 
 def test_what_is_saved_is_ip_with_its_length_on_the_wire(
@@ -68,7 +68,7 @@ def test_what_is_saved_is_ip_with_its_length_on_the_wire(
     for packet in (head.ljust(300, b"\0"), other, head.ljust(60, b"\0"), arp):
         sender.send(packet)
     tap = Tap.__new__(Tap)  # without an interface, which takes root
-    tap.socket, tap.batch = receiver, Batch(2)
+    tap.socket, tap.batch = receiver, PacketBuffers(2)
     file = io.BytesIO()
     assert tap.save(file) == 3
     saved = file.getvalue()

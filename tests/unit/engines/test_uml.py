@@ -99,7 +99,7 @@ def test_a_guest_whose_programs_ended_costs_no_more_than_their_trial(tmp_path: P
 def test_guests_that_are_killed_again_and_again_stop_the_run(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed from outside: the first process of a PID namespace cannot do it itself."""
-    monkeypatch.setattr(uml.walls, "namespaces", lambda: ())
+    monkeypatch.setattr(uml, "namespaces", lambda: ())
     with pytest.raises(WorkerKilled, match="killed while trial t was awaited, by the system if"):
         run(tmp_path, f"{READY}\nkill -KILL $$")
 

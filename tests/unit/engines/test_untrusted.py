@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engines import job as module
-from engines import observations, storage
+from engines import observations, shared_folder
 from engines.job import CONSOLE, EngineError, JobFolder, StorageError, WorkerProcess
 from engines.observations import FILE_BYTES, LINE_BYTES
 from engines.uml import UmlEngine
@@ -165,7 +165,7 @@ def test_nothing_is_written_through_a_link_that_a_guest_put_there(tmp_path: Path
     precious = tmp_path / "precious"
     precious.write_text("the host's")
     job = JobFolder(tmp_path / "job", [], {})
-    (job.path / storage.PROBE).symlink_to(precious)
+    (job.path / shared_folder.PROBE).symlink_to(precious)
     job.check_storage()
     assert precious.read_text() == "the host's"
 
@@ -173,7 +173,7 @@ def test_nothing_is_written_through_a_link_that_a_guest_put_there(tmp_path: Path
 @pytest.mark.usefixtures("impatient")
 def test_why_a_folder_is_full_is_said_in_the_systems_words(tmp_path: Path) -> None:
     job = JobFolder(tmp_path / "job", [], {})
-    reserve = job.path / storage.RESERVE
+    reserve = job.path / shared_folder.RESERVE
     reserve.write_text("pay 10 to this account")
     job.check_storage()
     reserve.unlink()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from engines import confine, walls
+from engines import confine, uml
 from engines.job import EngineError
 from engines.uml import UmlEngine
 from tests.live.conftest import processes_with
@@ -43,9 +43,9 @@ if SLEEPS:
 
 @pytest.fixture(autouse=True)
 def tried_anew() -> Iterator[None]:
-    walls.namespaces.cache_clear()
+    uml.namespaces.cache_clear()
     yield
-    walls.namespaces.cache_clear()
+    uml.namespaces.cache_clear()
 
 
 def kernel(folder: Path, sleeps: bool) -> Path:
@@ -69,13 +69,13 @@ def test_what_a_guest_has_started_ends_with_it(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: tuple[str, ...] | None) -> None:
     """In namespaces, and where there are none: it cannot leave its process group."""
     if around is not None:
-        monkeypatch.setattr(walls, "namespaces", lambda: around)
+        monkeypatch.setattr(uml, "namespaces", lambda: around)
     with pytest.raises(EngineError, match="status 0"):
         list(UmlEngine(kernel(tmp_path, False), 1).run([TRIAL], {}, tmp_path / "work"))
     assert gone(tmp_path / "work")
 
 
-@pytest.mark.skipif("pid" not in walls.namespaces(), reason="this user may have no PID namespace")
+@pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
 def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
     run = ("import sys; from pathlib import Path; from engines.uml import UmlEngine;"
            f" list(UmlEngine(Path(sys.argv[1]), 1).run([{TRIAL}], {{}}, Path(sys.argv[2])))")
@@ -91,7 +91,7 @@ def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path)
     assert gone(work / "guest0")
 
 
-@pytest.mark.skipif("pid" not in walls.namespaces(), reason="this user may have no PID namespace")
+@pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
 def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path) -> None:
     build, cache = PROJECT / "engines" / "guest" / "build.sh", tmp_path / "cache"
 
@@ -128,20 +128,20 @@ def test_a_machine_without_some_namespaces_gets_the_others(
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(confine, "lacking", lambda: "")
-    assert walls.namespaces() == stand
-    words = walls.command()
+    assert uml.namespaces() == stand
+    words = uml.confining()
     assert (words[0] == "unshare") is bool(stand)
-    assert [word[2:] for word in words if word[2:] in walls.NAMESPACES] == list(stand)
+    assert [word[2:] for word in words if word[2:] in uml.NAMESPACES] == list(stand)
     assert ("--user" in words) is (os.geteuid() != 0 and bool(stand))
-    report = walls.report()
+    report = uml.walls()
     assert isinstance(report, dict) and report["namespaces"] == list(stand)
 
 
 def test_a_machine_without_unshare_has_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert walls.namespaces() == ()
+    assert uml.namespaces() == ()
 
 
 def test_a_machine_that_cannot_confine_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confine, "lacking", lambda: "Landlock")
-    assert walls.command() == [] and walls.report() is False
+    assert uml.confining() == [] and uml.walls() is False

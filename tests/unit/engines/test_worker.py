@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from engines import host, storage, system
-from engines.worker import worker
+from engines import engine, shared_folder, system
 from engines.job import EngineError, JobFolder
 from engines.network.kernel import KernelLacks
+from engines.worker import worker
 
 
 class Noting:
@@ -102,7 +102,7 @@ def test_a_folder_that_takes_no_more_is_no_failure_of_the_workers(
     assert worker.main(folder.path, tmp_path) == 1
     stages = [line["stage"] for line in map(json.loads, folder.new_lines())]
     assert stages == (["ready"] if is_full else ["ready", "failed"])
-    assert storage.told(folder.path) == (os.strerror(code) if is_full else "")
+    assert shared_folder.told(folder.path) == (os.strerror(code) if is_full else "")
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,16 +150,16 @@ def test_in_real_time_the_first_fetch_is_asked_not_to_count(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def started(job: JobFolder, *_: Any) -> None:
         raise EngineError((job.path / "job.json").read_text())
-    monkeypatch.setattr(host, "WorkerProcess", started)
-    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(engine, "WorkerProcess", started)
+    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
     with pytest.raises(EngineError) as asked:
-        list(host.HostEngine().run(TRIALS, {}, tmp_path))
+        list(engine.HostEngine().run(TRIALS, {}, tmp_path))
     assert json.loads(str(asked.value))["warm_up"] is True
 
 
 def test_another_systems_programs_do_not_run_on_this_kernel(tmp_path: Path) -> None:
     """Such a trial is skipped, and what would bring it is said; without others nothing starts."""
     asked = [{**TRIALS[0], "system": system.NEWER}]
-    (seen,) = host.HostEngine().run(asked, {}, tmp_path)
+    (seen,) = engine.HostEngine().run(asked, {}, tmp_path)
     assert seen.trial_id == "slow" and seen.content == {"skipped": system.ONLY_IN_GUESTS}
     assert not (tmp_path / "host").exists()

@@ -165,7 +165,7 @@ JUDGING = [check for check in every_check() if check.name in REFUSED]
 def test_no_check_is_left_out() -> None:
     assert {check.name for check in every_check()} == {*REFUSED, *ELSEWHERE} and len(every_check()) == 27
     for name, file in ELSEWHERE.items():
-        assert f'"{name}' in (Path(__file__).parent / file).read_text()
+        assert f'"{name}' in next(Path(__file__).parent.parent.rglob(file)).read_text()
 
 
 @pytest.mark.parametrize("check", JUDGING, ids=[check.name for check in JUDGING])

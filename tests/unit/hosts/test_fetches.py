@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import client
-from hosts.serving import body_of
 from hosts.kernel import TcpInfo
+from hosts.serving import body_of
 from tests.unit.hosts.running import Program, running
 
 SIZE = 70_000

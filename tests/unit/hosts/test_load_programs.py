@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from hosts import load_client, load_server
+from hosts.kernel import TcpInfo
 from hosts.load_client import response_bytes, size_at
 from hosts.load_server import parse_request
 from hosts.serving import body_of
-from hosts.kernel import TcpInfo
 from tests.unit.hosts.running import Program, connect, received, running
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from hosts.server.connection import Connection
-from hosts.server.loop import Loop
+from hosts.kernel import SAMPLE_FIELDS, TcpInfo
+from hosts.server.connection import ServedConnection
+from hosts.server.listener import EventLoop
 from hosts.server.request import parse_path
 from hosts.serving import body_of
-from hosts.kernel import SAMPLE_FIELDS, TcpInfo
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 
 
@@ -141,7 +141,7 @@ def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
     wanted = parse_path("/9?sndbuf=9000")
     assert wanted is not None
     with socket.socket() as tcp:
-        Connection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
+        ServedConnection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
         assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 18000
 
 
@@ -224,9 +224,9 @@ def test_a_back_end_answers_after_its_time(client: Client) -> None:
 def test_a_wait_is_of_whole_microseconds_whatever_the_uptime(
         monkeypatch: pytest.MonkeyPatch, uptime_ns: int, wait_ns: int, us: int) -> None:
     told: list[float] = []
-    monkeypatch.setattr("hosts.server.loop.time.monotonic_ns", lambda: uptime_ns)
-    monkeypatch.setattr("hosts.server.loop.select.select", lambda *waits: told.append(waits[-1]))
-    loop = Loop()
+    monkeypatch.setattr("hosts.server.listener.time.monotonic_ns", lambda: uptime_ns)
+    monkeypatch.setattr("hosts.server.listener.select.select", lambda *waits: told.append(waits[-1]))
+    loop = EventLoop()
     loop.due = [(uptime_ns + wait_ns, 1, None, None)]
     loop.wait()
     loop.selector.close()

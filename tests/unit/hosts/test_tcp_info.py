@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hosts.kernel import SAMPLE_FIELDS, TcpInfo, Trace, sample_of
+from hosts.kernel import SAMPLE_FIELDS, InfoTrace, TcpInfo, sample_of
 
 # Offsets in struct tcp_info (include/uapi/linux/tcp.h), each field's own number there.
 OFFSETS = {"congestion_state": 1, "flags": 7, "retransmission_timeout_us": 8, "mss": 16,
@@ -49,6 +49,6 @@ def test_a_connection_of_the_running_kernel(connection: socket.socket) -> None:
 def test_a_sample_is_kept_only_where_something_has_changed(connection: socket.socket) -> None:
     info = TcpInfo.of(connection)
     assert len(sample_of(info, 1)) == len(SAMPLE_FIELDS)
-    trace = Trace(interval_ns=1_000_000)
+    trace = InfoTrace(interval_ns=1_000_000)
     assert not trace.take(connection) and not trace.take(connection)
     assert len(trace.samples) == 1

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hosts import tls
-from hosts.certificates import LEAST_BYTES, Asked, CertificateError, Files, make
-from hosts.issuing import ALGORITHMS, fillers
+from hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError, ChainSpec, Files,
+                                fillers, make)
 from hosts.tls_records import GROUPS_BYTES, flight_of, newer_openssl, records, writes_of
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 
@@ -21,7 +21,7 @@ HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
 
 
 def chain_of(folder: Path, size: int, signature: str = "ed25519", intermediates: int = 0) -> Files:
-    return make(folder / "tls", Asked(size, signature, intermediates, ADDRESS))
+    return make(folder / "tls", ChainSpec(size, signature, intermediates, ADDRESS))
 
 
 def der_bytes(pem: Path) -> int:
@@ -199,8 +199,8 @@ def fetched(program: Program, port: int, files: Files, *paths: str, apart_s: int
 
 def test_curl_trusts_the_root_that_it_is_told_and_no_other(tmp_path: Path) -> None:
     files = chain_of(tmp_path / "one", 2000)
-    other = make(tmp_path / "other", Asked(2000, "ed25519", 0, ADDRESS))
-    elsewhere = make(tmp_path / "elsewhere", Asked(2000, "ed25519", 0, "192.0.2.1"))
+    other = make(tmp_path / "other", ChainSpec(2000, "ed25519", 0, ADDRESS))
+    elsewhere = make(tmp_path / "elsewhere", ChainSpec(2000, "ed25519", 0, "192.0.2.1"))
     with running("server", "--port", "0", "--secure-port", "0") as program:
         port = program.line()["secure_port"]
         (good,) = fetched(program, port, files, "/3000")

@@ -11,14 +11,14 @@ import pytest
 from lab.core.command_line import EXPORTS
 from lab.core.findings.findings import Column, Finding, Interval, Rounded, Table
 from lab.core.stats import Estimate
-from lab.render import export
+from lab.render.data import exported
 from tests.golden import stored_fetches
 from tests.unit.render.reports import report
 
 
 def test_json_holds_every_value_and_where_it_is_from() -> None:
     told = stored_fetches.whole_report("zhao2019")
-    data = json.loads(export.exported("json", told))
+    data = json.loads(exported("json", told))
     assert data["provenance"]["kernel under test"] == "7.2.11" and data["trials"] == told.count
     assert (data["scenario"], data["title"], data["claim"], data["source"], data["run"]) == (
         told.name, told.title, told.claim, told.source, told.path)
@@ -38,7 +38,7 @@ def test_json_holds_every_value_and_where_it_is_from() -> None:
 
 def test_csv_has_a_line_for_each_value() -> None:
     told = report()
-    rows = list(csv.DictReader(io.StringIO(export.exported("csv", told))))
+    rows = list(csv.DictReader(io.StringIO(exported("csv", told))))
     assert rows and {row["finding"] for row in rows} <= {each.name for each in told.findings}
     intervals = [cell for finding in told.findings for table in finding.tables
                  for row in table.rows for cell in row if isinstance(cell, Interval)]
@@ -53,7 +53,7 @@ def test_a_line_says_where_its_value_stands_and_nothing_has_none() -> None:
         (None, ""), (Estimate(1.5, (1.0, 2.0), 3), "x"), (Interval(1.0, 2.0), None),
         (Estimate(2.5), 7), (Rounded(Estimate(0.25, (0.0, 0.5)), 1), "")))
     told = report(findings=(Finding("fig5", "Figure 5", (table,)),))
-    head, *lines = csv.reader(io.StringIO(export.exported("csv", told)))
+    head, *lines = csv.reader(io.StringIO(exported("csv", told)))
     assert head == ["finding", "table", "row", "group", "column", "unit", "value", "low", "high"]
     saved, note = ["improvement", "saved", "ms"], ["", "note", ""]
     assert lines == [["fig5", "By RTT", *line] for line in (
@@ -68,17 +68,17 @@ def test_no_spreadsheet_takes_a_strangers_text_for_a_formula(text: str) -> None:
     """In none of the places that a scenario's file has words for; a number stays one."""
     table = Table(text, (Column(text, text, text, is_text=True), Column("less")), ((text, -1.5),))
     told = report(findings=(Finding(text, text, (table,)),))
-    _, words, number = csv.reader(io.StringIO(export.exported("csv", told)))
+    _, words, number = csv.reader(io.StringIO(exported("csv", told)))
     for cell in (*words, *number[:6]):
         assert cell.isprintable() and cell[:1] not in ("=", "+", "-", "@")
     assert number[6] == "-1.5" and words[6].lstrip("'") == " ".join(text.split()).replace("\x1b", "")
 
 
 def test_markdown_is_the_chapter() -> None:
-    assert export.exported("md", report()).startswith("## zhao2019\n")
+    assert exported("md", report()).startswith("## zhao2019\n")
 
 
 @pytest.mark.parametrize("form", EXPORTS)
 def test_every_format_of_the_command_line_is_written_and_ends_in_one_new_line(form: str) -> None:
-    text = export.exported(form, report())
+    text = exported(form, report())
     assert text.endswith("\n") and not text.endswith("\n\n")

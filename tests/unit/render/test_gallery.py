@@ -9,10 +9,10 @@ import numpy
 from PIL import Image
 
 import drawing
-from lab.core.scenario import scenario_file
 from lab.core.findings.charts import LineChart
 from lab.core.findings.findings import Finding
-from lab.render import gallery
+from lab.core.scenario import scenario_file
+from lab.render import markdown
 from tests.unit.render.reports import report
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
@@ -22,18 +22,18 @@ MOST_BYTES = 150_000
 def test_an_entry_has_claim_picture_and_command() -> None:
     chart = LineChart("title", ())
     told = report(findings=(Finding("windows", "Windows", text="What <is> seen.", chart=chart),))
-    made = gallery.gallery([told], {told.name: "gallery/x.png"})
+    made = markdown.gallery([told], {told.name: "gallery/x.png"})
     assert f"## {told.name}" in made and "](gallery/x.png)" in made
     assert "![What \\<is> seen.]" in made and f"`./run.sh --scenario {told.name}`" in made
-    assert f"## {told.name}" not in gallery.gallery([told], {})
+    assert f"## {told.name}" not in markdown.gallery([told], {})
 
 
 def test_what_is_not_measured_here_keeps_its_words() -> None:
     kept = report(findings=(Finding("windows", "Windows", chart=LineChart("title", ())),))
     pictures = {kept.name: "gallery/x.png"}
     before = "![Ten \\<b> twenty.](gallery/x.png)"
-    assert before in gallery.gallery([kept], pictures, before)
-    assert "![Windows](gallery/x.png)" in gallery.gallery([kept], pictures)
+    assert before in markdown.gallery([kept], pictures, before)
+    assert "![Windows](gallery/x.png)" in markdown.gallery([kept], pictures)
 
 
 def test_a_picture_is_made_smaller() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Finding, Statement
+from lab.render import page
 from lab.render import page as pages
-from lab.render import timeline
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
 
 PIXEL = b"\x89PNG not looked into"
@@ -167,7 +167,7 @@ def test_every_failure_has_its_reason(shown: Outline) -> None:
 # On the wire -------------------------------------------------------------------------
 
 def test_a_timeline_is_drawn_to_its_scale(shown: Outline) -> None:
-    drawn = timeline.drawing(TIMELINE)
+    drawn = page.timeline_drawing(TIMELINE)
     assert [bar.kind for bar in drawn.bars] == ["lost", "data", "again"]
     # 494 units for 400 ms from 52 on, 248 for 2500 bytes up from 262.
     assert (drawn.bars[1].x, drawn.bars[1].bottom, drawn.bars[1].top) == (127.3, 162.7, 63.5)
@@ -183,7 +183,7 @@ def test_a_timeline_is_drawn_to_its_scale(shown: Outline) -> None:
 
 @pytest.mark.parametrize("highest", [0.0, 0.0004, 1.0, 59.9, 61.0, 1e6, 1e15])
 def test_ticks_are_few_and_within_the_axis(highest: float) -> None:
-    ticks = timeline.steps(highest)
+    ticks = page.steps(highest)
     assert ticks[0] == 0 and len(ticks) <= 7 and ticks[-1] <= highest
 
 
@@ -191,7 +191,7 @@ def test_ticks_are_few_and_within_the_axis(highest: float) -> None:
     (6.0, 1, 7), (6.01, 2, 4), (12.01, 5, 3), (0.004, 0.001, 5), (30.1, 10, 4), (6e11, 1e11, 7),
     (1e15, 1e15, 2)])
 def test_ticks_are_as_many_as_fit(highest: float, step: float, count: int) -> None:
-    assert timeline.steps(highest) == pytest.approx([step * place for place in range(count)])
+    assert page.steps(highest) == pytest.approx([step * place for place in range(count)])
 
 
 # What it must not do -----------------------------------------------------------------

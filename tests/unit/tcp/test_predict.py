@@ -27,8 +27,9 @@ BASE = Transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=3, i
 
 
 def unlimited(segments: int, initcwnd: int) -> Transfer:
+    """A server that never waits for room in its buffer."""
     return replace(BASE, bandwidth_kbps=math.inf, uplink_kbps=math.inf, initcwnd=initcwnd,
-                   initrwnd=100, response_bytes=segments * MSS)
+                   initrwnd=100, response_bytes=segments * MSS, send_buffers=(1 << 20, 1 << 22))
 
 
 def rounds(segments: int, initcwnd: int) -> int:

@@ -198,7 +198,9 @@ def test_what_was_held_back_follows_a_server_that_writes(sender: Sender) -> None
     """tcp_tsq_write runs after the server, and once more fills the first skb (tcp_grow_skb)."""
     sender.write(0, 20 * MSS, last=False)
     sender.window, sender.pacing = 20, 0
-    sent = sender.release(MS // 2)
+    sent = sender.release_waiting(MS // 2)
+    assert len(sent) == 4 and sender.throttled
+    sent += sender.release_written(MS // 2)
     assert len(sent) == 10 and not sender.throttled and not sender.waiting
 
 

@@ -32,7 +32,8 @@ TWINS = "kind", "by", "published", "panel"  # what the same figure of two popula
 
 
 def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
-                        findings: Sequence[Finding], told: Sequence[JudgedPanel]) -> list[Finding]:
+                        findings: Sequence[Finding], told: Sequence[JudgedPanel]
+                        ) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
     """
     published = {figure.name for figure in scenario.figures if figure.published == FIGURE5}

@@ -24,7 +24,8 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import UsageError
-from lab.core.scenario.curves import BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, Curve, Numbers, network_curve
+from lab.core.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
+                                      network_curve)
 from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT, PublishedBucket, buckets
 from lab.core.words import plain
 
@@ -213,7 +214,7 @@ def _upper(name: str, label: str) -> float:
 
 # Fitting ----------------------------------------------------------------------------
 
-def fit(marginals: Sequence[Marginal], rtt: Curve, bandwidth: Curve,
+def fit(marginals: Sequence[Marginal], rtt: CdfCurve, bandwidth: CdfCurve,
         odds: Callable[[Numbers, Numbers], Numbers] | None = None) -> Joint:
     """The maximum-entropy joint distribution with these marginals.
 
@@ -293,6 +294,6 @@ def _grid(edges: Sequence[float]) -> Numbers:
     return numpy.append(numpy.concatenate(fine), edges[-1])
 
 
-def _shares_between(curve: Curve, edges: Numbers) -> Numbers:
+def _shares_between(curve: CdfCurve, edges: Numbers) -> Numbers:
     """The curve's share in each cell, never quite 0: the marginals may need what it lacks."""
     return numpy.maximum(numpy.diff(curve.at(edges)), 1e-9)

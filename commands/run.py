@@ -1,0 +1,167 @@
+"""Measuring scenarios: from a command line to records, a page, figures and text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from commands.runners import check_rights, engine_errors, measurer_for, planned
+from engines.network.commands import commands_of
+from lab import registry
+from lab.core import errors, files
+from lab.core.command_line import printed
+from lab.core.errors import UsageError
+from lab.core.findings.findings import Report
+from lab.core.results import provenance
+from lab.core.results.records import FAIL
+from lab.core.run import measuring, runs
+from lab.core.run.kinds import Overrides, RunData, Study
+from lab.core.run.measuring import MeasureOptions, measure
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import FLAGS
+from lab.core.scenario.scenario_file import ScenarioFile
+from lab.render import text
+
+PROJECT = Path(__file__).resolve().parent.parent
+DRY_RUN_LISTED = 500
+OWN_CAPTURES = 64  # trials
+KEPT = "; what is measured is kept, the same command resumes"
+
+
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """The scenarios that are named, or a question of one's own by flags. Raises UsageError."""
+    return [study_of(name, arguments) for name in arguments.scenario or [""]]
+
+
+def run(arguments: argparse.Namespace,
+        read: Callable[[argparse.Namespace], Sequence[Study]] = read) -> int:
+    """Measure each of them; the exit status.
+
+    All are read before the first is measured, which may take hours. Raises UsageError, and
+    CannotError where it is certain by now.
+    """
+    check_rights(arguments)
+    studies = read(arguments)
+    # The worst status of several scenarios: a failure before a verdict, and that before nothing.
+    statuses = [run_study(study, arguments) for study in studies]
+    return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT, errors.UNREAD)
+                 if status in statuses), errors.OK)
+
+
+def run_study(study: Study, arguments: argparse.Namespace) -> int:
+    """Measure one scenario, write its page and figures, then print; return the exit status.
+
+    In this order: a reader who leaves early (`| head`) loses nothing but the text.
+    """
+    with engine_errors(KEPT):
+        if arguments.dry_run:
+            dry_run(study, *planned(study, arguments))
+            return errors.OK
+        with measurer_for(study, arguments) as measurer:
+            run = measure(study, measurer, asked_of(arguments, len(study.trials)))
+    report = study.report(run)
+    written: list[Path] = []
+    if arguments.export:
+        from lab.render import data  # only where it is asked
+        form, path = arguments.export
+        written.append(files.write(Path(path), data.exported(form, report)))
+    if study.whole and not arguments.no_figures:
+        written += draw(report, run.folder, arguments.figures, arguments.format)
+    measured = [f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
+                f" {run.facts['wall_s']:.1f} s of wall time",
+                str(run.folder / runs.TRIALS_CSV)] if study.trials else []
+    was_read = printed("\n".join([text.text(report), *measured, *map(str, written)]))
+    return status_of(run) or (errors.OK if was_read else errors.UNREAD)
+
+
+def dry_run(study: Study, engine: str, jobs: int) -> None:
+    """Print what a run would do, on so many guests."""
+    print(f"{study.head.name}: {len(study.trials)} trials")
+    for trial in study.trials[:DRY_RUN_LISTED]:
+        print(f"  {trial.id}")
+    if len(study.trials) > DRY_RUN_LISTED:
+        print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
+    if study.trials:
+        print("commands of the first trial:")
+        for command in commands_of(study.trials[0].job(), study.head.sysctls):
+            print(f"  {command}")
+    print(f"expected time: about {measuring.expected_s(study, engine, jobs):.0f} s"
+          f" ({engine} engine)")
+
+
+def asked_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
+    """Where and how to measure, and what run.json says of the command and the machine.
+
+    A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
+    """
+    kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
+    return MeasureOptions(arguments.results, arguments.seed, arguments.fresh, kept,
+                 {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
+                 arguments.quiet)
+
+
+def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> list[Path]:
+    """Draw every figure and build the page, which has PNGs; the paths of what was made."""
+    import drawing  # and with it matplotlib: only where it draws
+    from lab.render import page
+    images = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
+    return [*drawing.save(report.name, images, figures, formats),
+            page.write(folder, report, drawing.pngs(images))]
+
+
+def status_of(run: RunData) -> int:
+    """CANNOT where this machine lacks what every trial needs; the report says what."""
+    if run.records and all(record.was_skipped for record in run.records):
+        return errors.CANNOT
+    if not all(record.ok or record.failed_as_expected for record in run.records):
+        return errors.FAILED
+    if any(record.verdict == FAIL for record in run.records):
+        return errors.VERDICT
+    return errors.OK
+
+
+def study_of(name: str, arguments: argparse.Namespace) -> Study:
+    """A scenario and all that can be known before measuring; "" for flags. Raises UsageError."""
+    asked = overrides_of(arguments)
+    study = (registry.study_of(allowed(part_of(name, arguments), arguments), asked, arguments.seed)
+             if name else
+             registry.own_question(arguments.name or "own", asked, arguments.seed))
+    if study.drawings:
+        import drawing  # and with it matplotlib: only where it is asked
+        drawing.check(study.drawings)
+    return study
+
+
+def part_of(name: str, arguments: argparse.Namespace) -> ScenarioFile:
+    """A scenario, or of its networks one in so many. Raises UsageError."""
+    file = scenario_file.find(name)
+    return file.sampled(arguments.sample) if isinstance(arguments.sample, int) else file
+
+
+def allowed(file: ScenarioFile, arguments: argparse.Namespace) -> ScenarioFile:
+    """The file, unless it names a command that nobody has allowed. Raises UsageError."""
+    if file.names_command and not (arguments.allow_commands or arguments.check):
+        raise UsageError(f"{file.where}: names a command, [own_server], which would be run here:"
+                         " read it, and say --allow-commands if it is meant")
+    return file
+
+
+def overrides_of(arguments: argparse.Namespace) -> Overrides:
+    lists = {name: getattr(arguments, name) for name in FLAGS
+             if getattr(arguments, name) is not None}
+    return Overrides(lists, arguments.repeat, arguments.client,
+                     many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
+                     sample="full" if arguments.sample == "full" else "",
+                     own_server=own_server(arguments))
+
+
+def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of a server of one's own say; {} without its command."""
+    given = {"command": arguments.server_command, "ready": arguments.server_ready,
+             "url_path": arguments.url_path, "name": arguments.server_name,
+             "ca": arguments.ca and str(arguments.ca.absolute()),
+             "folders": [str(folder.absolute()) for folder in arguments.server_folder]}
+    return {name: value for name, value in given.items() if value not in (None, [])}

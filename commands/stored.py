@@ -1,0 +1,63 @@
+"""What the programs that render stored runs share: which runs, and what goes wrong with each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from lab.core import errors
+from lab.core.command_line import Parser, say
+from lab.core.errors import FirstFlightError
+from lab.core.run import runs
+from lab.core.scenario import scenario_file
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+T = TypeVar("T")
+
+
+def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
+    """--scenario, --run and --results; of_scenarios, of_run: what --help says of the first two."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--scenario", nargs="+", metavar="NAME", help=of_scenarios)
+    what.add_argument("--run", type=Path, metavar="FOLDER", help=of_run)
+    add_results(parser)
+
+
+def add_results(parser: Parser) -> None:
+    parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+                        help="where results are (default results)")
+
+
+def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[[Path], object],
+                  has_results: Callable[[str], object], nothing: str) -> int:
+    """Render the run of --run, or the newest whole one of each scenario; the exit status.
+
+    has_results: of a scenario, whether it is one where none is asked for; nothing: what is
+    said where that leaves none.
+    """
+    def newest(name: str) -> None:
+        scenario_file.find(name)  # a wrong name, before its results are searched
+        render(runs.newest_whole(name, arguments.results))
+
+    if arguments.run is not None:
+        return with_each(program, [arguments.run], render)
+    names = arguments.scenario or [*filter(has_results, scenario_file.names())]
+    if not names:
+        say(f"{program}: {arguments.results}: {nothing}")
+        return errors.FAILED
+    return with_each(program, names, newest)
+
+
+def with_each(program: str, items: Iterable[T], render: Callable[[T], object]) -> int:
+    """What goes wrong with one is told and keeps no other from it; the first such exit status."""
+    status = errors.OK
+    for item in items:
+        try:
+            render(item)
+        except FirstFlightError as error:
+            say(f"{program}: {error}")
+            status = status or error.exit_status
+    return status

@@ -1,0 +1,82 @@
+"""run.sh --users: which window for the users of a file, as scenarios of their own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from commands import run as measure
+from lab import registry
+from lab.core.command_line import positive
+from lab.core.errors import UsageError
+from lab.core.run.kinds import Overrides, Study
+from lab.core.scenario import scenario_file
+from lab.core.scenario.quantities import FLAGS, QUANTITIES
+from lab.fetches.features.users.requested import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS, Asked
+
+
+def add_flags(add: Callable[..., object]) -> None:
+    add("--users", type=Path, metavar="FILE",
+        help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
+             "response_bytes[,group][,weight], nginx's access log with $tcpinfo_rtt, the output of"
+             " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
+    add("--trials", type=positive, metavar="N",
+        help=f"of --users: how many are measured under each window (default {TRIALS})")
+    add("--share-link", type=float, metavar="KBPS",
+        help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
+             f" half of whose connections are theirs; --load says how full it is (default"
+             f" {LOAD:g})")
+
+
+def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
+          questions: Sequence[str]) -> str:
+    """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
+    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+        return ("--users is a question of its own: without a scenario, --repeat, --client and"
+                " --sysctl")
+    if arguments.share_link is not None and not arguments.users:
+        return "--share-link is of --users FILE"
+    if arguments.trials and not arguments.users:
+        return "--trials is of --users FILE"
+    return ""
+
+
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """A sample of the users of a file; and with others on a link, if asked. Raises UsageError."""
+    from lab.fetches.features.users import reading, sample, shared  # numpy is slow
+    asked, users = asked_of(arguments), reading.read(arguments.users)
+    makers = [sample.scenario] if asked.shared_kbps is None else [sample.scenario, shared.scenario]
+    return [registry.study_of(make(users, asked, arguments.users, arguments.seed),
+                              Overrides({}, many=arguments.yes), arguments.seed)
+            for make in makers]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return measure.run(arguments, read)
+
+
+def asked_of(arguments: argparse.Namespace) -> Asked:
+    """What the flags say of --users. Raises UsageError."""
+    given = measure.overrides_of(arguments).checked()
+    windows = given.pop("initcwnd", WINDOWS)
+    link_kbps = arguments.share_link
+    if link_kbps is not None:
+        link_kbps = QUANTITIES["bandwidth_kbps"].check(link_kbps, "--share-link")
+        if len(windows) < 2:
+            raise UsageError("--share-link: compares windows; give several with --iw")
+    if "load" in given and link_kbps is None:
+        raise UsageError("--load: --users takes it with --share-link KBPS only")
+    for name, values in given.items():
+        if len(values) != 1:
+            raise UsageError(f"{FLAGS[name].flag}: --users takes a list of windows, and one value"
+                             " of what is the same for everybody")
+    scenario_file.check_count(len(windows) * (arguments.trials or TRIALS),
+                              many=arguments.yes or arguments.dry_run)
+    single = {name: values[0] for name, values in given.items()}
+    load = single.pop("load", LOAD)
+    return Asked(
+        windows, arguments.trials or TRIALS,
+        {name: value for name, value in single.items() if name in QUANTITY_NAMES},
+        {name: value for name, value in single.items() if name not in QUANTITY_NAMES},
+        link_kbps, load)

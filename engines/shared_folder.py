@@ -1,0 +1,115 @@
+"""The folder that an engine and its worker share: a guest writes to it, links may lead away."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import BinaryIO
+
+FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+
+
+def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO:
+    """Open a file of a folder that a guest writes to, where a link may lead anywhere.
+
+    place: the file's name, or its folder's and its own. Raises ValueError where
+    it is none or no regular file, OSError.
+    """
+    within, name = _found_within(folder, place)
+    try:
+        # Opening a pipe would wait for whoever writes to it.
+        opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+    finally:
+        os.close(within)
+    file = os.fdopen(opened, "rb" if access == os.O_RDONLY else "r+b")
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        file.close()
+        raise ValueError(f"{place!r} is no regular file")
+    return file
+
+
+def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
+    """The content of such a file. Raises ValueError where it has more bytes, OSError."""
+    with open_within(folder, place) as file:
+        if os.fstat(file.fileno()).st_size <= most_bytes:
+            return file.read(most_bytes)  # it may grow meanwhile
+    raise ValueError(f"a file has more than {most_bytes} bytes")
+
+
+def ends_within(folder: Path, place: str, most_bytes: int) -> bytes:
+    """Its first and its last bytes, so many together at most. Raises ValueError, OSError."""
+    with open_within(folder, place) as file:
+        content = file.read(most_bytes // 2)
+        rest = os.fstat(file.fileno()).st_size - len(content)
+        file.seek(max(0, rest - most_bytes // 2), os.SEEK_CUR)
+        return content + file.read(most_bytes // 2)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that a guest writes to, however deep it is; what cannot go, stays."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+
+
+def remove_within(folder: Path, place: str) -> None:
+    """Remove such a file. Raises ValueError, OSError."""
+    within, name = _found_within(folder, place)
+    try:
+        os.unlink(name, dir_fd=within)
+    finally:
+        os.close(within)
+
+
+def _found_within(folder: Path, place: str) -> tuple[int, str]:
+    """The folder of a place, opened, and the name in it."""
+    *above, name = place.split("/")
+    if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
+        raise ValueError(f"{place!r} is no file of the worker's")
+    return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
+
+
+# What it can no longer take: never a trial's fault -----------------------------------
+
+# A worker that cannot write its observation cannot say so in the same way. So the engine reserves
+# a little room beforehand, which the worker overwrites in place.
+RESERVE, RESERVE_BYTES = "cannot-write", 512
+PROBE, PROBE_BYTES = "probe", 1 << 20
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+
+
+def reserve(folder: Path) -> None:
+    (folder / RESERVE).write_bytes(b" " * RESERVE_BYTES)
+
+
+def tell(folder: Path, error: OSError) -> None:
+    """Overwrite the reserve with what could not be written. Raises OSError."""
+    with (folder / RESERVE).open("r+b", buffering=0) as file:
+        file.write(os.strerror(error.errno or 0).encode()[:RESERVE_BYTES])
+
+
+def told(folder: Path) -> str:
+    """Why the worker could not write, in the system's words; "" for nothing."""
+    try:
+        words = read_within(folder, RESERVE, RESERVE_BYTES).decode(errors="replace").strip()
+    except (OSError, ValueError):
+        return ""
+    return words if words in map(os.strerror, FULL) else ""
+
+
+def probe(folder: Path) -> None:
+    """Write a file of some size and remove it. Raises OSError where that does not work.
+
+    The other side may have put a link there, to a file that is none of the folder's.
+    """
+    (folder / PROBE).unlink(missing_ok=True)
+    made = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(made, "wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        (folder / PROBE).unlink(missing_ok=True)

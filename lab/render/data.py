@@ -1,0 +1,149 @@
+"""A report as data: as docs/results keeps it, of which RESULTS.md is made, and for others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lab.core import files
+from lab.core.errors import FirstFlightError
+from lab.core.findings.charts import Chart
+from lab.core.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Statement,
+                                        Table)
+from lab.core.results.records import to_text
+from lab.core.stats import Estimate
+from lab.render import markdown
+
+KINDS = {kind.__name__: kind for kind in (Chart, Column, Estimate, Finding, Interval, Report,
+                                          Rounded, Statement, Table)}
+FACTS = ("engine", "kernel", "machine", "virtual_time", "seed", "started_at", "finished_at",
+         "emulated_s", "wall_s", "project", "partial")
+KIND = "is"  # the key that names a value's class
+
+
+def dumps(report: Report) -> str:
+    """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
+    facts = {name: report.facts[name] for name in FACTS if name in report.facts}
+    findings = tuple(replace(each, sentence="", text="", samples=(), measured="",
+                             chart=Chart("", ()) if each.chart else None)
+                     for each in report.findings)
+    small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
+                   report.verified, report.count, findings, report.summary,
+                   opening=report.opening)
+    return json.dumps(_encoded(small), ensure_ascii=False, indent=0) + "\n"
+
+
+def loads(text: str) -> Report:
+    """The report again. Raises ValueError, TypeError, LookupError where it is none."""
+    report = _decoded(json.loads(text))
+    if not isinstance(report, Report):
+        raise ValueError("is no report")
+    return report
+
+
+def read(path: Path) -> Report:
+    """A kept report. Raises FirstFlightError."""
+    try:
+        return loads(files.content(path).decode("utf-8"))
+    except OSError as error:
+        raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise FirstFlightError(f"{path}: holds no findings: {error}") from error
+
+
+def _encoded(value: Any) -> Any:
+    """Values of KINDS by their class and what of them is not the default."""
+    if is_dataclass(value):
+        return {KIND: type(value).__name__, **{
+            each.name: _encoded(getattr(value, each.name)) for each in fields(value)
+            if getattr(value, each.name) != each.default}}
+    if isinstance(value, Mapping):
+        return {name: _encoded(each) for name, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_encoded(each) for each in value]
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        decoded = {name: _decoded(each) for name, each in value.items() if name != KIND}
+        return KINDS[value[KIND]](**decoded) if KIND in value else decoded
+    return tuple(map(_decoded, value)) if isinstance(value, list) else value
+
+
+# For others: JSON with provenance, CSV with a line for each value, or Markdown -------
+
+_COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low", "high")
+
+
+def exported(form: str, report: Report) -> str:
+    """The findings of a report; form: of lab.core.command_line.EXPORTS."""
+    return {"json": _json, "md": markdown.chapter, "csv": _csv}[form](report)
+
+
+def _json(report: Report) -> str:
+    """Intervals are [low, high]; what is not known is null."""
+    return json.dumps({
+        "scenario": report.name, "title": report.title, "claim": report.claim,
+        "source": report.source, "run": report.path, "verified": report.verified,
+        "trials": report.count, "sentences": report.sentences,
+        "provenance": {fact.name: fact.value for fact in report.provenance},
+        "findings": [_finding(each) for each in report.findings]}, indent=1,
+        ensure_ascii=False) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
+            "missing": finding.missing, "published": finding.published,
+            "statements": [asdict(each) for each in finding.statements],
+            "tables": [{
+                "title": table.title, "notes": table.notes, "left_out": table.left_out,
+                "columns": [{"name": column.name, "unit": column.unit, "group": column.group}
+                            for column in table.columns],
+                "rows": [[_value(cell) for cell in row] for row in table.rows]}
+                for table in finding.tables]}
+
+
+def _value(cell: Cell) -> Any:
+    if isinstance(cell, Rounded):
+        return _value(cell.value)
+    if isinstance(cell, Interval):
+        return [cell.low, cell.high]
+    if isinstance(cell, Estimate):
+        return {"value": cell.value, "interval": cell.interval, "n": cell.n}
+    return cell
+
+
+def _csv(report: Report) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for finding in report.findings:
+        for table in finding.tables:
+            writer.writerows(map(_harmless, (finding.name, *line)) for line in _lines(table))
+    return text.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
+    return to_text(cell) if isinstance(cell, str) else cell
+
+
+def _lines(table: Table) -> Iterator[tuple[Any, ...]]:
+    for number, row in enumerate(table.rows, start=1):
+        for column, cell in zip(table.columns, row):
+            value = _value(cell)
+            low, high = "", ""
+            if isinstance(value, dict):
+                low, high = value["interval"] or ("", "")
+                value = value["value"]
+            elif isinstance(value, list):
+                (low, high), value = value, ""
+            if value is not None and (value != "" or low != ""):
+                yield (table.title, number, column.group, column.name, column.unit, value, low,
+                       high)

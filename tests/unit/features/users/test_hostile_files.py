@@ -1,0 +1,194 @@
+"""Files about users that were damaged, or made to harm: read as far as they can be, or one line."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import dpkt
+import pytest
+
+from lab.core import files
+from lab.core.errors import UsageError
+from lab.fetches.features.users import captures, logs
+from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.reading import read
+from lab.fetches.features.users.rows import MOST_GROUPS, Users
+from lab.fetches.features.users.sample import scenario
+
+PROJECT = Path(__file__).resolve().parents[4]
+GOOD_SS = "State Recv-Q Send-Q\n" + "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n" * 20
+
+
+def written(path: Path, content: bytes | str) -> Users:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read(path)
+
+
+# Text --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("line", [
+    "a a " + "[x " * 200_000, "a a " + " [" * 300_000, "a " * 300_000, 'a a [x] "' * 100_000,
+    "rtt=" * 200_000, "x rtt:" + "1." * 300_000, "- " * 300_000, "1 - [] " * 100_000],
+    ids=lambda line: line[:9])
+def test_a_line_is_read_in_linear_time(line: str) -> None:
+    """A program of its own, since a regular expression that runs on hears no signal."""
+    program = ("import sys; from lab.fetches.features.users import logs\n"
+               "from lab.core.errors import UsageError\n"
+               "line = sys.stdin.read()\n"
+               "for lines in ([line], ['rtt=3000 bytes=100', line], ['State Recv-Q', line],\n"
+               "              ['rtt_ms', line]):\n"
+               "    try: logs.read(lines, 'f')\n"
+               "    except UsageError as error: assert len(str(error)) <= 500\n")
+    subprocess.run(["prlimit", "--cpu=20", sys.executable, "-c", program], input=line, text=True,
+                   check=True, cwd=PROJECT)
+
+
+def test_a_user_may_have_any_name_in_an_access_log() -> None:
+    line = '192.0.2.7 - {} [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" "M/5" 30000'
+    users = logs.read([line.format(name) for name in ("-", "a b", "[a]", "a[b", "[x] [y]")], "log")
+    assert users.count == 5 and not users.skipped
+
+
+@pytest.mark.parametrize(("odd", "why"), [
+    ("rtt:1.2.3/4", "with an RTT that is not a number"),
+    ("rtt:20/4 delivery_rate 1.2.3Mbps", "with a delivery_rate that is not a number"),
+    ("rtt:20/4 bytes_acked:" + "9" * 400_000, "with a size that is not a number"),
+    ("rtt:" + "1" * 400_000 + "/4", "with an RTT that is not a number")])
+def test_a_socket_with_an_odd_number_is_left_out(tmp_path: Path, odd: str, why: str) -> None:
+    assert written(tmp_path / "ss", f"{GOOD_SS}\t cubic {odd}\n").skipped == {why: 1}
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_lines_may_end_as_they_like(tmp_path: Path, end: str, mark: str) -> None:
+    users = written(tmp_path / "users.csv", mark + end.join(
+        ["rtt_ms,response_bytes,group", "20,9000,a", "30,9000,b", ""]))
+    assert (users.count, users.groups, users.format) == (2, ("a", "b"), "CSV")
+
+
+def test_a_head_that_is_no_csv_is_one_line() -> None:
+    with pytest.raises(UsageError, match="^f: line [01]: field larger than field limit"):
+        logs.read(['rtt_ms,"' + "x" * 200_000 + '"\n', "1\n"], "f")
+    with pytest.raises(UsageError, match="^f: line [01]: new-line character seen"):
+        logs.read(["x\r,rtt_ms\n", "1\n"], "f")
+
+
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """20 GB that take no room on the disk."""
+    path = tmp_path / "users.csv"
+    with path.open("wb") as file:
+        file.write(b"rtt_ms\n")
+        file.truncate(20 << 30)
+    program = ("import sys; from pathlib import Path; from lab.fetches.features.users.reading import read\n"
+               "from lab.core.errors import UsageError\n"
+               "try: read(Path(sys.argv[1]))\n"
+               "except UsageError as error: print(error)\n")
+    done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],
+                          capture_output=True, text=True, check=True, cwd=PROJECT)
+    assert done.stdout == (f"{path}: cannot be read: it has a line of more than"
+                           f" {files.MOST_LINE_CHARACTERS} characters\n")
+
+
+def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError, match="it has more than 64 MB"):
+        files.content(path)
+    os.truncate(path, 10)
+    assert files.content(path, 10) == b"\0" * 10
+    with pytest.raises(OSError, match="it has more than 0 MB"):
+        files.content(path, 9)
+
+
+def test_weights_are_summed_without_a_warning() -> None:
+    rows = ["rtt_ms,bandwidth_kbps,response_bytes,weight"] + ["20,1000,9000,1e12"] * 20
+    users = logs.read([*rows, "20,1000,9000,1e308"], "f")
+    assert users.skipped == {"with a weight above 1e+12": 1}
+    for weight in ("1e12", "5e-324"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            users = logs.read([rows[0], *[f"20,1000,9000,{weight}", "30,1000,9000,1e-9"] * 20], "f")
+            assert scenario(users, Asked((10, 20), 50), Path("f"), 1).raw["users"]
+
+
+def test_more_groups_than_a_page_has_room_for_are_refused() -> None:
+    head, rows = "rtt_ms,group", [f"20,g{number}" for number in range(MOST_GROUPS + 1)]
+    assert len(logs.read([head, *rows[:-1]], "f").groups) == MOST_GROUPS
+    with pytest.raises(UsageError, match="^f: has more than 1000 groups; leave the column out"):
+        logs.read([head, *rows], "f")
+
+
+# Captures ----------------------------------------------------------------------------
+
+def block(kind: int, body: bytes, length: int | None = None) -> bytes:
+    whole = 12 + len(body) + -len(body) % 4
+    return (struct.pack("<II", kind, whole if length is None else length)
+            + body + bytes(-len(body) % 4) + struct.pack("<I", whole))
+
+
+SECTION = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+
+
+def interface(options: bytes = b"", link: int = 1) -> bytes:
+    return block(1, struct.pack("<HHI", link, 0, 0) + options)
+
+
+def option(code: int, content: bytes, length: int | None = None) -> bytes:
+    return (struct.pack("<HH", code, len(content) if length is None else length) + content
+            + bytes(-len(content) % 4))
+
+
+PACKET = block(6, struct.pack("<IIIII", 0, 0, 0, 60, 60) + bytes(60))
+
+
+@pytest.mark.parametrize("content", [
+    SECTION + interface(option(9, b"")) + PACKET,  # a resolution of length 0
+    SECTION + interface(option(9, b"\x06", 200)) + PACKET,  # an option that is cut
+    SECTION + interface(option(14, b"\0\0\0\0")) + PACKET,  # an offset of four bytes
+    SECTION + interface(option(9, b"\xff")) + PACKET, SECTION + interface(b"\x09") + PACKET,
+    SECTION + interface() + block(6, b"", 0xFFFFFFF0), SECTION + interface() + block(6, b"", 4),
+    SECTION + interface() + block(6, b"", 7), SECTION + interface() + block(6, bytes(7), 15),
+    SECTION + block(1, b"", 0xFFFFFFF0), SECTION + block(1, b"", 0), SECTION[:20],
+    SECTION[:4] + struct.pack("<I", 0xFFFFFFF0) + SECTION[8:], SECTION, SECTION + interface()[:-9],
+    dpkt.pcap.FileHdr(linktype=1).pack() + struct.pack(">IIII", 0, 0, 0xFFFFFFF0, 60)])
+def test_a_damaged_capture_is_called_one(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "server.pcapng"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=f"^{path}: (is a damaged capture: .|has no usable row$)"):
+        read(path)
+
+
+def test_lengths_that_are_damaged_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "server.pcapng"
+    with path.open("wb") as file:
+        file.write(SECTION + interface() + struct.pack("<II", 6, 0xFFFFFFF0))
+        file.truncate(5 << 30)
+    with pytest.raises(UsageError, match="is a damaged capture: it has a block of 4294967272 byt"):
+        read(path)
+
+
+def test_a_capture_that_goes_on_in_zeros_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "server.pcap"
+    with path.open("wb") as file:
+        file.write(dpkt.pcap.FileHdr(linktype=1).pack())
+        file.truncate(20 << 30)
+    with pytest.raises(UsageError, match="is a damaged capture: more than 1000 of its packets"):
+        read(path)
+
+
+def test_a_damaged_packet_is_passed_over() -> None:
+    """As IP within IP a thousand times, or a length that is none."""
+    inner = b"\x45\0\0\x14" + bytes(5) + b"\x04" + bytes(10)
+    for frame in (inner * 3000, b"\x45" + b"\xff" * 30, b"\x60" + b"\0" * 60, b"\x4f" * 21):
+        file = io.BytesIO()
+        dpkt.pcap.Writer(file, linktype=101).writepkt(frame, 1.0)
+        file.seek(0)
+        with pytest.raises(UsageError, match="has no usable row"):
+            captures.read(file, "server.pcap")

@@ -1,0 +1,251 @@
+"""The probe against servers of this machine: what it sees, and that it opens one connection."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from hosts.certificates import ChainSpec, make
+from probe import client, tap
+from tests.unit.hosts.running import running
+
+needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INET,
+            peeked: bool = False) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that answers every connection so; its port and what it was asked.
+
+    peeked: the first bytes are left for the answer.
+    """
+    listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0),
+                                    family=family)
+    asked: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                asked.append(connection.recv(65536, socket.MSG_PEEK if peeked else 0))
+                answer(connection)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1], asked
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def says(head: bytes, body: int = 0) -> Callable[[socket.socket], None]:
+    return lambda connection: connection.sendall(head + b"\r\n\r\n" + bytes(body))
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 300"
+
+
+def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> dict[str, Any]:
+    return client.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
+
+
+def may_filter() -> bool:
+    """Whether this kernel lets this user set a filter on a socket; hardened ones let only root."""
+    with socket.socket() as one:
+        try:
+            tap.attach(one, client._NO_DATA)
+        except PermissionError:
+            return False
+    return True
+
+
+filters = pytest.mark.skipif(not may_filter(), reason="this kernel lets only root set a filter")
+
+
+@needs_capture
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"),
+                                              (socket.AF_INET6, "[::1]")])
+def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
+    with serving(says(OK, 300), family) as (port, asked):
+        seen = observed(port, host)
+    assert seen["captured"] and (seen["status"], seen["ended"]) == (200, True)
+    size = len(OK) + 4 + 300
+    assert (seen["response_bytes"], seen["size_bytes"]) == (size, size)
+    first, *_ = [each for each in seen["packets"] if not each.to_client]
+    assert first.payload_bytes == len(asked[0]) and first.window << seen["scale"] > 60_000
+    got = [each for each in seen["packets"] if each.to_client and each.payload_bytes]
+    assert [each.payload_bytes for each in got] == [size, size]  # the second was sent again
+    assert got[0].seq == got[1].seq == first.ack and got[1].time_ns > got[0].time_ns
+    assert len(seen["before"]) == 3 and seen["before"][1].flags == 0x12
+
+
+@filters
+def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+    monkeypatch.setattr(client, "ConnectionTap", refused)
+    with serving(says(OK, 300)) as (port, _):
+        seen = observed(port)
+    assert not seen["captured"] and seen["packets"] == []
+    # A FIN may come on its own, and on a path without a delay what a timer sends.
+    assert 1 <= seen["counts"][-1][1] <= 4
+    assert seen["response_bytes"] == len(OK) + 304 and seen["window_bytes"] in (0, 65536)
+
+
+@filters
+@pytest.mark.parametrize("head", [OK, OK + b"\r\nServer: one", OK + b" \t\r\nETag: 300"])
+def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
+    """Most servers have other headers after Content-Length; the connection stays open here."""
+    def answer(connection: socket.socket) -> None:
+        says(head, 300)(connection)
+        connection.recv(1)
+
+    with serving(answer) as (port, _):
+        seen = observed(port, capture=False)
+    assert seen["ended"] and seen["size_bytes"] == seen["response_bytes"] == len(head) + 304
+    large = head.replace(b": 300", b": 200000", 1)
+    with serving(says(large, 200_000)) as (port, _):
+        seen = observed(port, capture=False)
+    assert seen["size_bytes"] == len(large) + 200_004
+
+
+@filters
+def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> None:
+    with serving(says(OK, 300)) as (port, asked):
+        observed(port, capture=False)
+    (request,) = asked
+    head, _, rest = request.partition(b"\r\n\r\n")
+    lines = head.decode("ascii").split("\r\n")
+    assert lines[0] == "GET /a%20b?c=X:%20%C3%A9 HTTP/1.1" and rest == b""
+    assert lines[1:] == [f"Host: 127.0.0.1:{port}", "User-Agent: first-flight-probe",
+                         "Accept: */*", "Connection: close"]
+
+
+@filters
+@pytest.mark.parametrize(("head", "status", "location"), [
+    (b"HTTP/1.1 301 Moved\r\nLocation: https://elsewhere/\x1b[2J\r\nContent-Length: 0", 301,
+     "https://elsewhere/\x1b[2J"),
+    (b"HTTP/1.0 404 Not Found", 404, "")])
+def test_other_answers_are_not_followed(head: bytes, status: int, location: str) -> None:
+    with serving(says(head)) as (port, asked):
+        seen = observed(port, capture=False)
+    assert (seen["status"], seen["location"]) == (status, location) and len(asked) == 1
+
+
+@filters
+def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ANSWER_S", 0.3)
+    for answer, words in (
+            (says(b"SSH-2.0-something"), "does not answer in HTTP/1.1"),
+            (lambda connection: None, "closes the connection without an answer"),
+            (lambda connection: time.sleep(1), "says nothing for 0.3 s")):
+        with serving(answer) as (port, _):
+            for capture in (True, False):
+                with pytest.raises(client.NoAnswer, match=words):
+                    observed(port, capture=capture)
+    with pytest.raises(client.NoAnswer, match="cannot be reached: Connection refused"):
+        observed(port)
+    with pytest.raises(client.NoAnswer, match="has no address"):
+        client.observe(urlsplit("http://nowhere.invalid/"))
+
+
+ENDED = "is not done within 1 s|does not answer$"  # whichever wait is the last
+
+
+def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> None:
+    """Sends the same again and again until the other side has enough of it, at most 20 s."""
+    until = time.monotonic() + 20
+    with suppress(OSError):
+        while time.monotonic() < until:
+            connection.sendall(piece)
+            time.sleep(pause_s)
+
+
+@filters
+@pytest.mark.parametrize("capture", [True, False])
+def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                                 capture: bool) -> None:
+    """In its handshake, after it, and in its answer: each waits for less than the whole."""
+    chain = make(tmp_path / "tls", ChainSpec(1000, "ed25519", 0, "127.0.0.1"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain.chain, chain.key)
+    record = b"\x16\x03\x03\x40\x00"  # of 16,384 bytes, of a handshake
+
+    def after_the_handshake(piece: bytes, pause_s: float) -> Callable[[socket.socket], None]:
+        def answer(connection: socket.socket) -> None:
+            with suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+                for_ever(secured, piece, pause_s)
+        return answer
+
+    monkeypatch.setattr(client, "ALL_S", 1.0)
+    for answer, words in (
+            (lambda connection: (connection.sendall(record), for_ever(connection, b"\x02", 0.03)),
+             ENDED),
+            (lambda connection: for_ever(connection, record + bytes(16_384)), "sends more than"),
+            (after_the_handshake(b"x", 0.05), ENDED),
+            (after_the_handshake(bytes(65536), 0), "sends more than 1048576 bytes before the")):
+        with serving(answer, peeked=True) as (port, _), \
+                pytest.raises(client.NoAnswer, match=words):
+            client.observe(urlsplit(f"https://127.0.0.1:{port}/"), capture)
+    with serving(lambda connection: for_ever(connection, b"x", 0.03)) as (port, _), \
+            pytest.raises(client.NoAnswer, match="is not done within 1 s|does not answer in HTTP"):
+        observed(port, capture=capture)
+
+
+@filters
+def test_a_socket_that_drops_data_has_not_seen_it() -> None:
+    with running("server", "--port", "0") as server:
+        with socket.create_connection(("127.0.0.1", server.line()["port"]), timeout=5) as visitor:
+            tap.attach(visitor, client._NO_DATA)
+            visitor.sendall(b"GET /100 HTTP/1.1\r\n\r\n")
+            visitor.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                visitor.recv(1)
+            assert client._drops(visitor) >= 1
+            tap.detach(visitor)
+            visitor.settimeout(5)
+            assert visitor.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(client, "attach", refused)
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            pytest.raises(client.NotAllowed, match="lets only root set a filter"):
+        client.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
+
+
+def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route that is prohibited (EACCES), a rule that rejects what leaves (EPERM)."""
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(client, "_connected", refused)
+    with pytest.raises(client.NoAnswer, match="cannot be reached: Permission denied") as raised:
+        client.observe(urlsplit("http://192.0.2.7/"))
+    assert not isinstance(raised.value, client.NotAllowed)
+
+
+@pytest.mark.parametrize(("options", "stamp"), [
+    ("", None), ("0101080a0000000700000009", 7), ("020405b4", None), ("080a00", None),
+    ("0008" + "0a" * 9, None), ("0500080a0000000700000009", 7)])
+def test_the_stamp_among_options_also_damaged_ones(options: str, stamp: int | None) -> None:
+    assert tap.stamp_of(bytes.fromhex(options)) == stamp

@@ -1,0 +1,49 @@
+"""Findings that documents are made from: kept whole, read again, and refused where damaged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.core.errors import FirstFlightError
+from lab.core.findings.charts import Chart
+from lab.render import data
+from tests.unit.render.reports import FINDINGS, report
+
+KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_time": True,
+        "seed": 7, "started_at": "2026-01-01", "finished_at": "2026-01-02", "emulated_s": 12.5,
+        "wall_s": 3.5, "project": "1.0", "partial": False}
+
+
+def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> None:
+    told = report(facts={**KEPT, "command": ["./run.sh"], "sysctls": {"a": "b"}})
+    again = data.loads(data.dumps(told))
+    assert again.facts == KEPT
+    assert (again.name, again.claim, again.verified, again.count, again.summary) == (
+        told.name, told.claim, told.verified, told.count, told.summary)
+
+
+def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
+    told = report(findings=(replace(FINDINGS[0], samples=((1.0,),), measured="ms"),
+                            *FINDINGS[1:]))
+    first, mix, last = data.loads(data.dumps(told)).findings
+    assert (first.tables, first.bars, first.published) == (
+        FINDINGS[0].tables, FINDINGS[0].bars, FINDINGS[0].published)
+    assert (first.sentence, first.text, first.samples, first.measured) == ("", "", (), "")
+    assert first.chart == Chart("", ()) and last.chart is None
+    assert mix.statements == FINDINGS[1].statements and last.missing == FINDINGS[2].missing
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    ("{", "holds no findings: Expecting"), ("3", "holds no findings: is no report"),
+    ('{"is": "Table", "title": ""}', "holds no findings: "),
+    ('{"is": "Other"}', "holds no findings: 'Other'"), (None, "cannot be read: No such file")])
+def test_what_is_no_kept_report_is_refused_with_its_name(tmp_path: Path, content: str | None,
+                                                         why: str) -> None:
+    path = tmp_path / "kept.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(FirstFlightError, match=f"kept.json: {why}"):
+        data.read(path)
