@@ -232,7 +232,7 @@ def of_tables(draw: Draw, folder: Path) -> Attempt:
 
     def attempt() -> None:
         study = registry.study_of(scenario_file.parsed(name, written))
-        records = read_records(trials, study.record)
+        records = read_records(trials, study.kind.record)
         if not {*study.trials} <= {record.trial for record in records}:
             return  # it asks for something else
         try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lab.core.errors import UsageError
+from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.scenario import published, schema
 from lab.core.scenario.published import PublishedBucket
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile
@@ -47,7 +48,7 @@ class Arithmetic:
     panels: tuple[PublishedPanel, ...] = key(absent=True)
 
 
-def read(file: ScenarioFile) -> Arithmetic:
+def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Arithmetic:
     """The scenario with the published numbers that it names. Raises UsageError."""
     top = {name: value for name, value in file.raw.items() if name not in (*HEAD_KEYS, "panel")}
     panels = schema.read_tables(PublishedPanel, file.raw, "panel", file.where)

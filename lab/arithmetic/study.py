@@ -1,20 +1,21 @@
-"""Scenarios of kind "arithmetic" made ready to be told: there is nothing to measure."""
+"""The kind "arithmetic" (lab.core.run.kinds): published numbers, and nothing to measure.
+
+It has no trials, so no engine is needed, and no record made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from lab.arithmetic import findings
 from lab.arithmetic.scenario import Arithmetic, read
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
-from lab.core.results.checks import Check
 from lab.core.results.records import Record
-from lab.core.run.kinds import Overrides, RunData, SeenTrial
+from lab.core.run.kinds import Kind, Overrides, RunData, SeenTrial, Study
 from lab.core.run.reporting import report_of
-from lab.core.scenario.scenario_file import Head, ScenarioFile
 
 
 @dataclass(frozen=True)
@@ -30,45 +31,23 @@ class NoRecord(Record):
     trial: NoTrial
 
 
-@dataclass(frozen=True)
-class ArithmeticStudy:
-    """As lab.core.run.kinds.Study has it, without trials: no engine is needed, and no record
-    made."""
-
-    scenario: Arithmetic
-
-    record: ClassVar[type[Record]] = NoRecord
-    checks: ClassVar[Sequence[Check]] = ()
-    all_captures: ClassVar[bool] = False
-    drawings: ClassVar[Mapping[str, Sequence[str]]] = {}
-    trials: ClassVar[Sequence[Any]] = ()
-    whole: ClassVar[bool] = True
-
-    @property
-    def head(self) -> Head:
-        return self.scenario.head
-
-    @staticmethod
-    def judge(trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-        raise NotImplementedError("there are no trials to judge")
-
-    def report(self, run: RunData) -> Report:
-        found = findings.findings(self.scenario)
-        return report_of(self, run, found, summary=(self.head.note,), tiles=findings.tiles(
-            self.scenario))
-
-    def guest_s(self, trial: Any) -> float:
-        return 0.0
-
-    def network_s(self, trial: Any) -> float:
-        return 0.0
-
-
-def study(file: ScenarioFile, overrides: Overrides, seed: int) -> ArithmeticStudy:
-    """The scenario; it takes no override, and draws nothing. Raises UsageError."""
-    scenario = read(file)
+def expand(scenario: Arithmetic, overrides: Overrides, seed: int) -> Sequence[NoTrial]:
+    """It takes no override, and draws nothing."""
     for flag in overrides.given.values():
-        raise UsageError(f"{file.name}: {flag}: it computes with published numbers and measures"
-                         " nothing")
-    return ArithmeticStudy(scenario)
+        raise UsageError(f"{scenario.head.name}: {flag}: it computes with published numbers and"
+                         " measures nothing")
+    return ()
+
+
+def judge(trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+          known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+    raise NotImplementedError("there are no trials to judge")
+
+
+def report(study: Study, run: RunData) -> Report:
+    return report_of(study, run, findings.findings(study.scenario), summary=(study.head.note,),
+                     tiles=findings.tiles(study.scenario))
+
+
+KIND = Kind(NoRecord, read, expand, judge, report, guest_s=lambda trial: 0.0,
+            network_s=lambda trial: 0.0, checks=lambda: ())

@@ -21,12 +21,13 @@ from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
 
-def report(study: Study, scenario: Scenario, run: RunData) -> Report:
+def report(study: Study, run: RunData) -> Report:
     """All that a run says of the scenario, of which study.whole says whether it is the whole.
 
     A part of a scenario has its cells first; the figures that it does not cover
     are left out. Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
+    scenario: Scenario = study.scenario
     for part in scenario.parts if study.whole else ():
         if (of_part := part.report(study, scenario, run)) is not None:
             return of_part

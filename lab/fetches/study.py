@@ -1,19 +1,18 @@
-"""The study of kind fetches: a scenario made ready to be measured and told."""
+"""The kind "fetches" (lab.core.run.kinds): one transfer at a time on the star."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
-from lab.core.results.checks import Check
-from lab.core.results.records import Record as AnyRecord
-from lab.core.run.kinds import HOST_OVERHEAD_S, NOTHING, Overrides, RunData, SeenTrial
+from lab.core.run.kinds import (HOST_OVERHEAD_S, NOTHING, Kind, Overrides, RunData, SeenTrial,
+                                Study)
 from lab.core.scenario import schema
-from lab.core.scenario.scenario_file import Head, ScenarioFile, check_count
-from lab.fetches.figures import kinds
+from lab.core.scenario.scenario_file import ScenarioFile, check_count
+from lab.fetches.figures import kinds as figure_kinds
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.own_server import OwnServer
 from lab.fetches.scenario.scenario import Scenario
@@ -26,63 +25,11 @@ from lab.fetches.verify.verify import every_check, judge
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
-@dataclass(frozen=True)
-class Fetches:
-    """One transfer at a time on the star (lab.core.run.kinds.Study)."""
-
-    record: ClassVar[type[AnyRecord]] = Record
-    all_captures: ClassVar[bool] = False
-
-    scenario: Scenario
-    trials: tuple[Trial, ...]
-    whole: bool
-
-    @property
-    def checks(self) -> Sequence[Check]:
-        return every_check()
-
-    @property
-    def head(self) -> Head:
-        return self.scenario.head
-
-    @property
-    def drawings(self) -> Mapping[str, Sequence[str]]:
-        return {figure.name: figure.also for figure in self.scenario.figures if figure.also}
-
-    @staticmethod
-    def judge(trial: Trial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-        return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
-                     sysctls=sysctls, known_kernel=known_kernel), seen.files
-
-    def report(self, run: RunData) -> Report:
-        from lab.fetches import findings
-        return findings.report(self, self.scenario, run)
-
-    def guest_s(self, trial: Trial) -> float:
-        return GUEST_FETCH_S[trial.client]
-
-    def network_s(self, trial: Trial) -> float:
-        """Handshake, request, two more round trips, and the FINs."""
-        return (HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
-                + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
-
-
-def study(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Fetches:
-    """A scenario with what the command line says in place of it. Raises UsageError."""
-    scenario = read(file)
-    if overrides.sample:
-        scenario = in_full(scenario)
-        overrides = replace(overrides, sample="")
-    trials = tuple(expand(scenario, overrides, seed))
-    return Fetches(scenario, trials, not overrides.given or covers(scenario, trials, seed))
-
-
-def read(file: ScenarioFile) -> Scenario:
+def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
     """The scenario of a file, its figures checked. Raises UsageError."""
     scenario = reading.read(file)
-    kinds.check(scenario, file.where)
-    return scenario
+    figure_kinds.check(scenario, file.where)
+    return in_full(scenario) if overrides.sample else scenario
 
 
 def in_full(scenario: Scenario) -> Scenario:
@@ -144,9 +91,36 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     return changed
 
 
-def covers(scenario: Scenario, trials: Iterable[Trial], seed: int = 1) -> bool:
-    """Whether the trials have every cell and window of the scenario, for its figures."""
+def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
+    """Whether every cell and window was measured."""
     def settings(of: Iterable[Trial]) -> set[tuple[object, ...]]:
         return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in of}
 
-    return settings(expand(scenario, seed=seed)) <= settings(trials)
+    return settings(trials) <= settings(measured)
+
+
+# The kind ----------------------------------------------------------------------------
+
+def _judge(trial: Trial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+           known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+    return judge(trial, seen.content, seen.client_pcap, seen.server_pcap, exact=exact,
+                 sysctls=sysctls, known_kernel=known_kernel), seen.files
+
+
+def _report(study: Study, run: RunData) -> Report:
+    from lab.fetches import findings
+    return findings.report(study, run)
+
+
+def _network_s(trial: Trial) -> float:
+    """Handshake, request, two more round trips, and the FINs."""
+    return (HOST_OVERHEAD_S + 5 * trial.rtt_ms / 1000
+            + trial.response_bytes * 8 / (trial.bandwidth_kbps * 1000))
+
+
+def _drawings(scenario: Scenario) -> Mapping[str, Sequence[str]]:
+    return {figure.name: figure.also for figure in scenario.figures if figure.also}
+
+
+KIND = Kind(Record, read, expand, _judge, _report, lambda trial: GUEST_FETCH_S[trial.client],
+            _network_s, every_check, _drawings, covers)

@@ -72,7 +72,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
+from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.scenario import published, schema
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
@@ -316,7 +316,7 @@ class LoadScenario:
 
 # Reading it ------------------------------------------------------------------------
 
-def read(file: ScenarioFile) -> LoadScenario:
+def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
     """A scenario of kind load. Raises UsageError."""
     schema.known_keys(file.raw, KEYS, file.where)
     head, sweeps = file.head(), _sweeps(file)

@@ -36,7 +36,12 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
     The source's sentences are not to be tested there, and a figure may name an
     initial window that is not measured.
     """
-    return replace(scenario, claims=(), figures=tuple(
+    windows: dict[str, dict[int, None]] = {}
+    for record in records:
+        windows.setdefault(record.trial.trace, {})[record.trial.initcwnd] = None
+    return replace(scenario, claims=(), traces=tuple(
+        replace(trace, initcwnd=tuple(windows.get(trace.name, trace.initcwnd)))
+        for trace in scenario.traces), figures=tuple(
         replace(figure, title=f"{figure.title} (but for what the command line says)")
         for figure in scenario.figures
         if all(any(curve.is_of(record.trial) for record in records) for curve in figure.curves)))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
+from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.scenario import schema
-from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile
+from lab.core.scenario.scenario_file import HEAD_KEYS, Head, ScenarioFile, check_count
 from lab.core.scenario.schema import Reader, key
 from lab.core.scenario.sysctls import sysctls_of
 from lab.core.words import exact, nearest, plain
@@ -350,7 +350,7 @@ class TraceScenario:
 
 # The file, and the command line ------------------------------------------------------
 
-def read(file: ScenarioFile) -> TraceScenario:
+def read(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
     """The scenario of a file. Raises UsageError."""
     raw, where = file.raw, file.where
     schema.known_keys(raw, (*HEAD_KEYS, *TABLES), where)
@@ -401,6 +401,14 @@ def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where
         if not any((trace.name, curve.tcp in trace.tcps) == (curve.trace, True)
                    and curve.initcwnd in (None, *trace.initcwnd) for trace in scenario.traces):
             raise UsageError(f"{where}: no trace is {curve.text!r}")
+
+
+def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
+           seed: int = 1) -> list[TraceTrial]:
+    """Its trials; nothing of them is drawn at random. Raises UsageError."""
+    asked = overridden(scenario, overrides)
+    check_count(asked.count, "traces", overrides.many)
+    return asked.trials()
 
 
 def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:

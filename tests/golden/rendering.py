@@ -17,8 +17,7 @@ from typing import Any
 import numpy
 
 from lab.core.findings.findings import Column, Report
-from lab.core.run.kinds import RunData
-from lab.load.study import LoadStudy
+from lab.core.run.kinds import RunData, Study
 from lab.render import data, markdown, page, text
 from tests.golden import (asked, defaults, judged, quantities, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
@@ -103,7 +102,7 @@ def cells(name: str) -> Report:
                                  partial=True)
 
 
-def part(study: LoadStudy, run: RunData) -> Report:
+def part(study: Study, run: RunData) -> Report:
     return replace(study, whole=False).report(replace(run, facts={**run.facts, "partial": True}))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import RunData
+from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import FAIL, PASS, SKIPPED, read_records
 from lab.fetches.figures import kinds
 from lab.fetches.scenario import reading
@@ -17,7 +17,7 @@ from lab.fetches.figures.buckets import Panel
 from lab.fetches.verify.limits import PACING, RECEIVE_WINDOW
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.study import Fetches
+from lab.fetches.study import KIND
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")
@@ -53,13 +53,13 @@ def whole_report(name: str) -> Report:
 def report(name: str, records: Any, whole: bool = True, **facts: Any) -> Report:
     """What such a run says; facts: of its run.json, beside FACTS."""
     run = RunData(FOLDER.parent / f"{name}-run", {**FACTS, "scenario": name, **facts}, records)
-    return Fetches(scenario(name), (), whole).report(run)
+    return Study(KIND, scenario(name), (), whole).report(run)
 
 
 def raw_report() -> Report:
     """What is told of every raw value from three sides."""
     found, records = raw_and_causes()
-    return Fetches(found, (), True).report(
+    return Study(KIND, found, (), True).report(
         RunData(FOLDER.parent / "raw-run", {**FACTS, "scenario": "mine"}, records))
 
 

@@ -16,14 +16,13 @@ import numpy
 from lab.core.findings.findings import Finding, Report
 from lab.core.results.records import FAIL
 from lab.core.run import runs
-from lab.core.run.kinds import RunData
+from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
 from lab.load import findings
 from lab.load import study as studies
 from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
 from lab.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
-from lab.load.study import LoadStudy
 from lab.load.trial import LoadTrial
 from lab.tcp.packets import PCAP_HEADER
 
@@ -45,8 +44,8 @@ class Seen:
 
 
 @cache
-def study() -> LoadStudy:
-    return studies.study(scenario_file.read(GOLDEN / "small.toml"))
+def study() -> Study:
+    return studies.KIND.study(scenario_file.read(GOLDEN / "small.toml"))
 
 
 @cache
@@ -62,7 +61,7 @@ def report() -> Report:
 @cache
 def axes() -> Report:
     """The same run along other axes, and under other claims."""
-    scenario = studies.study(scenario_file.read(GOLDEN / "axes.toml")).scenario
+    scenario = studies.KIND.study(scenario_file.read(GOLDEN / "axes.toml")).scenario
     return replace(study(), scenario=scenario).report(run())
 
 

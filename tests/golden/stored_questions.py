@@ -26,7 +26,7 @@ from lab.core.results.records import PASS, read_records
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.verify.record import Record
-from lab.fetches.study import Fetches, study
+from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed
 from lab.fetches.scenario.trial import Trial
 from lab.tcp.packets import MSS
@@ -58,7 +58,7 @@ def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
     asked = registry.study_of(scenario_file.of_run(
         name, (folder / "scenario.toml").read_text(encoding="utf-8")))
     return asked, RunData(folder, {**FACTS, "scenario": name, **facts},
-                          read_records(folder / "trials.csv", asked.record))
+                          read_records(folder / "trials.csv", asked.kind.record))
 
 
 @cache
@@ -76,7 +76,7 @@ def compared() -> Report:
 @cache
 def population() -> Report:
     """Of a small population, whose trials took what `took` says."""
-    drawn = study(scenario_file.read(FOLDER / "population.toml"))
+    drawn = KIND.study(scenario_file.read(FOLDER / "population.toml"))
     return drawn.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
                                 [took(trial) for trial in drawn.trials]))
 
@@ -90,8 +90,8 @@ def best() -> Report:
     return replace(told, findings=told.findings[-1:])  # without every cell
 
 
-def goodput_study() -> Fetches:
-    return study(scenario_file.read(FOLDER / "goodput.toml"))
+def goodput_study() -> Study:
+    return KIND.study(scenario_file.read(FOLDER / "goodput.toml"))
 
 
 @cache
@@ -130,7 +130,7 @@ def steps_of(part: slice) -> Report:
 
     Of OpenSSL 3.0, whatever this machine has: 3.5 sends 22 bytes more.
     """
-    asked = study(scenario_file.read(FOLDER / "steps.toml"))
+    asked = KIND.study(scenario_file.read(FOLDER / "steps.toml"))
     with patch.object(ssl, "OPENSSL_VERSION_INFO", (3, 0, 0, 0, 0)):
         return asked.report(RunData(FOLDER, {**FACTS, "scenario": "steps"},
                                     as_modelled(asked.trials[part])))

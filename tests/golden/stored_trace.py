@@ -15,10 +15,10 @@ from typing import Any
 from lab.core.findings.findings import Report
 from lab.core.results.records import read_records
 from lab.core.run import runs
-from lab.core.run.kinds import NOTHING, RunData
+from lab.core.run.kinds import NOTHING, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
-from lab.trace.study import TraceStudy, study
+from lab.trace.study import KIND
 from lab.trace.trial import TraceTrial
 from lab.trace.verify import judge
 from lab.trace.window import FIELDS
@@ -39,8 +39,8 @@ class Observed:
 
 
 @cache
-def packetdrill() -> TraceStudy:
-    return study(scenario_file.read(FOLDER / "packetdrill.toml"), NOTHING, 1)
+def packetdrill() -> Study:
+    return KIND.study(scenario_file.read(FOLDER / "packetdrill.toml"), NOTHING, 1)
 
 
 @cache
@@ -51,7 +51,7 @@ def run() -> RunData:
 @cache
 def warm() -> Report:
     """Of a whole run of handley1999_warm, whose figures need its records only."""
-    asked = study(scenario_file.find("handley1999_warm"), NOTHING, 1)
+    asked = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
     records = read_records(FOLDER / "warm" / "trials.csv", TraceRecord)
     return asked.report(RunData(FOLDER / "warm", {
         "state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
@@ -59,8 +59,8 @@ def warm() -> Report:
 
 
 @cache
-def lossy() -> TraceStudy:
-    return study(scenario_file.read(FOLDER / "lossy.toml"), NOTHING, 1)
+def lossy() -> Study:
+    return KIND.study(scenario_file.read(FOLDER / "lossy.toml"), NOTHING, 1)
 
 
 @cache

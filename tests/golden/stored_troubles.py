@@ -11,10 +11,10 @@ from functools import cache
 
 from lab.core.findings.findings import Report
 from lab.core.results.records import FAIL
-from lab.core.run.kinds import NOTHING
+from lab.core.run.kinds import NOTHING, Study
 from lab.core.scenario import scenario_file
 from lab.trace.record import TraceRecord
-from lab.trace.study import TraceStudy, study
+from lab.trace.study import KIND
 from tests.golden import stored_trace
 
 # Instead of what stands in the file of the stored run: what its tables are called, and shown.
@@ -61,7 +61,7 @@ CLAIMS = (  # figure, first, second: with words of more than one outcome
 
 
 @cache
-def troubled() -> TraceStudy:
+def troubled() -> Study:
     text = (stored_trace.FOLDER / "packetdrill.toml").read_text().partition("[[figure]]")[0]
     for old, new in INSTEAD:
         assert text.count(old) == 1
@@ -69,7 +69,7 @@ def troubled() -> TraceStudy:
     claims = "".join(f'\n[[claim]]\nfigure = "{figure}"\nfirst = "{first}"\nsecond = "{second}"\n'
                      f'says = "{first} is larger than {second}."\nmetric = "window"\nat_s = 0.15\n'
                      'relation = "larger"\n' for figure, first, second in CLAIMS)
-    return study(scenario_file.parsed("troubled", text + SHOWN + claims), NOTHING, 1)
+    return KIND.study(scenario_file.parsed("troubled", text + SHOWN + claims), NOTHING, 1)
 
 
 def report() -> Report:

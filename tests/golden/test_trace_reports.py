@@ -16,12 +16,12 @@ from lab.core.errors import FirstFlightError
 from lab.core.findings.charts import LineChart, Points, TraceChart
 from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
 from lab.core.results.records import PASS
-from lab.core.run.kinds import NOTHING, Overrides, RunData
+from lab.core.run.kinds import NOTHING, Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.trace.findings import findings
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import TraceCurve
-from lab.trace.study import TraceStudy, study
+from lab.trace.study import KIND
 from lab.trace.trial import TraceTrial
 from tests.golden import stored_trace
 
@@ -121,7 +121,7 @@ def test_a_lost_file_is_one_line(tmp_path: Path) -> None:
 
 def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
     file = scenario_file.read(stored_trace.FOLDER / "packetdrill.toml")
-    partial = study(file, Overrides({"rtt_ms": [50.0]}), 1)
+    partial = KIND.study(file, Overrides({"rtt_ms": [50.0]}), 1)
     run = stored_trace.run()
     assert not partial.whole
     (finding,) = partial.report(run).findings
@@ -144,10 +144,10 @@ def test_curves_with_the_same_title_are_told_apart() -> None:
 # A warm connection, from records -----------------------------------------------------
 
 @pytest.fixture(scope="module")
-def warm() -> TraceStudy:
+def warm() -> Study:
     file = scenario_file.find("handley1999_warm")
-    assert registry.study_of(file, NOTHING) == study(file, NOTHING, 1)
-    return study(file, NOTHING, 1)
+    assert registry.study_of(file, NOTHING) == KIND.study(file, NOTHING, 1)
+    return KIND.study(file, NOTHING, 1)
 
 
 def warm_record(trial: TraceTrial) -> TraceRecord:
@@ -158,13 +158,13 @@ def warm_record(trial: TraceTrial) -> TraceRecord:
                        last_window=window, last_retransmissions=int(window == 64), verdict=PASS)
 
 
-def found(warm: TraceStudy, records: list[TraceRecord]) -> tuple[Finding, LineChart]:
+def found(warm: Study, records: list[TraceRecord]) -> tuple[Finding, LineChart]:
     (finding,) = findings(warm.scenario, RunData(Path("/nonexistent"), {}, records))
     assert isinstance(finding.chart, LineChart)
     return finding, finding.chart
 
 
-def test_the_answer_names_think_times_and_windows(warm: TraceStudy) -> None:
+def test_the_answer_names_think_times_and_windows(warm: Study) -> None:
     finding, _ = found(warm, list(map(warm_record, warm.trials)))
     on, off, *_ = finding.statements
     assert on.found == ("IW 16 is faster than IW 10 from 3 s of thinking on (100.0 instead of"
@@ -177,7 +177,7 @@ def test_the_answer_names_think_times_and_windows(warm: TraceStudy) -> None:
     assert [bool(each.notes) for each in finding.tables] == [False, False, False, True]
 
 
-def test_the_chart_has_a_row_for_each_curve_and_a_line_for_each_window(warm: TraceStudy) -> None:
+def test_the_chart_has_a_row_for_each_curve_and_a_line_for_each_window(warm: Study) -> None:
     _, chart = found(warm, list(map(warm_record, warm.trials)))
     assert (chart.foot, chart.alarm) == (
         "128 connections verified on the wire, none left out", "")
@@ -198,7 +198,7 @@ def test_the_chart_has_a_row_for_each_curve_and_a_line_for_each_window(warm: Tra
     assert latency[0].y_ends == pytest.approx((0, 324))
 
 
-def test_what_does_not_count_is_left_out(warm: TraceStudy) -> None:
+def test_what_does_not_count_is_left_out(warm: Study) -> None:
     records = list(map(warm_record, warm.trials))
     first = records[0].trial
     assert (first.trace, first.tcp, first.initcwnd, first.think_s) == ("deep", "linux", 3, 0.1)

@@ -18,7 +18,7 @@ from lab.core.run.kinds import NOTHING, Overrides
 from lab.core.results.records import PASS
 from lab.fetches.scenario import own
 from lab.fetches.verify.record import Record
-from lab.fetches.study import study
+from lab.fetches.study import KIND
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.verify import judge
 from tests.live.conftest import command, watched
@@ -39,7 +39,7 @@ def measured(kernel: Path, folder: Path, trials: Sequence[Trial],
 
 
 def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
-    asked = study(own.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
+    asked = KIND.study(own.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
     return measured(kernel, folder, asked.trials, asked.head.sysctls)
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +23,10 @@ from lab.core import errors
 from lab.core.run import runs
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import Kind
+from lab.core.run.kinds import Study
 from lab.core.results.record_file import RecordFile
 from lab.core.results.records import PASS, Record
+from lab.fetches import study as fetches
 from lab.render import markdown, page, text
 from tests.unit.render.reports import report
 
@@ -48,24 +49,24 @@ class Measured(Record):
 
 
 @dataclass(frozen=True)
-class FakeStudy:
-    """A kind whose report is made by hand."""
-
+class Scenario:
     head: Any
-    record = Measured
-    trials = ("of a network",)
 
-    def report(self, run: Any) -> Report:
-        if run.facts.get("broken"):
-            raise FirstFlightError(f"{run.folder}: a file is missing")
-        return report(facts=run.facts, count=len(run.records),
-                      path=f"zhao2019/{run.folder.resolve().name}")
+
+def made_by_hand(study: Study, run: Any) -> Report:
+    if run.facts.get("broken"):
+        raise FirstFlightError(f"{run.folder}: a file is missing")
+    return report(facts=run.facts, count=len(run.records),
+                  path=f"zhao2019/{run.folder.resolve().name}")
 
 
 @pytest.fixture(autouse=True)
 def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.KINDS, "fetches",
-                        lambda: Kind(lambda file, overrides, seed: FakeStudy(file.head()), FakeStudy))
+    """A kind whose report is made by hand."""
+    monkeypatch.setattr(fetches, "KIND", replace(
+        fetches.KIND, record=Measured, report=made_by_hand, drawings=lambda scenario: {},
+        read=lambda file, overrides: Scenario(file.head()),
+        expand=lambda scenario, overrides, seed: ["of a network"]))
 
 
 def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:

@@ -104,7 +104,7 @@ class TrialBatch:
         if len(result["trials"]) != len(self.trials):
             raise ValueError(f"it has {len(result['trials'])} trials of {len(self.trials)}")
         try:
-            reader = RowReader(self.study.record, columns_of(self.study.record))
+            reader = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
             judged = [self._judged(trial, reader, told)
                       for trial, told in zip(self.trials, result["trials"])]
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
@@ -122,7 +122,7 @@ class TrialBatch:
 
     def failed(self, why: str) -> tuple[list[JudgedTrial], dict[str, Any]]:
         """In place of a result that no machine could give."""
-        return [judge(type(self.study), trial, _Failed(trial.id, {"error": why}), True, {}, False,
+        return [judge(self.study.kind, trial, _Failed(trial.id, {"error": why}), True, {}, False,
                       self.known_kernel)
                 for trial in self.trials], {}
 
@@ -181,7 +181,7 @@ class ManyMachines:
 def batches(study: Study, trials: Sequence[Any], captured: set[str],
             guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """The trials in batches of about one length, those of one network together."""
-    whole_s = sum(map(study.guest_s, trials))
+    whole_s = sum(map(study.kind.guest_s, trials))
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
     rounds = math.ceil(whole_s / longest_s / guests)  # each guest gets so many: all end together
     longest_s = whole_s / rounds / guests
@@ -189,7 +189,7 @@ def batches(study: Study, trials: Sequence[Any], captured: set[str],
     hand_s = 0.0
     for trial in by_network(trials):
         hand.append(trial)
-        hand_s += study.guest_s(trial)
+        hand_s += study.kind.guest_s(trial)
         if hand_s >= longest_s:
             yield TrialBatch(study, hand, [each.id for each in hand if each.id in captured],
                              known_kernel)
@@ -228,7 +228,7 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     batch, and what the engine raises.
     """
     asked = unpacked(content)
-    kind = kind_of(asked["kind"]).study
+    kind = kind_of(asked["kind"])
     trial = trial_class(kind.record)
     waiting = {each.id: each for each in (trial(**values) for values in asked["trials"])}
     order, captured, told = list(waiting), set(asked["captured"]), {}

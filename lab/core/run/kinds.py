@@ -1,16 +1,15 @@
-"""The contract of a kind of study: what every kind gives, and what is done with it.
+"""The contract of a kind of study: what every kind gives, and the one Study that it makes.
 
-A kind is one folder of lab/. It reads scenario files of its kind and makes
-each a Study; measuring, resuming, telling and drawing know a Study only.
-lab/registry.py names the kinds.
+A kind is one folder of lab/, whose study.py has a Kind. Measuring, resuming, telling and
+drawing know a Study only. lab/registry.py names the kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
@@ -116,69 +115,79 @@ class RunData:
         return self.facts.get("virtual_time") is True
 
 
-class Study(Protocol):
-    """One scenario made ready to be measured and told.
+class Judge(Protocol):
+    """The record of a trial, and what of its files is kept, by name.
 
-    head: title, claim, source, text, sysctls. trials: what to measure.
-    whole: whether these are all that the figures need. record: the class of
-    its records. checks: the table that its verdicts rest on. all_captures:
-    every trial's packets are kept. drawings: names in drawing/ that its
-    figures ask for, by the figure (Finding.also).
+    exact: measured in virtual time. sysctls: the head's. known_kernel: the TCP is one that the
+    model of TCP was checked against. What the model says of another one is recorded, and is no
+    part of the verdict. It takes nothing else of the study, so that another machine can do it,
+    which has the trial only.
     """
 
-    record: ClassVar[type[Record]]
-    all_captures: ClassVar[bool]
-
-    @property
-    def checks(self) -> Sequence[Check]: ...
-
-    @property
-    def head(self) -> Head: ...
-
-    @property
-    def trials(self) -> Sequence[Any]: ...
-
-    @property
-    def whole(self) -> bool: ...
-
-    @property
-    def drawings(self) -> Mapping[str, Sequence[str]]: ...
-
-    @staticmethod
-    def judge(trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]:
-        """The record of a trial, and what of its files is kept, by name.
-
-        known_kernel: the TCP is one that the model of TCP was checked against. What the model
-        says of another one is recorded, and is no part of the verdict.
-
-        It takes nothing else of the study, so that another machine can do it, which has the
-        trial only. sysctls: the head's.
-        """
-        ...
-
-    def report(self, run: RunData) -> Report:
-        """All that a run of it says. Raises FirstFlightError where a file is missing."""
-        ...
-
-    def guest_s(self, trial: Any) -> float:
-        """Wall seconds of a trial in a guest, roughly."""
-        ...
-
-    def network_s(self, trial: Any) -> float:
-        """Seconds of a trial on a network in real time, roughly."""
-        ...
+    def __call__(self, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+                 known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]: ...
 
 
-class Maker(Protocol):
-    """Makes a study of a scenario. Raises UsageError for a wrong file or flag."""
-
-    def __call__(self, file: ScenarioFile, overrides: Overrides, seed: int) -> Study: ...
+def _covers(trials: Sequence[Any], measured: Sequence[Any]) -> bool:
+    return set(trials) <= set(measured)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind: how it makes a study, and the class of its studies, which judges trials."""
+    """What a kind does with its scenarios; a scenario has a `head`.
 
-    make: Maker
-    study: type[Study]
+    record: the class of its records. read: a scenario of a file, with what of the overrides
+    chooses it; expand: its trials, with the others in place of what the file says, and the run's
+    seed; both raise UsageError. report: all that a run of a study says; raises FirstFlightError
+    where a file is missing. guest_s: wall seconds of a trial in a guest, network_s: seconds of it
+    on a network in real time, both roughly. checks: the table that its verdicts rest on.
+    drawings: names of further drawings that figures of a scenario ask for, by the figure
+    (Finding.also). covers: whether a scenario's trials are all among others, for its figures.
+    all_captures: every trial's packets are kept.
+    """
+
+    record: type[Record]
+    read: Callable[[ScenarioFile, Overrides], Any]
+    expand: Callable[[Any, Overrides, int], Sequence[Any]]
+    judge: Judge
+    report: Callable[[Study, RunData], Report]
+    guest_s: Callable[[Any], float]
+    network_s: Callable[[Any], float]
+    checks: Callable[[], Sequence[Check]]
+    drawings: Callable[[Any], Mapping[str, Sequence[str]]] = lambda scenario: {}
+    covers: Callable[[Sequence[Any], Sequence[Any]], bool] = _covers
+    all_captures: bool = False
+
+    def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+        """A scenario with what the command line says in place of it. Raises UsageError."""
+        scenario = self.read(file, overrides)
+        trials = tuple(self.expand(scenario, overrides, seed))
+        whole = overrides.given.keys() <= {"sample"} or self.covers(
+            self.expand(scenario, NOTHING, seed), trials)
+        return Study(self, scenario, trials, whole)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One scenario made ready to be measured and told.
+
+    trials: what to measure; whole: whether these are all that the figures need.
+    """
+
+    kind: Kind
+    scenario: Any
+    trials: Sequence[Any]
+    whole: bool
+
+    @property
+    def head(self) -> Head:
+        """Title, claim, source, text, sysctls."""
+        head: Head = self.scenario.head
+        return head
+
+    @property
+    def drawings(self) -> Mapping[str, Sequence[str]]:
+        return self.kind.drawings(self.scenario)
+
+    def report(self, run: RunData) -> Report:
+        return self.kind.report(self, run)

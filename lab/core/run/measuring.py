@@ -14,7 +14,7 @@ from lab.core.command_line import Progress, say
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
 from lab.core.run import runs
-from lab.core.run.kinds import RunData, SeenTrial, Study
+from lab.core.run.kinds import Kind, RunData, SeenTrial, Study
 from lab.core.run.runs import Run
 from lab.tcp.packets import capture_file
 
@@ -101,11 +101,11 @@ class OneMachine:
                folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
         for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
-            yield judge(type(study), waiting.pop(seen.trial_id), seen, self.exact,
+            yield judge(study.kind, waiting.pop(seen.trial_id), seen, self.exact,
                         study.head.sysctls, seen.trial_id in captured, self.known_kernel)
 
 
-def judge(kind: type[Study], trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(kind: Kind, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
           with_captures: bool, known_kernel: bool) -> JudgedTrial:
     """What an engine saw of a trial, judged."""
     record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
@@ -162,7 +162,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: MeasureO
     """Append the record of each trial as it comes, and add up what run.json says of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = run.missing(study.trials)
-    captured = ({trial.id for trial in missing} if asked.keep_captures or study.all_captures
+    captured = ({trial.id for trial in missing} if asked.keep_captures or study.kind.all_captures
                 else sample_of(study.trials))
     file, sealed = run.open_records(), started
     try:
@@ -226,9 +226,9 @@ def kept(path: Path) -> bytes:
 def expected_s(study: Study, engine: str, jobs: int) -> float:
     """Wall seconds that measuring will take, roughly."""
     if engine == "uml" and study.trials:
-        return GUEST_START_S + (sum(map(study.guest_s, study.trials))
+        return GUEST_START_S + (sum(map(study.kind.guest_s, study.trials))
                                 / min(jobs, len(study.trials)))
-    return sum(map(study.network_s, study.trials))
+    return sum(map(study.kind.network_s, study.trials))
 
 
 # Which trials' packets are kept: a few, across the whole range of networks and sizes -

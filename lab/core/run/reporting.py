@@ -36,7 +36,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
         findings=tuple(findings), tiles=tiles, summary=tuple(summary), sentences=tuple(sentences),
         opening=head.result if whole else "",
-        checks=checks.table(study.checks, records, run.exact), failures=failures(records),
+        checks=checks.table(study.kind.checks(), records, run.exact), failures=failures(records),
         settings=settings(run.facts),
         provenance=tuple(provenance(run.facts, name, path, head.text)), **more)
 

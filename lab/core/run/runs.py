@@ -120,13 +120,13 @@ def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool)
     clean(home)
     refused = ""
     for folder in [] if fresh else newest_first(home):
-        run = _resume(folder, asked, study.record)
+        run = _resume(folder, asked, study.kind.record)
         if isinstance(run, Run):
             return run
         refused = refused or (f"{folder}: not resumed: {run}" if run else "")
     if refused:
         say(refused)
-    return _create(home, asked, study.record)
+    return _create(home, asked, study.kind.record)
 
 
 def clean(home: Path) -> None:
@@ -154,7 +154,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
                          " does not tell; ask for one of them")
     return {"engine": engine, "kernel": kernel, "seed": str(seed),
             "scenario file": _digest([study.head.text]),
-            "trials": _digest(_asked_of(study.trials, trial_class(study.record)))}
+            "trials": _digest(_asked_of(study.trials, trial_class(study.kind.record)))}
 
 
 def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
@@ -195,7 +195,7 @@ def load(folder: Path, study: Study) -> RunData:
 
     Where its trials.csv was changed since it was measured, a line says so.
     """
-    records = read_records(folder / TRIALS_CSV, study.record)
+    records = read_records(folder / TRIALS_CSV, study.kind.record)
     name = study.head.name
     if not records and study.trials:
         raise RecordsError(f"{folder / TRIALS_CSV}: holds no trial yet; measure with"

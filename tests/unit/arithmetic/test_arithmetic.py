@@ -118,9 +118,9 @@ def test_flags_of_a_network_are_refused() -> None:
         with pytest.raises(UsageError, match=f": {flag}: it computes with published numbers"):
             study_of(scenario_file.find(NAME), overrides)
     study = study_of(scenario_file.find(NAME), Overrides({}))
-    assert study.guest_s(None) == study.network_s(None) == 0.0
+    assert study.kind.guest_s(None) == study.kind.network_s(None) == 0.0
     with pytest.raises(NotImplementedError, match="no trials"):
-        study.judge(None, Observation("", {}), True, {})
+        study.kind.judge(None, Observation("", {}), True, {})
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [

@@ -16,7 +16,7 @@ from benchmarks.faults.inputs import KINDS, documents, expanded
 from lab.core import files
 from lab.core.scenario import scenario_file
 from lab.core.errors import FirstFlightError, UsageError
-from lab.fetches.scenario import reading
+from lab.fetches.figures import kinds
 
 
 def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
@@ -75,7 +75,7 @@ def test_what_is_told_only_after_measuring_is_a_defect(
         return {**content, "axis": axes}
 
     monkeypatch.setattr(damage, "tree", relabelled)
-    monkeypatch.setattr(reading, "JOINT_PANELS", {})
+    monkeypatch.setattr(kinds, "JOINT_PANELS", {})
     found = outcomes("tables", 8, tmp_path)
     assert any("told only after measuring: own: the axis of" in each.said or
                "told only after measuring: zhao2019: the axis of" in each.said

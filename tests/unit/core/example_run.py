@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from lab.core.command_line import run_main
 from lab.core.run.measuring import MeasureOptions, OneMachine, measure
-from lab.core.scenario.scenario_file import Head
-from tests.unit.core.example import Record, Trial, record
+from tests.unit.core.example import study
 
 
 @dataclass(frozen=True)
@@ -19,22 +18,6 @@ class Seen:
     client_pcap: bytes
     content: Mapping[str, Any]
     server_pcap: bytes = b""
-
-
-@dataclass(frozen=True)
-class Study:
-    """Of every trial all captures are kept."""
-
-    record: ClassVar[type[Record]] = Record
-    all_captures: ClassVar[bool] = True
-    head: Head
-    trials: tuple[Trial, ...]
-    whole: bool = True
-
-    @staticmethod
-    def judge(trial: Trial, seen: Seen, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Record, dict[str, bytes]]:
-        return record(trial.rtt_ms, total_ms=trial.rtt_ms * 3), {}
 
 
 @dataclass
@@ -59,9 +42,8 @@ class Engine:
 
 def main(argv: Any) -> int:
     results, capture_bytes, count = Path(argv[0]), int(argv[1]), int(argv[2])
-    study: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
-                       tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, count + 1)))
-    run = measure(study, OneMachine(Engine(capture_bytes)), MeasureOptions(results, 1, False, False, {}))
+    asked = study(*map(float, range(1, count + 1)))
+    run = measure(asked, OneMachine(Engine(capture_bytes)), MeasureOptions(results, 1, False, False, {}))
     print(run.folder)
     return 0
 

@@ -7,8 +7,9 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -17,19 +18,12 @@ from lab import registry
 from lab.core.results.records import RowWriter, columns_of, trial_class
 from lab.core.run import batches
 from lab.core.run.batches import ManyMachines, TrialBatch
+from lab.core.run.kinds import Study
 from lab.core.run.measuring import JudgedTrial, OneMachine
 from lab.core.scenario.scenario_file import Head
+from tests.unit.core import example
 from tests.unit.core.example import Record, Trial, whole
-from tests.unit.core.example_run import Engine, Study
-
-
-class Timed(Study):
-    """The example, each trial a second."""
-
-    all_captures: ClassVar[bool] = False
-
-    def guest_s(self, trial: Trial) -> float:
-        return 1.0
+from tests.unit.core.example_run import Engine
 
 
 class Networked(Trial):
@@ -41,32 +35,32 @@ class Rows(Record):
     trial: Networked
 
 
+def judge(trial: Any, seen: Any, exact: bool, sysctls: Any, known_kernel: bool = True) -> Any:
+    """With its trial."""
+    assert sysctls == SYSCTLS or "error" in seen.content
+    if "error" in seen.content:
+        return Rows(trial, False, seen.content["error"]), {}
+    return Rows(trial, True, verdict="pass", total_ms=trial.rtt_ms * 3), {
+        "a.csv": b"\0\xff", "known": str(known_kernel).encode()}
+
+
+# The example, each trial a second.
+SYSCTLS = {"net.ipv4.tcp_sack": "0"}
+KIND = replace(example.KIND, record=Rows, judge=judge, all_captures=False)
+
+
 def study(count: int = 5) -> Any:
-    made = Timed(Head("t", "s", "small", "A claim.", "# A claim.", {"net.ipv4.tcp_sack": "0"}),
-                 tuple(Networked("small", rtt_ms / 7, 1) for rtt_ms in range(1, count + 1)))
-    return made
+    return Study(KIND, example.Scenario(Head("t", "s", "small", "A claim.", "# A claim.", SYSCTLS)),
+                 tuple(Networked("small", rtt_ms / 7, 1) for rtt_ms in range(1, count + 1)), True)
 
 
-@pytest.fixture(autouse=True)
-def judged_with_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(trial: Any, seen: Any, exact: bool, sysctls: Any, known_kernel: bool) -> Any:
-        assert sysctls == {"net.ipv4.tcp_sack": "0"} or "error" in seen.content
-        if "error" in seen.content:
-            return Rows(trial, False, seen.content["error"]), {}
-        return Rows(trial, True, verdict="pass", total_ms=trial.rtt_ms * 3), {
-            "a.csv": b"\0\xff", "known": str(known_kernel).encode()}
-
-    monkeypatch.setattr(Timed, "judge", staticmethod(judge))
-    monkeypatch.setattr(Timed, "record", Rows)
-
-
-def example(name: str) -> Any:
+def kind_of(name: str) -> Any:
     """The kind of a name, the example for kind fetches (lab.registry.kind)."""
-    return registry.Kind(study, Timed) if name == "fetches" else registry.kind(name)
+    return KIND if name == "fetches" else registry.kind(name)
 
 
 def measured(batch: TrialBatch, folder: Path) -> bytes:
-    return batches.measured(batch.payload(), Engine(9), example, {"cpus": 2}, folder)
+    return batches.measured(batch.payload(), Engine(9), kind_of, {"cpus": 2}, folder)
 
 
 def batch(count: int = 5) -> TrialBatch:
@@ -85,7 +79,7 @@ class Cluster:
 
     def results(self, tasks: Any, payload: Any, read: Any, failed: Any) -> Iterator[Any]:
         for number, task in enumerate(tasks):
-            content = batches.measured(payload(task), Engine(9), example, {"cpus": 2},
+            content = batches.measured(payload(task), Engine(9), kind_of, {"cpus": 2},
                                        self.folder)
             yield f"machine{number % 2}", read(task, content)
 
@@ -194,7 +188,7 @@ def test_a_result_that_unpacks_without_end_is_refused(monkeypatch: pytest.Monkey
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     payload = changed(batch().payload(), lambda value: value.update(kind="os.system"))
     with pytest.raises(ValueError, match="no kind 'os.system'"):
-        batches.measured(payload, Engine(9), example, {}, tmp_path)
+        batches.measured(payload, Engine(9), kind_of, {}, tmp_path)
 
 
 # How trials are dealt ----------------------------------------------------------------
@@ -221,7 +215,7 @@ def test_the_order_is_that_of_one_guest(name: str) -> None:
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_memory", "ietf78_losses"])
 def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
     asked = whole(name)
-    kind = trial_class(asked.record)
+    kind = trial_class(asked.kind.record)
     for trial in asked.trials:
         told = json.loads(json.dumps(batches.given(trial)))
         assert kind(**told) == trial

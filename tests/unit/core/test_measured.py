@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -15,23 +15,19 @@ from lab.core.errors import FirstFlightError
 from lab.core.run import comparison, measuring, runs
 from lab.core.run.measuring import (CAPTURES, CAPTURES_KEPT, FILES, MeasureOptions, OneMachine,
                                     capture_of, file_of, kept, measure, sample_of)
-from lab.core.scenario.scenario_file import Head
 from lab.tcp.packets import capture_file
-from tests.unit.core import example_run
+from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
 
 
-@dataclass(frozen=True)
-class Study(example_run.Study):
-    """Not every capture is kept, but a file of each trial."""
+def judge(trial: Trial, seen: example_run.Seen, exact: bool, sysctls: Mapping[str, str],
+          known_kernel: bool = True) -> tuple[Record, dict[str, bytes]]:
+    record, _ = example.judge(trial, seen, exact, sysctls)
+    return record, {"log": seen.trial_id.encode()}
 
-    all_captures: ClassVar[bool] = False
 
-    @staticmethod
-    def judge(trial: Trial, seen: example_run.Seen, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Record, dict[str, bytes]]:
-        record, _ = example_run.Study.judge(trial, seen, exact, sysctls)
-        return record, {"log": seen.trial_id.encode()}
+# Not every capture is kept, but a file of each trial.
+KIND = replace(example.KIND, judge=judge, all_captures=False)
 
 
 @dataclass
@@ -56,9 +52,8 @@ class Engine(example_run.Engine):
             yield example_run.Seen(seen.trial_id, seen.client_pcap, content, b"server")
 
 
-def study(count: int = 4, whole: bool = True) -> Any:
-    return Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
-                 tuple(Trial("small", float(rtt_ms), 1) for rtt_ms in range(1, count + 1)), whole)
+def study(count: int = 4, whole: bool = True, **more: Any) -> Any:
+    return example.study(*map(float, range(1, count + 1)), kind=KIND, whole=whole, **more)
 
 
 def asked(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
@@ -130,8 +125,7 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     told = comparison.report([("stopped", stopped), ("resumed", resumed)])
     assert told.findings[0].tables[0].column("cells") == [3]
     assert told.findings[0].tables[1].rows == (("kernel", "", "7.2"),), "told at the end"
-    other = replace(study(), head=replace(study().head, text="# Another claim."))
-    other = measure(other, OneMachine(Engine(jobs=2)), asked(tmp_path, "2", arguments=["c"]))
+    other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)), asked(tmp_path, "2", arguments=["c"]))
     told = comparison.report([("resumed", resumed), ("other", other)])
     assert told.findings[0].tables[1].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))

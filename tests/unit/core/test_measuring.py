@@ -8,16 +8,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lab.core.errors import FirstFlightError
 from lab.core.run import runs
 from lab.core.run.measuring import CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep, measure
-from lab.core.scenario.scenario_file import Head
-from tests.unit.core.example import Trial, record, study
-from tests.unit.core.example_run import Engine, Study
+from tests.unit.core.example import record, study
+from tests.unit.core.example_run import Engine
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 TRIALS = 40
@@ -49,8 +47,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]
 
 def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     """No record is kept in memory meanwhile, and a digit more than the file has is never told."""
-    asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
-                       tuple(Trial("small", rtt_ms / 7, 1) for rtt_ms in range(1, 5)))
+    asked = study(*(rtt_ms / 7 for rtt_ms in range(1, 5)))
     run = measure(asked, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
     assert run.records == runs.load(run.folder, asked).records
@@ -60,8 +57,7 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
 def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    asked: Any = Study(Head("t", "s", "small", "A claim.", "# A claim.", {}),
-                       (Trial("small", 20.0, 1),))
+    asked = study(20.0)
     run = measure(asked, OneMachine(Engine(10)), MeasureOptions(Path(name), 1, False, False, {}))
     assert run.folder.resolve().parent == tmp_path / name / "small"
     assert runs.load(run.folder, asked).records == run.records

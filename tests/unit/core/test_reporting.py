@@ -79,7 +79,7 @@ def report(records: list[Record], changed: str = "", findings: tuple[Finding, ..
            **facts: Any) -> Report:
     """What is told of a run of the simplest kind, with a word about what was found."""
     head = replace(study().head, name="own", result="It adds up.")
-    made: Any = SimpleNamespace(head=head, checks=())
+    made: Any = SimpleNamespace(head=head, kind=SimpleNamespace(checks=lambda: ()))
     return reporting.report_of(
         made, RunData(Path("results/own/20260101-uml"), facts, records, changed), findings,
         summary=("its summary",), sentences=("its sentence",), tiles=(Tile("1", "of its own"),))

@@ -155,11 +155,11 @@ def test_trials_of_every_scenario_are_told_apart_and_read_back(tmp_path: Path, n
     """Every value of every trial, by its text."""
     study_now = whole(name)
     trials = study_now.trials[::-(-len(study_now.trials) // 300) or 1]
-    file = RecordFile(tmp_path / runs.TRIALS_CSV, study_now.record)
+    file = RecordFile(tmp_path / runs.TRIALS_CSV, study_now.kind.record)
     for trial in trials:
-        file.append(study_now.record(trial=trial, ok=True))
+        file.append(study_now.kind.record(trial=trial, ok=True))
     file.close()
-    back = [each.trial for each in read_records(file.path, study_now.record)]
+    back = [each.trial for each in read_records(file.path, study_now.kind.record)]
     assert back == list(trials) and [each.id for each in back] == [each.id for each in trials]
 
 

@@ -15,10 +15,10 @@ from lab import registry
 from lab.core.errors import UsageError
 from lab.core.findings.charts import SquareChart
 from lab.core.results.records import FAIL, PASS
-from lab.core.run.kinds import RunData
+from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.figures import kinds
-from lab.fetches.study import Fetches
+from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import SMALL, small
@@ -43,7 +43,7 @@ def scenario(folder: Path, *changes: tuple[str, str]) -> Any:
                  ("response_bytes = [9000]", "response_bytes = [9000, 60000]"), *changes)
 
 
-def run(study: Fetches, times_ms: Any) -> RunData:
+def run(study: Study, times_ms: Any) -> RunData:
     """Records whose time is a function of their trial, None for one that does not count."""
     records = []
     for trial in study.trials:
@@ -55,7 +55,7 @@ def run(study: Fetches, times_ms: Any) -> RunData:
 
 def found(folder: Path, times_ms: Any) -> Any:
     asked = scenario(folder)
-    study = Fetches(asked, tuple(trial for sweep in asked.sweeps
+    study = Study(KIND, asked, tuple(trial for sweep in asked.sweeps
                                  for trial in sweep.trials(asked.name, 1)), True)
     ((_, made),) = kinds.figures(asked, run(study, times_ms), (), True)
     return made.finding
@@ -114,7 +114,7 @@ def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
 
 def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
     asked = scenario(tmp_path)
-    study = Fetches(asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
+    study = Study(KIND, asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
     ((_, told),) = kinds.figures(asked, run(study, lambda trial: 1.0), (), True)
     assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.finding.missing
 

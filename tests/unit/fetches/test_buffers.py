@@ -12,7 +12,7 @@ from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.scenario import buffers, reading
-from lab.fetches.study import apply, expand, study
+from lab.fetches.study import KIND, apply, expand
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.transfers import transfer_of
@@ -84,7 +84,7 @@ def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
     file = scenario_file.find(name)
     if file.raw.get("kind", "fetches") != "fetches":
         return
-    made = study(file)
+    made = KIND.study(file)
     largest = max((trial.initcwnd for trial in made.trials), default=0)
     for trial in made.trials:
         first, _ = buffers.of(trial.with_buffers(made.head.sysctls), RMEM)

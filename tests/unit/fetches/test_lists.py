@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lab.core.run.kinds import NOTHING, Overrides
+from lab.core.run.kinds import NOTHING, Overrides, Study
 from lab.core.scenario.quantities import FLAGS
 from lab.fetches.scenario import own
-from lab.fetches.study import Fetches, study
+from lab.fetches.study import KIND
 from lab.fetches.scenario.trial import Trial
 
 # Values of each flag, to draw lists from. The client and whose programs run are the question's.
@@ -23,12 +23,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "response_bytes": (1, 9000, 183_173), "gap_ms": (0, 50), "kept": (1, 2), "idle_ms": (0, 500)}
 
 
-def asked(lists: dict[str, list[Any]]) -> Fetches:
-    made: Fetches = study(own.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
+def asked(lists: dict[str, list[Any]]) -> Study:
+    made: Study = KIND.study(own.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
     return made
 
 
-def told(of: Fetches) -> dict[Trial, tuple[Any, ...]]:
+def told(of: Study) -> dict[Trial, tuple[Any, ...]]:
     """By trial, what the worker gets of it, and what is set for the whole run."""
     return {trial: (trial.job(), sorted(of.head.sysctls.items())) for trial in of.trials}
 

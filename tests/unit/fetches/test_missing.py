@@ -14,14 +14,13 @@ from lab.core.errors import UsageError
 from lab.core.findings.charts import GroupChart
 from lab.core.findings.findings import Report
 from lab.core.results.records import FAIL
-from lab.core.run.kinds import Overrides, RunData
+from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, joint
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures.timelines import timelines
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.trial import OWN
-from lab.fetches.study import Fetches
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER
 from tests.golden import stored, stored_fetches, stored_questions
@@ -71,7 +70,7 @@ def asked(change: Callable[[Record], Record] = lambda record: record,
     made = registry.own_question("own", Overrides({
         "rtt_ms": [20, 50, 100], "bandwidth_kbps": [1000], "response_bytes": [9000],
         "initcwnd": [3, 10], "initrwnd": [27], "queue": ["1000"], **lists}, client="curl"))
-    assert isinstance(made, Fetches)
+    assert isinstance(made, Study)
     cells = {replace(trial, scenario="zhao2019") for trial in made.trials}
     return made.report(RunData(Path("own"), stored_fetches.FACTS, [
         change(record) for record in stored_fetches.stored("zhao2019") if record.trial in cells]))

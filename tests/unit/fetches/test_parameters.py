@@ -18,7 +18,7 @@ from lab.core.scenario.scenario_file import find
 from lab.fetches.scenario.setup import segments_at_once
 from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
-from lab.fetches.study import study
+from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import every_check, judge
 from tests.golden import stored
@@ -29,7 +29,7 @@ ONE = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_byt
 
 def trials(client: str = "libcurl", **lists: list[Any]) -> list[Trial]:
     """What zhao2019 asks for with these lists in the place of its own."""
-    return list(study(find("zhao2019"), Overrides({**ONE, **lists}, client=client)).trials)
+    return list(KIND.study(find("zhao2019"), Overrides({**ONE, **lists}, client=client)).trials)
 
 
 @pytest.mark.parametrize(("lists", "words"), [

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides
+from lab.core.run.kinds import Overrides, Study
 from lab.core.scenario import scenario_file
 from lab.core.scenario.published import PublishedBucket
 from lab.fetches.features.population import joint
 from lab.fetches.features.users import findings
 from lab.fetches.features.users.feature import Sampled
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.study import Fetches, study
+from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
@@ -100,9 +100,9 @@ def test_a_grid_is_made_coarse_where_there_is_one(tmp_path: Path) -> None:
         small(tmp_path, part, (SMALL[SMALL.index("[[sweep]]"):], ""))
 
 
-def asked(folder: Path, **more: Any) -> Fetches:
+def asked(folder: Path, **more: Any) -> Study:
     small(folder, WITHOUT_FIGURES)
-    return study(scenario_file.read(folder / "small.toml"), Overrides(
+    return KIND.study(scenario_file.read(folder / "small.toml"), Overrides(
         more.pop("lists", {}), **more))
 
 
@@ -132,7 +132,7 @@ def test_flags_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
 def test_a_sample_of_users_takes_no_flags(more: dict[str, Any]) -> None:
     file = scenario_file.of_run("users_of_x", USERS)
     with pytest.raises(UsageError, match="^users_of_x is a sample of users: its file says"):
-        study(file, Overrides(more.pop("lists", {}), **more))
+        KIND.study(file, Overrides(more.pop("lists", {}), **more))
 
 
 USERS = """# Which window?
@@ -162,7 +162,7 @@ response_bytes = [9000, 60000]
 
 
 def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
-    made = study(scenario_file.of_run("users_of_x", USERS))
+    made = KIND.study(scenario_file.of_run("users_of_x", USERS))
     users = made.scenario.part(Sampled).users
     assert users is not None
     assert findings._assumed(made.scenario, users) == (
@@ -205,13 +205,13 @@ def test_a_study_judges_with_its_sysctls(tmp_path: Path) -> None:
     observed = type("Seen", (), {
         "trial_id": "x", "content": trial.observation, "client_pcap": trial.client,
         "server_pcap": trial.server, "files": {"a": b"b"}})()
-    record, files = made.judge(trial.trial, observed, True, {})
+    record, files = made.kind.judge(trial.trial, observed, True, {})
     assert isinstance(record, Record) and record.counts and files == {"a": b"b"}
     assert isinstance(record.trial, Trial)
-    small_buffer, _ = made.judge(trial.trial, observed, True,
+    small_buffer, _ = made.kind.judge(trial.trial, observed, True,
                                  {"net.ipv4.tcp_rmem": "4096 5000 6000"})
     assert small_buffer.verdict_reason != record.verdict_reason
-    real, _ = made.judge(replace(trial.trial, rtt_ms=102.0), observed, False, {})
+    real, _ = made.kind.judge(replace(trial.trial, rtt_ms=102.0), observed, False, {})
     assert "RTT" not in real.verdict_reason, "in real time 2 % are within the limits"
 
 
@@ -223,4 +223,4 @@ def test_a_label_of_other_buckets_than_the_published_is_refused_before_measuring
         assert old in text
         with pytest.raises(UsageError, match='^scenarios/x.toml: .*"fig5_bdp": the axis of .* has'
                                              " the buckets .*; the joint distribution has "):
-            study(scenario_file.parsed("x", text.replace(old, new, 1)))
+            KIND.study(scenario_file.parsed("x", text.replace(old, new, 1)))

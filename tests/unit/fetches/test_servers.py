@@ -19,7 +19,7 @@ from lab.core.scenario.scenario_file import find
 from lab.fetches.figures.analysis import counting
 from lab.fetches.verify.notes import of_servers
 from lab.fetches.figures.summary import summary
-from lab.fetches.study import study
+from lab.fetches.study import KIND
 from lab.fetches.scenario.trial import OWN, Trial
 from lab.tcp.wire.exchange import read_exchange
 from lab.tcp.wire.messages import Messages, messages, timed
@@ -32,7 +32,7 @@ NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
 
 def trials(**lists: list[Any]) -> list[Trial]:
     one = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
-    return list(study(find("zhao2019"), Overrides({**one, **lists}, client="curl")).trials)
+    return list(KIND.study(find("zhao2019"), Overrides({**one, **lists}, client="curl")).trials)
 
 
 def test_a_trial_names_its_server_and_its_http() -> None:
@@ -209,10 +209,10 @@ def test_what_cannot_be_a_server_is_refused(own: dict[str, Any], lists: dict[str
 
 
 def test_a_scenario_is_measured_with_ones_own_server_instead() -> None:
-    made = study(find("zhao2019"), Overrides({"rtt_ms": [20]}, own_server=COMMAND))
+    made = KIND.study(find("zhao2019"), Overrides({"rtt_ms": [20]}, own_server=COMMAND))
     assert {trial.server for trial in made.trials} == {OWN} and not made.whole
     assert all(trial.own_server for trial in made.trials)
-    both = study(find("zhao2019"), Overrides({"server": ["builtin", "own"]}, own_server=COMMAND))
+    both = KIND.study(find("zhao2019"), Overrides({"server": ["builtin", "own"]}, own_server=COMMAND))
     assert {(trial.server, bool(trial.own_server)) for trial in both.trials} == {
         ("builtin", False), (OWN, True)}
 

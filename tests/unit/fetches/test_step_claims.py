@@ -12,21 +12,21 @@ from lab.core.scenario import scenario_file
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Statement
-from lab.core.run.kinds import RunData
+from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import FAIL
 from lab.fetches.figures import steps
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.claim import Claim
-from lab.fetches.study import Fetches, study
+from lab.fetches.study import KIND
 from tests.golden import stored
 from tests.unit.fetches.test_steps import made
 
-QUIC = study(scenario_file.find("quic_amplification"))
+QUIC = KIND.study(scenario_file.find("quic_amplification"))
 GOOD = stored.load("quic").judge()
 LIMIT = {"x25519": 3600, "x25519mlkem768": 7200}
 
 
-def records(of: Fetches) -> list[Record]:
+def records(of: Study) -> list[Record]:
     """As nginx answers: as much as it may at once, and the rest a round trip later."""
     found = []
     for trial in of.trials:

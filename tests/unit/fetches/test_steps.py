@@ -12,27 +12,27 @@ from lab.core.errors import UsageError
 from lab.core.findings.charts import LineChart, SquareChart
 from lab.core.findings.findings import Finding
 from lab.core.results.records import FAIL, SKIPPED
-from lab.core.run.kinds import RunData
+from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.figures.steps import _steep
-from lab.fetches.study import Fetches, study
+from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
 from tests.golden import stored_questions
 
 TEXT = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")
 
 
-def made(folder: Path, *changes: tuple[str, str]) -> Fetches:
+def made(folder: Path, *changes: tuple[str, str]) -> Study:
     text = TEXT
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new)
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
-    return study(scenario_file.read(path))
+    return KIND.study(scenario_file.read(path))
 
 
-def records(of: Fetches) -> list[Record]:
+def records(of: Study) -> list[Record]:
     return stored_questions.as_modelled(of.trials)
 
 
@@ -41,7 +41,7 @@ def numbers(chart: SquareChart) -> list[list[float | None]]:
     return [[square and square.value for square in row] for row in only.rows]
 
 
-def findings(of: Fetches, some: list[Record], folder: Path) -> dict[str, Finding]:
+def findings(of: Study, some: list[Record], folder: Path) -> dict[str, Finding]:
     report = of.report(RunData(folder, {"virtual_time": True}, some))
     assert all(png.startswith(b"\x89PNG") for png in drawing.pngs(drawing.images(report)).values())
     return {finding.name: finding for finding in report.findings}

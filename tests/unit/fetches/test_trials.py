@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from lab.core.errors import UsageError
-from lab.core.run.kinds import NOTHING, Overrides
+from lab.core.run.kinds import NOTHING, Overrides, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.sweep import CLIENTS, SWEPT, cell_of, seed_of
 from lab.fetches.scenario.trial import NETWORK, Trial
-from lab.fetches.study import Fetches, covers, expand
+from lab.fetches.study import KIND, covers, expand
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import WITHOUT_FIGURES, scenario_of, small
 
@@ -96,9 +96,9 @@ def test_overrides_reach_pairs(tmp_path: Path) -> None:
 
 def test_partial_and_covering(tmp_path: Path) -> None:
     scenario = small(tmp_path)
-    assert covers(scenario, expand(scenario, Overrides({}, repeat=5)))
-    assert covers(scenario, expand(scenario, lists(initcwnd=[3, 10])))
-    assert not covers(scenario, expand(scenario, lists(rtt_ms=[20])))
+    assert covers(expand(scenario), expand(scenario, Overrides({}, repeat=5)))
+    assert covers(expand(scenario), expand(scenario, lists(initcwnd=[3, 10])))
+    assert not covers(expand(scenario), expand(scenario, lists(rtt_ms=[20])))
 
 
 @pytest.mark.parametrize(("overrides", "words"), [
@@ -205,16 +205,16 @@ def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> 
     assert sum(not trial.loss_percent for trial in trials) == 4 * 2 * 2
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
-    assert covers(scenario, expand(scenario, Overrides({}, repeat=1)))
+    assert covers(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
 
 
 def test_what_a_trial_costs_grows_with_its_rtt_and_its_bytes(tmp_path: Path) -> None:
     """Five RTTs and the time of the bottleneck, of the network's time; any client takes some."""
-    made = Fetches(small(tmp_path), (), True)
+    made = Study(KIND, small(tmp_path), (), True)
     trial = Trial("s", 100.0, 64.0, 64.0, 1000, 0.0, 3, 27, "cubic", "curl", 8000, 1)
-    cost_s = made.network_s(trial)
-    assert made.network_s(replace(trial, rtt_ms=300.0)) - cost_s == pytest.approx(1)
-    assert made.network_s(replace(trial, response_bytes=16_000)) - cost_s == pytest.approx(1)
-    assert made.network_s(replace(trial, bandwidth_kbps=32.0)) - cost_s == pytest.approx(1)
+    cost_s = made.kind.network_s(trial)
+    assert made.kind.network_s(replace(trial, rtt_ms=300.0)) - cost_s == pytest.approx(1)
+    assert made.kind.network_s(replace(trial, response_bytes=16_000)) - cost_s == pytest.approx(1)
+    assert made.kind.network_s(replace(trial, bandwidth_kbps=32.0)) - cost_s == pytest.approx(1)
     assert cost_s > 1.5
-    assert all(made.guest_s(replace(trial, client=client)) > 0 for client in CLIENTS)
+    assert all(made.kind.guest_s(replace(trial, client=client)) > 0 for client in CLIENTS)

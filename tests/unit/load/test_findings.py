@@ -17,7 +17,7 @@ from lab.load import analysis, charts, findings
 from lab.load.analysis import Runs
 from lab.load.record import LoadRecord
 from lab.load.scenario import LoadClaim
-from lab.load.study import study
+from lab.load.study import KIND
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
 
@@ -139,7 +139,7 @@ def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) ->
 
 
 def test_a_partial_study_reports_its_runs() -> None:
-    partial = study(scenario_file.read(GOLDEN / "small.toml"), Overrides({"initcwnd": [3]}))
+    partial = KIND.study(scenario_file.read(GOLDEN / "small.toml"), Overrides({"initcwnd": [3]}))
     report = partial.report(replace(stored_load.run(), records=[
         record for record in stored_load.run().records if record.trial.window == "3"]))
     (finding,) = report.findings

@@ -15,7 +15,7 @@ from lab.core.scenario.scenario_file import ScenarioFile
 from lab.load import scenario
 from lab.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario, LoadSweep,
                                apply, expand, read, window_name)
-from lab.load.study import study
+from lab.load.study import KIND
 from lab.load.trial import Clients, distribution, mean_bytes, wire_bytes
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
@@ -56,7 +56,7 @@ def test_a_response_is_counted_with_all_its_headers() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])
 def test_every_load_scenario_expands_and_offers_what_it_says(file: ScenarioFile) -> None:
-    made_ready = study(file)
+    made_ready = KIND.study(file)
     trials = made_ready.trials
     assert made_ready.whole and len({trial.id for trial in trials}) == len(trials)
     for trial in trials[:6]:
@@ -190,7 +190,7 @@ def test_a_study_knows_whether_its_figures_will_have_all_they_need(overrides: Ov
                                                                   whole: bool) -> None:
     file = ScenarioFile("made", "# c\n", {"kind": "load", "title": "t", "source": "s",
                                           "defaults": DEFAULTS, "sweep": [{"name": "only"}]})
-    assert study(file, overrides).whole == whole
+    assert KIND.study(file, overrides).whole == whole
 
 
 def test_a_published_table_is_looked_for_before_measuring() -> None:

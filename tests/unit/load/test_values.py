@@ -130,7 +130,7 @@ def test_a_queue_holds_one_packet_at_least() -> None:
 def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> None:
     """What progress is told by: beyond the start of a guest, which every run pays once."""
     def beyond(**more: Any) -> float:
-        return STUDY.guest_s(replace(TRIAL, **more)) - START_S
+        return STUDY.kind.guest_s(replace(TRIAL, **more)) - START_S
 
     once = beyond()
     assert beyond(duration_s=2 * TRIAL.duration_s) == pytest.approx(2 * once) and once > 0
@@ -138,4 +138,4 @@ def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> No
     small, middle, large = (beyond(response_bytes=size, load=size / 1e6)
                             for size in (10_000, 20_000, 30_000))  # about as many each
     assert middle - small == pytest.approx(large - middle, rel=0.05) and small < middle
-    assert STUDY.network_s(TRIAL) == TRIAL.duration_s + START_S
+    assert STUDY.kind.network_s(TRIAL) == TRIAL.duration_s + START_S

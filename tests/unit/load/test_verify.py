@@ -23,7 +23,7 @@ RAW, TRIAL = stored_load.raw(), stored_load.trial()
 
 
 def judge(trial: LoadTrial, seen: Seen) -> LoadRecord:
-    return stored_load.study().judge(trial, seen, True, {})[0]
+    return stored_load.study().kind.judge(trial, seen, True, {})[0]
 
 
 @pytest.fixture(name="record", scope="module")

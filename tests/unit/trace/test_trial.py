@@ -43,25 +43,25 @@ def test_how_long_a_trace_may_and_will_take() -> None:
     """A million bits take a second; the schedule and the thinking come in addition."""
     small, large = changed(paths="/125000?", think_times="0"), changed(
         paths="/125000? /125000?", think_times="0 7")
-    assert STUDY.network_s(small) == HOST_OVERHEAD_S + 1
-    assert STUDY.network_s(large) == HOST_OVERHEAD_S + 2 + 7
+    assert STUDY.kind.network_s(small) == HOST_OVERHEAD_S + 1
+    assert STUDY.kind.network_s(large) == HOST_OVERHEAD_S + 2 + 7
     written = changed(paths="/125000?at=0:1;5000:124999", think_times="0")
-    assert STUDY.network_s(written) == HOST_OVERHEAD_S + 1 + 5
+    assert STUDY.kind.network_s(written) == HOST_OVERHEAD_S + 1 + 5
     # Five times the sending, 40 round trips and two minutes; of the schedule all.
     assert small.deadline_s == 120 + 4 + 5 and large.deadline_s == 120 + 4 + 10
     assert written.deadline_s == small.deadline_s + 5
 
 
 def test_a_guest_takes_its_time_by_segments() -> None:
-    empty, one, two = (STUDY.guest_s(changed(paths=f"/{size}?")) for size in (
+    empty, one, two = (STUDY.kind.guest_s(changed(paths=f"/{size}?")) for size in (
         0, 1448_000, 2896_000))
     assert 1 > one > empty > 0  # of a thousand segments, on a machine of two cores
     assert two - one == pytest.approx(one - empty)
-    assert STUDY.guest_s(changed(paths="/1448000?", mss=724)) == pytest.approx(two)
+    assert STUDY.kind.guest_s(changed(paths="/1448000?", mss=724)) == pytest.approx(two)
 
 
 def test_the_captures_that_figures_are_read_off_are_kept() -> None:
-    assert STUDY.all_captures and not stored_load.study().all_captures
+    assert STUDY.kind.all_captures and not stored_load.study().kind.all_captures
     for record in stored_trace.run().records:
         assert record.ok and (record.verdict == SKIPPED or all(
             capture_of(stored_trace.RUN, record.trial.id, side).exists()

@@ -12,9 +12,9 @@ from lab.core.scenario import scenario_file
 from lab.trace import findings
 from lab.trace.record import TraceRecord
 from lab.trace.scenario import TraceCurve
-from lab.trace.study import study
+from lab.trace.study import KIND
 
-STUDY = study(scenario_file.find("handley1999_warm"), NOTHING, 1)
+STUDY = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
 TRIAL = STUDY.trials[0]
 CURVE = TraceCurve(TRIAL.trace, TRIAL.tcp)
 Times = dict[float, dict[int, float]]  # think time (s) → initial window → latency (ms)

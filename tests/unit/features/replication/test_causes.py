@@ -98,7 +98,7 @@ def test_a_set_up_takes_what_is_published_of_the_other_scenario() -> None:
 
 def test_a_single_cell_of_a_set_up_is_measured_at_every_level() -> None:
     asked = Overrides({"rtt_ms": [100], "bandwidth_kbps": [512]})
-    trials = study.study(scenario_file.find("zhao2019_as_published"), asked).trials
+    trials = study.KIND.study(scenario_file.find("zhao2019_as_published"), asked).trials
     assert {trial.arp_ms for trial in trials} == {0, 940} and len(trials) == 10
     assert {trial.down_kbps for trial in trials} == {512, 500_000}
 

@@ -16,7 +16,7 @@ from lab.core.scenario.scenario_file import find
 from lab.fetches.figures.cells import CellSetting, changes, reasons
 from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.study import study
+from lab.fetches.study import KIND
 from lab.fetches.verify.transfers import computed
 from tests.golden import stored
 from tests.unit.fetches.test_verify import fails
@@ -26,7 +26,7 @@ GOOD = stored.load("https")
 
 def trials(client: str = "curl", **lists: list[Any]) -> list[Trial]:
     one = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
-    return list(study(find("zhao2019"), Overrides({**one, **lists}, client=client)).trials)
+    return list(KIND.study(find("zhao2019"), Overrides({**one, **lists}, client=client)).trials)
 
 
 def said_tls(**values: Any) -> stored.Stored:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy
 import pytest
 
+from lab.core.run.kinds import Study
 from lab.core.errors import UsageError
-from lab.load.study import LoadStudy
 from lab.registry import study_of
 from lab.fetches.features.users.requested import Asked
 from lab.fetches.features.users.shared import NETWORKS, scenario, size_points
@@ -19,9 +19,9 @@ PATH = Path("My log.csv")
 ASKED = Asked((16, 10, 32), shared_kbps=20000.0, load=0.9)
 
 
-def study(rows: list[str], asked: Asked = ASKED) -> LoadStudy:
+def study(rows: list[str], asked: Asked = ASKED) -> Study:
     made = study_of(scenario(users_of(rows), asked, PATH, 1))
-    assert isinstance(made, LoadStudy)
+    assert isinstance(made, Study)
     return made
 
 

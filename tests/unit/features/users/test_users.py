@@ -17,7 +17,7 @@ from lab.fetches.features.users.feature import Sampled
 from lab.fetches.features.users.findings import users_findings
 from lab.fetches.features.users.scenario import Users
 from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.study import study
+from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
 
 COUNT = 200
@@ -129,7 +129,7 @@ def test_what_is_under_a_hundredth_of_the_mean_is_as_good(saved_ms: float, chose
 
 def scenario() -> tuple[Scenario, Users, list[Record]]:
     """Three users of two groups; the far ones gain from the larger window."""
-    made = study(parsed("users_of_x", TEXT))
+    made = KIND.study(parsed("users_of_x", TEXT))
     records = [Record(trial, True, total_ms=trial.rtt_ms * (3 if trial.initcwnd == 10
                                                             or trial.response_bytes < 10_000
                                                             else 2),
@@ -200,4 +200,4 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
     ("baseline_initcwnd = 10", "baseline_initcwnd = 11", "baseline_initcwnd 11 is not among")])
 def test_columns_that_do_not_go_together_are_refused(old: str, new: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        study(parsed("users_of_x", TEXT.replace(old, new)))
+        KIND.study(parsed("users_of_x", TEXT.replace(old, new)))
