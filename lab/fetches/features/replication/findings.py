@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.claims import NOT_REPRODUCED, REPRODUCED
-from lab.core.findings.findings import Cell, Column, Finding, Statement, Table, Tile
+from lab.core.findings.findings import Cell, Column, Finding, Rounded, Statement, Table, Tile
 from lab.core.findings.step_charts import SideChart, SidePlot, Step, StepChart
 from lab.core.words import number
 from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_group, counts,
@@ -60,7 +60,8 @@ def _constants(of: AsPublished, items: Sequence[Item], total: int) -> Statement 
                  if name == "failed_ms")
     return Statement("Published numbers that are no time of a transfer:", f"{len(items)} of {total}"
                      " are what their script wrote down for a fetch that never connected. They are"
-                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.")
+                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.",
+                     numbers=(Rounded(len(items), 0),))
 
 
 def _capital(name: str) -> str:
