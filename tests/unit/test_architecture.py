@@ -179,3 +179,18 @@ def test_no_branch_on_the_kind_outside_the_registry() -> None:
                 words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
                 assert not words & {"fetches", "trace"} or "engines" in module, (
                     f"{path}, line {node.lineno} asks for the kind of study")
+
+
+def test_programs_within_tests_import_modules_that_there_are() -> None:
+    """Programs that live tests run in guests stand in strings, which no checker reads."""
+    for path in (PROJECT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and "\nfrom " in str(node.value):
+                try:
+                    program = ast.parse(str(node.value))
+                except SyntaxError:
+                    continue
+                wanted = {each.module for each in ast.walk(program)
+                          if isinstance(each, ast.ImportFrom) and each.module
+                          and each.module.partition(".")[0] in ("engines", "hosts", "probe")}
+                assert wanted <= MODULES.keys(), f"{path}: {wanted - MODULES.keys()}"
