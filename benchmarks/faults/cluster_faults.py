@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -24,7 +23,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from benchmarks.faults import aftermath
+from benchmarks.faults import aftermath, strikes
 from benchmarks.faults.aftermath import BATCH, GUEST, MACHINE, NANNY, WORKER, Machine, parts_of
 from benchmarks.faults.machines import HOME, SCHEDULER, WORKERS, Machines, Network
 from lab.core.command_line import Parser, positive
@@ -39,9 +38,8 @@ MOST_STRIKES = 3  # of one run
 CUT_S = 60.0
 END_S = 900.0
 AGAIN_S = 1.0  # between two looks at whether a worker has ended, and the run
-OWN = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c",
-       'for place in /dev/shm /run; do mount -t tmpfs tmpfs $place || exit; done;'
-       ' mkdir /run/netns; ip link set lo up; exec "$@"', "sh"]
+OWN = ('for place in /dev/shm /run; do mount -t tmpfs tmpfs $place || exit; done;'
+       ' mkdir /run/netns; ip link set lo up')
 
 
 class Faults:
@@ -197,10 +195,7 @@ def main(words: Sequence[str]) -> int:
     arguments = parser.parse_args(words)
     if os.geteuid():
         raise CannotError("needs root, for networks that can be cut")
-    if not aftermath.is_own():
-        os.environ[aftermath.OWN] = "own"
-        os.execvp(OWN[0], [*OWN, sys.executable, "-m", "benchmarks.faults.cluster_faults", *words])
-    aftermath.adopt_orphans()
+    strikes.alone("cluster_faults", words, "--net", first=OWN)
     with tempfile.TemporaryDirectory(prefix="first-flight-faults-") as folder:
         faults = Faults(Path(folder), Random(arguments.seed))
         try:

@@ -18,17 +18,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from benchmarks.faults import aftermath
-from benchmarks.faults.aftermath import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
+from benchmarks.faults import aftermath, strikes
+from benchmarks.faults.aftermath import FAULTS, STAGES, STATUS, Fault, Machine
+from benchmarks.faults.strikes import END_S, SIGNALS, STOPPED, Tally, complaints
 from lab.core.command_line import Parser, positive
 from lab.core.errors import FAILED, OK, FirstFlightError
 
@@ -75,18 +74,14 @@ baseline_initcwnd = 3
 experiment_initcwnd = 10
 metric = "total_ms"
 """
-POWER, STOPPED = "guest's power", "stop, continue"
+POWER = "guest's power"
 # Each with the statuses that a run may end with: killed by it, or interrupted. A guest
 # without power is replaced.
-WAYS = {"SIGKILL": (-signal.SIGKILL,), "SIGTERM": (-signal.SIGTERM, 130),
-        "SIGINT": (-signal.SIGINT, 130), "SIGHUP": (-signal.SIGHUP, 130), STOPPED: (0,),
-        POWER: (0,)}
-STOPPED_S = 2.0  # at most
+WAYS: dict[str, tuple[int, ...]] = {
+    **{name: (-signal.Signals[name], 130) for name in SIGNALS}, STOPPED: (0,), POWER: (0,)}
 MOST_STRIKES = 4  # of one run, before it may come to its end
-END_S = 3600.0  # no run takes as long, on a machine however busy: it hangs
-OWN = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c",
-       'for place in /dev/shm /run/netns; do test ! -d $place || mount -t tmpfs tmpfs $place'
-       ' || exit; done; exec "$@"', "sh"]
+OWN = ('for place in /dev/shm /run/netns; do test ! -d $place || mount -t tmpfs tmpfs $place'
+       ' || exit; done')
 
 
 class Loop:
@@ -100,8 +95,7 @@ class Loop:
         self.temporary = home / "tmp"
         self.temporary.mkdir()
         self.machine = Machine.now(self.temporary)
-        self.struck: Counter[tuple[str, str]] = Counter()  # by way and stage
-        self.faults: Counter[tuple[str, str]] = Counter()  # by way and kind
+        self.tally = Tally(list(WAYS), STAGES, FAULTS)
         self.meant, self.takes_s = self._undisturbed()
 
     def _undisturbed(self) -> tuple[Path, float]:
@@ -113,13 +107,9 @@ class Loop:
         return aftermath.folders(folder / "killed")[-1], time.monotonic() - began
 
     def start(self, results: Path) -> subprocess.Popen[bytes]:
-        """The driver, at the head of a group of processes as in a terminal."""
-        with self.said.open("wb") as said:  # a file: an orphan would keep a pipe open
-            return subprocess.Popen(
-                [str(PROJECT / "run.sh"), str(self.scenario), "--results", str(results),
-                 "--figures", str(results / "figures")], stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
-                preexec_fn=heed_interrupts, env={**os.environ, "TMPDIR": str(self.temporary)})
+        return strikes.start(
+            [PROJECT / "run.sh", self.scenario, "--results", results, "--figures",
+             results / "figures"], self.said, {"TMPDIR": str(self.temporary)})
 
     def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
         """The status of a run, and what it said."""
@@ -135,29 +125,19 @@ class Loop:
         while way == POWER and run.poll() is None and not aftermath.guests(run.pid):
             time.sleep(0.01)
         stage, alive = aftermath.stage(home), run.poll() is None
-        if alive:
-            self._hit(way, run)
+        if alive and way == POWER:
+            os.kill(self.random.choice(aftermath.guests(run.pid)), signal.SIGKILL)
+        elif alive:
+            strikes.hit(way, run, self.random)
         status, said = self.end(run)
         faults = self.leftovers() + complaints(said)
         if status not in (*WAYS[way], 0):  # 0: it was about to end
             faults.append((STATUS, f"{status} in {stage}: {said.strip()[-300:]}"))
         faults += aftermath.of_earlier(rows, [row for folder in before
                                               for row in aftermath.rows(folder)])
-        self.struck[way, stage] += alive
-        self.note(way, faults)
+        self.tally.struck[way, stage] += alive
+        self.tally.note(way, faults)
         return alive
-
-    def _hit(self, way: str, run: subprocess.Popen[bytes]) -> None:
-        if way == POWER:
-            os.kill(self.random.choice(aftermath.guests(run.pid)), signal.SIGKILL)
-        elif way == STOPPED:  # as Ctrl-Z; its guests go on
-            os.killpg(run.pid, signal.SIGSTOP)
-            time.sleep(self.random.uniform(0, STOPPED_S))
-            os.killpg(run.pid, signal.SIGCONT)
-        elif way == "SIGINT":  # as Ctrl-C, which all in the terminal's foreground get
-            os.killpg(run.pid, signal.SIGINT)
-        else:
-            run.send_signal(signal.Signals[way])
 
     def leftovers(self) -> list[Fault]:
         """What is left of a run that has ended."""
@@ -173,34 +153,8 @@ class Loop:
         status, said = self.end(self.start(results))
         faults = self.leftovers() + complaints(said)
         faults += aftermath.of_run(results / "killed", self.meant)
-        self.note(way, faults + ([(STATUS, f"{status} at last: {said}")] if status else []))
+        self.tally.note(way, faults + ([(STATUS, f"{status} at last: {said}")] if status else []))
         return met
-
-    def note(self, way: str, faults: list[Fault]) -> None:
-        for kind, what in faults:
-            print(f"{way}: {kind}: {what}", flush=True)
-            self.faults[way, kind] += 1
-
-    def table(self) -> str:
-        def row(name: str, ways: Iterable[str]) -> list[object]:
-            struck = [sum(self.struck[way, stage] for way in ways) for stage in STAGES]
-            return [name, sum(struck), *struck,
-                    *(sum(self.faults[way, kind] for way in ways) for kind in FAULTS)]
-        rows: list[list[object]] = [["struck by", "times", *STAGES, *FAULTS],
-                                    *(row(way, [way]) for way in WAYS), row("all", WAYS)]
-        return "\n".join("".join(f"{cell!s:<14}" if place == 0 else f"{cell!s:>11}"
-                                 for place, cell in enumerate(each)) for each in rows)
-
-
-def heed_interrupts() -> None:
-    """Programs in the background ignore Ctrl-C, and what they start does."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def complaints(said: str) -> list[Fault]:
-    """What no user may read."""
-    return [(WORDS, line) for line in said.splitlines()
-            if "Traceback" in line or "internal error" in line or "not resumed" in line]
 
 
 def main(words: Sequence[str]) -> int:
@@ -209,17 +163,14 @@ def main(words: Sequence[str]) -> int:
                         help="strikes that meet a run (default 200)")
     parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
     arguments = parser.parse_args(words)
-    if os.geteuid() == 0 and not aftermath.is_own():
-        os.environ[aftermath.OWN] = "own"
-        os.execvp(OWN[0], [*OWN, sys.executable, "-m", "benchmarks.faults.kills", *words])
-    aftermath.adopt_orphans()
+    strikes.alone("kills", words, "--net", first=OWN)
     with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
         loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
         while met < arguments.kills:
             met, number = met + loop.round(number, arguments.kills - met), number + 1
-        print(loop.table())
-    print(f"{number} runs, {loop.faults.total()} faults")
-    return FAILED if loop.faults else OK
+        print(loop.tally.table())
+    print(f"{number} runs, {loop.tally.faults.total()} faults")
+    return FAILED if loop.tally.faults else OK
 
 
 if __name__ == "__main__":

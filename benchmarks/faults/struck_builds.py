@@ -17,35 +17,32 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from benchmarks.faults import aftermath
-from benchmarks.faults.aftermath import CHANGED, FILES, STATUS, Fault, Machine
-from benchmarks.faults.kills import END_S, complaints, heed_interrupts
+from benchmarks.faults import aftermath, strikes
+from benchmarks.faults.aftermath import (CHANGED, FILES, PROCESSES, STATUS, WORDS, Fault,
+                                         Machine)
+from benchmarks.faults.strikes import END_S, SIGNALS, STOPPED, STOPPED_S, Tally, complaints
 from engines.uml import find_kernel
 from lab.core.command_line import Parser, positive
 from lab.core.errors import CANNOT, FAILED, INTERRUPTED, OK
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-STOPPED, FULL = "stop, continue", "full disk"
+FULL, AT_LAST = "full disk", "at last"
 ENDED = 128 + signal.SIGTERM  # by a trap
 # Each with the statuses that install.sh may end with. What was stopped is ended by SIGTERM.
-WAYS = {"SIGKILL": (-signal.SIGKILL,), "SIGTERM": (ENDED, -signal.SIGTERM),
-        "SIGHUP": (ENDED, -signal.SIGHUP), "SIGINT": (INTERRUPTED, -signal.SIGINT),
-        STOPPED: (ENDED, -signal.SIGTERM), FULL: (CANNOT,)}
+WAYS = {**{name: (INTERRUPTED if name == "SIGINT" else ENDED, -signal.Signals[name])
+           for name in SIGNALS}, STOPPED: (ENDED, -signal.SIGTERM), FULL: (CANNOT,)}
 SLEPT_S = 30.0  # the longest before a strike; most come much sooner, and several hit each build
 ROOM_MB = 1500  # of the cache's disk, and what is left of it when it becomes full
 FULL_MB = 60
 STAGES = ("starting", "fetching", "unpacking", "configuring", "compiling")
-OWN = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-       'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"]
+KINDS = (CHANGED, STATUS, WORDS, PROCESSES, FILES)
 
 
 class Builds:
@@ -57,7 +54,7 @@ class Builds:
         for folder in (self.cache, self.temporary):
             folder.mkdir()
         self.root = self.cache / "first-flight" / "kernel"
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.cache),
+        self.environment = {"XDG_CACHE_HOME": str(self.cache),
                             "TMPDIR": str(self.temporary),
                             **({"FIRST_FLIGHT_KERNEL_SOURCE": str(source)} if source else {})}
         self.ways = [way for way in WAYS if way != FULL or aftermath.is_own()]
@@ -65,14 +62,14 @@ class Builds:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM_MB}m", "tmpfs",
                             str(self.cache)], check=True)
         self.machine = Machine.now(self.temporary)
-        self.struck: Counter[tuple[str, str]] = Counter()  # by way and stage
-        self.faults: Counter[str] = Counter()  # by way
+        self.tally = Tally([*WAYS, AT_LAST], STAGES, KINDS)
         self.digests = inputs_of(find_kernel())  # of kernels that are as they have to be
 
     def kernel(self) -> Path | None:
         """The one that runs would use."""
         done = subprocess.run([PROJECT / "engines" / "guest" / "build.sh", "--path"],
-                              env=self.environment, capture_output=True, text=True, check=False)
+                              env={**os.environ, **self.environment}, capture_output=True,
+                              text=True, check=False)
         return Path(done.stdout.strip()) if done.returncode == 0 else None
 
     def stage(self) -> str:
@@ -81,11 +78,7 @@ class Builds:
         return STAGES[sum((work / note).exists() for note in notes)]
 
     def start(self) -> subprocess.Popen[bytes]:
-        with self.said.open("wb") as said:
-            return subprocess.Popen([PROJECT / "install.sh"], stdin=subprocess.DEVNULL,
-                                    stdout=subprocess.DEVNULL, stderr=said,
-                                    start_new_session=True, preexec_fn=heed_interrupts,
-                                    env=self.environment)
+        return strikes.start([PROJECT / "install.sh"], self.said, self.environment)
 
     def strike(self) -> bool:
         """Start it and strike it; whether it met it before its end."""
@@ -103,23 +96,18 @@ class Builds:
         faults = self.leftovers() + complaints(self.said.read_text())
         if status not in (*(WAYS[way] if met else ()), OK):
             faults.append((STATUS, f"{status} in {stage}: {self.said.read_text()[-300:]}"))
-        self.struck[way, stage] += met
-        self.note(way, faults)
+        self.tally.struck[way, stage] += met
+        self.tally.note(way, faults)
         return met
 
     def _hit(self, way: str, process: subprocess.Popen[bytes]) -> None:
         if way == FULL:
             self._resize(used_mb(self.cache) + self.random.randrange(FULL_MB))
-        elif way == STOPPED:  # as Ctrl-Z
-            os.killpg(process.pid, signal.SIGSTOP)
-            time.sleep(self.random.uniform(0, 2))
-            os.killpg(process.pid, signal.SIGCONT)
-            time.sleep(self.random.uniform(0, 2))
-            process.send_signal(signal.SIGTERM)
-        elif way == "SIGINT":  # as Ctrl-C, which all in the terminal's foreground get
-            os.killpg(process.pid, signal.SIGINT)
         else:
-            process.send_signal(signal.Signals[way])
+            strikes.hit(way, process, self.random)
+        if way == STOPPED:
+            time.sleep(self.random.uniform(0, STOPPED_S))
+            process.send_signal(signal.SIGTERM)
 
     def _resize(self, size_mb: int) -> None:
         subprocess.run(["mount", "-o", f"remount,size={size_mb}m", str(self.cache)], check=True)
@@ -147,21 +135,8 @@ class Builds:
                 faults.append((CHANGED, f"the kernel is {digest}, not {self.digests[made_from]}"))
         if (self.root / ".build").exists():
             faults.append((FILES, "what the build was made in"))
-        self.note("at last", faults)
+        self.tally.note(AT_LAST, faults)
         shutil.rmtree(self.cache / "first-flight", ignore_errors=True)
-
-    def note(self, way: str, faults: list[Fault]) -> None:
-        for kind, what in faults:
-            print(f"{way}: {kind}: {what}", flush=True)
-            self.faults[way] += 1
-
-    def table(self) -> str:
-        rows: list[list[object]] = [["struck by", "times", *STAGES, "faults"]]
-        for way in (*WAYS, "at last"):
-            struck = [self.struck[way, stage] for stage in STAGES]
-            rows.append([way, sum(struck), *struck, self.faults[way]])
-        return "\n".join("".join(f"{cell!s:<16}" if place == 0 else f"{cell!s:>13}"
-                                 for place, cell in enumerate(row)) for row in rows)
 
 
 def inputs_of(kernel: Path | None) -> dict[str, str]:
@@ -185,10 +160,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
     parser.add_argument("--source", type=Path, help="of the kernel (default: fetched each time)")
     arguments = parser.parse_args(words)
-    if os.geteuid() == 0 and not aftermath.is_own():
-        os.environ[aftermath.OWN] = "own"
-        os.execvp(OWN[0], [*OWN, sys.executable, "-m", "benchmarks.faults.struck_builds", *words])
-    aftermath.adopt_orphans()
+    strikes.alone("struck_builds", words, first="mount -t tmpfs tmpfs /dev/shm")
     with tempfile.TemporaryDirectory(prefix="first-flight-builds-") as folder:
         builds, met, kernels = Builds(Path(folder), Random(arguments.seed), arguments.source), 0, 0
         try:
@@ -200,9 +172,9 @@ def main(words: Sequence[str]) -> int:
         finally:
             if FULL in builds.ways:
                 subprocess.run(["umount", "--lazy", str(builds.cache)], check=True)
-        print(builds.table())
-    print(f"{kernels} kernels, {builds.faults.total()} faults")
-    return FAILED if builds.faults else OK
+        print(builds.tally.table())
+    print(f"{kernels} kernels, {builds.tally.faults.total()} faults")
+    return FAILED if builds.tally.faults else OK
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ def grown(setting: Setting) -> list[Measured]:
     sizes = [4, 8] if setting.quick else [100, 1000, 10_000]
     points = [growth.measured(size) for size in [*sizes, *([100_000] if setting.large else [])]]
     print("\n".join(growth.table(points)))
-    before, last = points[-2:]
+    before, last = (point.timing for point in points[-2:])
     return [Measured(Bar("memory while ten times as many are measured", "×", 1.1),
                      [last.measuring_mb / before.measuring_mb]),
             Measured(Bar("  disk for captures that are not kept", "×", 1.1),
@@ -201,7 +201,7 @@ def stored(setting: Setting) -> list[Measured]:
     points = [each for size in [*sizes, *([1_000_000] if setting.large else [])]
               for each in growth.stored(size)]
     print("\n".join(growth.table(points)))
-    last = [each for each in points if each.trials == points[-1].trials]
+    last = [each.timing for each in points if each.trials == points[-1].trials]
     bars = (2, 5) if setting.large else (None, None)  # which are for a million
     return [Measured(Bar(f"{points[-1].trials} stored trials: memory", "GB", bars[0]),
                      [max(each.main_mb for each in last) / 1000]),

@@ -6,8 +6,9 @@ import json
 import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.speed.scenario import Timing, timed, watched
 from engines.job import PROJECT
@@ -62,17 +63,12 @@ metric = "total_ms"
 """
 
 
-@dataclass(frozen=True)
-class Point:
-    """What a number of trials took. See benchmarks.speed.scenario.Timing."""
+class Point(NamedTuple):
+    """What a number of trials took."""
 
     what: str
     trials: int
-    wall_s: float
-    processor_s: float | None
-    main_mb: float
-    measuring_mb: float
-    work_mb: float
+    timing: Timing
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
@@ -103,15 +99,10 @@ def scenario_of(trials: int, folder: Path) -> Path:
     return path
 
 
-def point(what: str, trials: int, timing: Timing) -> Point:
-    return Point(what, trials, timing.wall_s, timing.processor_s, timing.main_mb,
-                 timing.measuring_mb, timing.work_mb)
-
-
 def measured(trials: int, project: Path = PROJECT) -> Point:
     """So many trials, measured, told and drawn by one command."""
     with tempfile.TemporaryDirectory() as name:
-        return point("measure, tell, draw", trials,
+        return Point("measure, tell, draw", trials,
                      timed(["--yes", str(scenario_of(trials, Path(name)))], project))
 
 
@@ -131,7 +122,7 @@ def stored(trials: int) -> list[Point]:
         found = [("list", [*words, "--dry-run"]), ("resume, analyse, draw", words),
                  ("draw", ["/usr/bin/python3", str(PROJECT / "plot.py"), "--run", str(run),
                            "--figures", f"{folder}/figures"])]
-        return [point(what, trials, watched(command, folder)) for what, command in found]
+        return [Point(what, trials, watched(command, folder)) for what, command in found]
 
 
 def write_run(path: Path, folder: Path) -> None:
@@ -164,17 +155,18 @@ def table(points: Sequence[Point]) -> list[str]:
              f" {'memory, MB':>11} {'measuring, MB':>14} {'work folder, MB':>16}"]
     for what in dict.fromkeys(each.what for each in points):
         of_it = [each for each in points if each.what == what]
-        lines += [f"{what:<22} {each.trials:8d} {each.wall_s:9.2f}"
-                  f" {'–' if each.processor_s is None else f'{each.processor_s:.2f}':>13}"
-                  f" {each.main_mb:11.0f} {each.measuring_mb:14.0f} {each.work_mb:16.1f}"
-                  for each in of_it]
+        times = [each.timing for each in of_it]
+        lines += [f"{what:<22} {each.trials:8d} {took.wall_s:9.2f}"
+                  f" {'–' if took.processor_s is None else f'{took.processor_s:.2f}':>13}"
+                  f" {took.main_mb:11.0f} {took.measuring_mb:14.0f} {took.work_mb:16.1f}"
+                  for each, took in zip(of_it, times)]
         sizes = [each.trials for each in of_it]
-        counted = [each.wall_s if each.processor_s is None else each.processor_s for each in of_it]
+        counted = [took.wall_s if took.processor_s is None else took.processor_s for took in times]
         found = {"time beyond the start": exponent_beyond_start(sizes, counted),
                  "with it": exponent(sizes, counted),
-                 "memory": exponent(sizes, [each.main_mb for each in of_it]),
-                 "measuring": exponent(sizes, [each.measuring_mb for each in of_it]),
-                 "disk": exponent(sizes, [each.work_mb for each in of_it])}
+                 "memory": exponent(sizes, [took.main_mb for took in times]),
+                 "measuring": exponent(sizes, [took.measuring_mb for took in times]),
+                 "disk": exponent(sizes, [took.work_mb for took in times])}
         lines.append(f"{'':<22} " + ", ".join(f"{name} ∝ N^{each:.2f}" for name, each
                                               in found.items() if not math.isnan(each)))
     return lines

@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.core.findings.charts import Chart
 from lab.core.findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
                                       equivalent, word_of)
-from lab.core.findings.findings import Finding, Statement, Table
+from lab.core.findings.findings import Finding, Rounded, Statement, Table
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
@@ -127,7 +127,8 @@ def _within(first: Distribution, group: Distribution,
         return None
     return Statement(f"How much {own.name} saves of the mean against {base.name}:",
                      f"{estimated(within.percent, 1)} % by a comparison within the mix,"
-                     f" {estimated(apart.percent, 1)} % between runs where everybody has it.")
+                     f" {estimated(apart.percent, 1)} % between runs where everybody has it.",
+                     numbers=(Rounded(within.percent, 1), Rounded(apart.percent, 1)))
 
 
 def _hit(runs: Runs) -> Content:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,8 @@ def _json(report: Report) -> str:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
             "missing": finding.missing, "published": finding.published,
-            "statements": [asdict(each) for each in finding.statements],
+            "statements": [{"says": each.says, "found": each.found, "word": each.word}
+                           for each in finding.statements],
             "tables": [{
                 "title": table.title, "notes": table.notes, "left_out": table.left_out,
                 "columns": [{"name": column.name, "unit": column.unit, "group": column.group}

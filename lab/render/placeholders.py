@@ -7,7 +7,7 @@ A quote stands in braces, its parts apart by " / ":
     {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
     {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
                                              zero itself there is none
-    {kb15 / How much IW 10 saves / 2}        the second number of what a statement found
+    {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
 
 A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Cell, Column, Finding, Report, Rounded
@@ -24,7 +25,6 @@ from lab.core.words import number
 from lab.render.text import head, written
 
 QUOTE = re.compile(r"\{([^{}]*)\}")
-NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")
 
 
 def quoted(text: str, reports: Iterable[Report]) -> str:
@@ -47,9 +47,9 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
     finding = findings.get(parts[0])
     if finding is not None and len(parts) == 3 and parts[2].isdecimal():
         for statement in finding.statements:
-            numbers = NUMBER.findall(statement.found)
-            if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(numbers):
-                return str(numbers[int(parts[2]) - 1])
+            if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
+                quotable = statement.numbers[int(parts[2]) - 1]
+                return number(_plain(quotable), quotable.digits)
     if finding is not None and len(parts) in (3, 4):
         for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
             return _formed(cell, parts[3], words) if parts[3:] else written(cell, column)
@@ -66,8 +66,7 @@ def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, 
 
 
 def _formed(cell: Cell, form: str, words: str) -> str:
-    value = cell.value if isinstance(cell, Rounded) else cell
-    value = value.value if isinstance(value, Estimate) else value
+    value = _plain(cell)
     if not isinstance(value, (int, float)):
         raise FirstFlightError(f"{{{words}}}: is no number")
     above, _, below = form.partition("|")
@@ -76,3 +75,9 @@ def _formed(cell: Cell, form: str, words: str) -> str:
     if not form.isdecimal():
         raise FirstFlightError(f"{{{words}}}: {form!r} is no form for {value:g}")
     return number(abs(value), int(form))
+
+
+def _plain(cell: Cell) -> Any:
+    """The value itself of a number with an interval or decimals of its own."""
+    value = cell.value if isinstance(cell, Rounded) else cell
+    return value.value if isinstance(value, Estimate) else value

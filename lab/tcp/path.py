@@ -6,7 +6,6 @@ Times are integer nanoseconds since the first SYN left.
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
 
 from lab.tcp.packets import MS
@@ -14,7 +13,7 @@ from lab.tcp.packets import MS
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
 # A packet may leave netem a few microseconds after its time.
 STAMP_MS = 0.005
-# By as much a packet leaves each netem after its time (qdisc_watchdog).
+# By as much a packet leaves each netem after its time (qdisc_watchdog, itimer_next_event).
 LATE_NS = 1
 TICK_NS = 64
 LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
@@ -68,35 +67,6 @@ class Sent:
     pushed: bool
     again: int = 0
     option_bytes: int = 0
-
-
-class Link:
-    """One direction of the path: half the RTT, then a rate stage, store and forward."""
-
-    def __init__(self, rtt_ms: float, rate_kbps: float) -> None:
-        self.delay_ns = delay_ns(rtt_ms / 2)
-        self.bytes_per_s = bytes_per_s(rate_kbps)
-        self.free_at = 0  # when all that has come will have been sent
-        self.left = 0  # when the last one really left: its timer may be late
-        self.leaving: deque[int] = deque()  # when each of those that wait does
-        self.peak_queue = 0  # packets at once, the one being sent included
-
-    def send(self, now: int, frame_bytes: int) -> int:
-        """When a frame that leaves now has arrived."""
-        reached = now + self.delay_ns + LATE_NS
-        if self.left < reached < self.left + LEAST_TIMER_NS:
-            reached = self.left + LEAST_TIMER_NS
-        departure = max(reached, self.free_at) + int(frame_bytes * 1e9 / self.bytes_per_s)
-        if departure == reached:  # no rate, no stage
-            return reached
-        self.free_at = departure
-        while self.leaving and self.leaving[0] <= reached:
-            self.leaving.popleft()
-        if departure + LATE_NS > self.left:
-            self.left = max(departure, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
-        self.leaving.append(self.left)
-        self.peak_queue = max(self.peak_queue, len(self.leaving))
-        return self.left
 
 
 def bytes_per_s(rate_kbps: float) -> float:

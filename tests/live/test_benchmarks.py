@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import processor
+from benchmarks.faults import mutants
 from tests.live.conftest import PROJECT
 
 
@@ -40,3 +41,33 @@ def test_the_way_through_a_cluster_is_measured() -> None:
     for row in ("dispatch: ", "records through scheduler and main process: ", "4 guests",
                 "the main process keeps up with "):
         assert row in done.stdout
+
+
+SUMS = """LIMIT = 3
+def limited(a):
+    return a if a <= LIMIT else LIMIT
+def unused():
+    return 1
+"""
+TESTS = """from lab.sums import limited
+def test_limited():
+    assert (limited(2), limited(5)) == (2, 3)
+"""
+
+
+@pytest.mark.skipif(not mutants.VENV.exists(), reason=mutants.COMMAND)
+def test_survivors_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                            capsys: pytest.CaptureFixture[str]) -> None:
+    tree = tmp_path / "tree"
+    for name, content in (("tests/unit/test_sums.py", TESTS), ("tests/golden/kept", ""),
+                          ("lab/sums.py", SUMS), ("lab/__init__.py", "")):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(content)
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    monkeypatch.setattr(mutants, "PROJECT", tree)
+    monkeypatch.setattr(mutants, "SOURCES", ("lab",))
+    assert mutants.main(["--jobs", "1"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("survived:") == 1 and told.count("no test:") == 1
+    assert "-    return a if a <= LIMIT else LIMIT\n+    return a if a < LIMIT else" in told
+    assert told.splitlines()[-1].split() == ["all", "2", "4", "50%"]

@@ -105,7 +105,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
 KILLING = """
 import json, sys, threading
 from pathlib import Path
-from engines.load_bench import LoadBench
+from engines.worker.load import LoadBench
 folder = Path(sys.argv[1])
 trial = json.loads((folder / "trial.json").read_text())
 bench = LoadBench(folder, Path.cwd(), {}, lambda: None)

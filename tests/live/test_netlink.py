@@ -14,10 +14,10 @@ from tests.live.test_engines import in_guest
 BOTH = """
 import json, os, subprocess, sys
 from types import SimpleNamespace
-from engines.kernel import NodeKernel
-from engines.routes import Neighbour, Route, RouteOptions, star_routes
-from engines.ports import Port
-from engines.shaping import Shape, bottleneck_queue, server_port
+from engines.network.kernel import NodeKernel
+from engines.network.routes import Neighbour, Route, RouteOptions, star_routes
+from engines.network.ports import Port
+from engines.network.shaping import Shape, bottleneck_queue, server_port
 
 def run(words):
     return subprocess.run(words.split(), capture_output=True, text=True, check=True).stdout

@@ -41,8 +41,8 @@ MEASURE = """
 import json, subprocess, sys, time
 from pathlib import Path
 from engines.bench import LineProcess
-from engines.routes import SERVER_IP
-from engines.shaping import Shape
+from engines.network.routes import SERVER_IP
+from engines.network.shaping import Shape
 from topo import Star
 
 folder, (cases, program, certificate) = Path(sys.argv[1]), json.loads(sys.argv[2])

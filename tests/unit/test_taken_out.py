@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.test_architecture import MODULES, PROJECT, begins, imported, imports_of
 
-NOT_COPIED = {PROJECT / name for name in (".git", "results", "figures", "docs", "tests/golden",
+NOT_COPIED = {PROJECT / name for name in ("results", "figures", "docs", "tests/golden",
                                           "tests/live")}
 # Of what is left: its modules, a scenario read and expanded, and tests of some of it.
 REST = """
@@ -87,7 +87,7 @@ def test_nothing_else_imports_it(name: str) -> None:
 def test_the_rest_works_without_it(name: str, tmp_path: Path) -> None:
     part, copy = PARTS[name], tmp_path / "copy"
     shutil.copytree(PROJECT, copy, ignore=lambda folder, names: [
-        each for each in names if Path(folder, each) in NOT_COPIED])
+        each for each in names if each.startswith(".") or Path(folder, each) in NOT_COPIED])
     for gone in (*part.folders, *part.also):
         path = copy / gone
         shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -95,12 +95,13 @@ class Statement:
     """What a source says, beside what was found, and one word for it.
 
     word: of lab.core.findings.claims; "" where nothing is published: then `says` is
-    the question and `found` the answer.
+    the question and `found` the answer. numbers: of `found`, where somebody may quote them.
     """
 
     says: str
     found: str
     word: str = ""
+    numbers: tuple[Rounded, ...] = ()
 
 
 @dataclass(frozen=True)

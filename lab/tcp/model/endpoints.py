@@ -10,11 +10,12 @@ from functools import partial
 from lab.tcp.model.advertised_window import receive_window
 from lab.tcp.model.events import Events, Happening
 from lab.tcp.model.handshake import Handshake
+from lab.tcp.model.link import Link
 from lab.tcp.model.receiver import Receiver
 from lab.tcp.model.sender import Sender
 from lab.tcp.model.transfer import Transfer
 from lab.tcp.packets import HEADER_BYTES, TIMESTAMP_BYTES
-from lab.tcp.path import Clock, Link, Sent
+from lab.tcp.path import Clock, Sent
 
 # As many segments as its buffer holds: no route says what the server offers.
 SERVER_WINDOW = 64
@@ -31,9 +32,9 @@ class Ends(Events):
         super().__init__()
         self.transfer = transfer
         self.clock = clock = Clock(transfer.clock_phase_ns)
-        self.down = Link(transfer.rtt_ms, transfer.bandwidth_kbps)
-        self.up = Link(transfer.rtt_ms, transfer.uplink_kbps)
-        self.shaken_hands = shaken = Handshake(clock, self.up, self.down,
+        self.down = Link(self, transfer.rtt_ms, transfer.bandwidth_kbps)
+        self.up = Link(self, transfer.rtt_ms, transfer.uplink_kbps)
+        self.shaken_hands = shaken = Handshake(self, clock, self.up, self.down,
                                                transfer.first_request_bytes)
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
@@ -66,8 +67,10 @@ class Ends(Events):
         size = self.transfer.first_request_bytes
         self._read_message(size, now)
         self.heard = size
-        acknowledged = self.down.send(now, HEADER_BYTES)
-        self.receiver.hear(self.clock.us(acknowledged) - self.clock.us(self.connected))
+        self.down.send(now, HEADER_BYTES, self._hear_first)
+
+    def _hear_first(self, now: int) -> None:
+        self.receiver.hear(self.clock.us(now) - self.clock.us(self.connected))
 
     def _read_message(self, size: int, now: int) -> None:
         self.server.take(now, Sent(size, True), now, now)
@@ -84,7 +87,7 @@ class Ends(Events):
         if self.server.read(now, segment):
             self._acknowledge_message(now)
         elif self.server.timer_at is not None:
-            self._at(self.server.timer_at, self._acknowledge_message_late)
+            self.at(self.server.timer_at, self._acknowledge_message_late)
 
     def _acknowledge_message_late(self, now: int) -> None:
         """Nothing has left in time that could take it along (tcp_delack_timer_handler)."""
@@ -94,9 +97,8 @@ class Ends(Events):
 
     def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
         self.server.acknowledge()
-        arrival = self.down.send(now, HEADER_BYTES + option_bytes)
-        self._tell_client(arrival)
-        self._at(arrival, partial(self._see, self.echo))
+        self.down.send(now, HEADER_BYTES + option_bytes, *self._told_client(),
+                       partial(self._see, self.echo))
 
     def _ride(self, now: int, segment: Sent) -> None:
         """What the server sends acknowledges what it has (tcp_event_data_sent)."""
@@ -105,10 +107,11 @@ class Ends(Events):
         else:
             self.server.acknowledge()
 
-    def _tell_client(self, arrival: int) -> None:
-        """What arrives then acknowledges what the client's further messages were."""
-        if self.asked_at:
-            self._at(arrival, partial(self._hear_server, self.server.received, self.echo))
+    def _told_client(self) -> tuple[Happening, ...]:
+        """What the server sends acknowledges what the client's further messages were."""
+        if not self.asked_at:
+            return ()
+        return (partial(self._hear_server, self.server.received, self.echo),)
 
     def _hear_server(self, upto: int, echo: int, now: int) -> None:
         """If what was repeated is acknowledged only stamps tell the RTT.
@@ -128,7 +131,7 @@ class Ends(Events):
         self.receiver.hear(us)
         timer.acknowledged(now, left)
         if timer.at is not None:
-            self._at(timer.at, self._ask_again)
+            self.at(timer.at, self._ask_again)
 
     def _ask_again(self, now: int) -> None:
         """The client's timer is due (Course)."""

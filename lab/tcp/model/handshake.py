@@ -7,16 +7,19 @@ SYN-ACK is answered. Times are integer nanoseconds since the first SYN left.
 
 from __future__ import annotations
 
+from functools import partial
+
 from lab.tcp.model.events import Events
 from lab.tcp.packets import HEADER_BYTES, SYN_BYTES
-from lab.tcp.path import Clock, Link
+from lab.tcp.model.link import Link
+from lab.tcp.path import Clock
 
 FIRST_TIMEOUT = 1000  # jiffies (TCP_TIMEOUT_INIT)
 LINEAR_TIMEOUTS = 4  # so many SYNs are sent again before that doubles (tcp_syn_linear_timeouts)
 LEAST_BETWEEN = 500  # jiffies between answers to what is out of place (tcp_invalid_ratelimit)
 
 
-class Handshake(Events):
+class Handshake:
     """From the first SYN to the first request at the server.
 
     connected: when the client has the first SYN-ACK; accepted: when the server
@@ -26,9 +29,9 @@ class Handshake(Events):
     SYN-ACK left, and when it arrived.
     """
 
-    def __init__(self, clock: Clock, up: Link, down: Link, request_bytes: int) -> None:
-        super().__init__()
-        self.clock, self.up, self.down = clock, up, down
+    def __init__(self, events: Events, clock: Clock, up: Link, down: Link, request_bytes: int
+                 ) -> None:
+        self.events, self.clock, self.up, self.down = events, clock, up, down
         self.request_bytes = request_bytes
         self.connected = self.accepted = self.asked = 0
         self.challenges: list[tuple[int, int]] = []
@@ -38,7 +41,7 @@ class Handshake(Events):
         self.challenged: int | None = None  # jiffies
         self.server_due: int | None = None
         self._send_syn(0)
-        self.run()
+        events.run()
 
     @property
     def client_us(self) -> int:
@@ -59,9 +62,9 @@ class Handshake(Events):
         if self.connected:
             return
         self.syns += 1
-        self._at(self.up.send(now, SYN_BYTES), self._take_syn)
+        self.up.send(now, SYN_BYTES, self._take_syn)
         wait = FIRST_TIMEOUT << max(0, self.syns - 1 - LINEAR_TIMEOUTS)
-        self._at(self.clock.expiry(now, self.clock.jiffies(now) + wait), self._send_syn)
+        self.events.at(self.clock.expiry(now, self.clock.jiffies(now) + wait), self._send_syn)
 
     def _take_syn(self, now: int) -> None:
         """Every SYN is answered, and the timer starts anew (tcp_check_req)."""
@@ -70,10 +73,10 @@ class Handshake(Events):
 
     def _send_syn_ack(self, now: int) -> None:
         self.syn_acks += 1
-        self._at(self.down.send(now, SYN_BYTES), self._take_syn_ack)
+        self.down.send(now, SYN_BYTES, self._take_syn_ack)
         due = self.clock.jiffies(now) + (FIRST_TIMEOUT << self.timeouts)
         self.server_due = self.clock.expiry(now, due)
-        self._at(self.server_due, self._expire)
+        self.events.at(self.server_due, self._expire)
 
     def _expire(self, now: int) -> None:
         """The server has heard nothing for the timer's time (reqsk_timer_handler)."""
@@ -85,13 +88,16 @@ class Handshake(Events):
         """The first one connects; of the others one in half a second is answered."""
         if not self.connected:
             self.connected = now
-            self._at(self.up.send(now, HEADER_BYTES), self._accept)
-            self._at(self.up.send(now, HEADER_BYTES + self.request_bytes), self._ask)
+            self.up.send(now, HEADER_BYTES, self._accept)
+            self.up.send(now, HEADER_BYTES + self.request_bytes, self._ask)
             return
         jiffies = self.clock.jiffies(now)
         if self.challenged is None or jiffies - self.challenged >= LEAST_BETWEEN:
             self.challenged = jiffies
-            self.challenges.append((now, self.up.send(now, HEADER_BYTES)))
+            self.up.send(now, HEADER_BYTES, partial(self._hear_challenge, now))
+
+    def _hear_challenge(self, left: int, now: int) -> None:
+        self.challenges.append((left, now))
 
     def _accept(self, now: int) -> None:
         self.accepted = now

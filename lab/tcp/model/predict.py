@@ -99,7 +99,7 @@ class _Begun(Course):
                       duplicate: bool = False) -> None:
         super()._acknowledged(upto, window_end, sent_at, stamp, now, duplicate)
         if self.first_flight:
-            self.events.clear()
+            self.is_over = True
 
 
 def unacknowledged(transfer: Transfer) -> tuple[int, int]:
@@ -125,4 +125,4 @@ class _Unheard(Course):
         self.first_write = self.sender.in_flight - self.sender.beyond
         super()._answer_rest(now)
         self.first_flight = self.sender.in_flight - self.sender.beyond - self.sender.fin_sent
-        self.events.clear()
+        self.is_over = True

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import accumulate
 
 from lab.tcp.model.endpoints import Ends
+from lab.tcp.model.events import Happening
 from lab.tcp.model.transfer import Secure, Transfer
 from lab.tcp.packets import HEADER_BYTES
 from lab.tcp.path import Sent, waited_ns
@@ -75,10 +76,9 @@ class Course(Ends):
         self.rest_due = self.rest_at = 0  # of a response in two writes
         self.told_at = 0  # when the server last heard of an acknowledgement
         self.writes_at = 0  # when the server, woken up, writes on
-        self.free_at = 0  # when it has failed to write more, and waits again
-        self._at(self.shaken_hands.asked, self._first_request)
+        self.at(self.shaken_hands.asked, self._first_request)
         for left, arrived in self.shaken_hands.challenges:
-            self._at(arrived, partial(self._hear, left))
+            self.at(arrived, partial(self._hear, left))
 
     def _hear(self, left: int, now: int) -> None:
         """Of the client, what acknowledges nothing new."""
@@ -88,9 +88,9 @@ class Course(Ends):
     def _first_request(self, now: int) -> None:
         self._take_first_message(now)
         if self.transfer.secure is not None:
-            self._at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
+            self.at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
         else:
-            self._at(now + FAILED_CALL_NS, self._answer)
+            self.at(now + FAILED_CALL_NS, self._answer)
 
     def _write(self, sizes: tuple[int, ...], now: int) -> None:
         """What is not the last that the server writes."""
@@ -102,13 +102,15 @@ class Course(Ends):
         self.expected = self.end
         for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
             upto, window_end = self.receiver.ask(now)
-            arrival = self.up.send(now, HEADER_BYTES + size)
-            self._at(arrival, partial(self._take_message, size, partial(
-                self._acknowledged, upto, window_end, now, self.receiver.stamp)))
-            self._at(arrival + FAILED_CALL_NS, self._answer if number else self._take_finished)
+            self.up.send(now, HEADER_BYTES + size, partial(self._take_message, size, partial(
+                self._acknowledged, upto, window_end, now, self.receiver.stamp)), partial(
+                    self._fail_first, self._answer if number else self._take_finished))
             self.receiver.timer.sent(now, number == 0, number + 1, now)
         self.asked_at = now
-        self._at(self.receiver.timer.at or now, self._ask_again)
+        self.at(self.receiver.timer.at or now, self._ask_again)
+
+    def _fail_first(self, happen: Happening, now: int) -> None:
+        self.at(now + FAILED_CALL_NS, happen)
 
     def _take_finished(self, now: int) -> None:
         """The server has heard that its flight is there; its tickets follow."""
@@ -127,12 +129,11 @@ class Course(Ends):
         self.expected += (self.transfer.earlier_bytes if self.to_ask
                           else self.transfer.response_bytes)
         self.is_answered = self.receiver.timer.repeated = False
-        arrival = self.up.send(now, HEADER_BYTES + self._request_bytes)
-        self._at(arrival, partial(self._take_message, self._request_bytes, partial(
-            self._acknowledged, upto, window_end, now, self.receiver.stamp)))
-        self._at(arrival, self._take_request)
+        size = self._request_bytes
+        self.up.send(now, HEADER_BYTES + size, partial(self._take_message, size, partial(
+            self._acknowledged, upto, window_end, now, self.receiver.stamp)), self._take_request)
         self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
-        self._at(self.receiver.timer.at or now, self._ask_again)
+        self.at(self.receiver.timer.at or now, self._ask_again)
 
     @property
     def _request_bytes(self) -> int:
@@ -149,7 +150,7 @@ class Course(Ends):
         since = now - self.told_at
         at = self.told_at + FAILED_CALL_NS if since <= FAILED_CALL_NS else max(
             now, self.told_at + HEARD_NS) + FAILED_CALL_NS
-        self._at(at, self._answer)
+        self.at(at, self._answer)
 
     def _ask_again(self, now: int) -> None:
         """The client's timer is due, and the answer is not there."""
@@ -160,7 +161,7 @@ class Course(Ends):
             timer.resume(now, self.asked_at)
         else:
             self._say_again(now, timer.probe)
-        self._at(timer.at or now, self._ask_again)
+        self.at(timer.at or now, self._ask_again)
 
     def _say_again(self, now: int, probe: bool) -> None:
         """A probe is the last message, a timeout repeats the first that is not acknowledged."""
@@ -170,11 +171,8 @@ class Course(Ends):
             size, end = secure.finished_bytes, secure.hello_bytes + secure.finished_bytes
         self.said_again.add(end)
         upto, window_end = self.receiver.ask(now)
-        arrival = self.up.send(now, HEADER_BYTES + size)
-        if secure:
-            self._at(arrival, partial(self._acknowledged, upto, window_end, now,
-                                      self.receiver.stamp))
-        self._at(arrival, partial(self._refuse, now))
+        heard = (partial(self._acknowledged, upto, window_end, now, self.receiver.stamp),)
+        self.up.send(now, HEADER_BYTES + size, *heard * bool(secure), partial(self._refuse, now))
         timer.at, timer.repeated, timer.probed_upto = None, True, int(bool(secure) and probe)
         if probe:
             timer.restart(now)
@@ -224,7 +222,7 @@ class Course(Ends):
     def _wait(self, now: int) -> None:
         """The server waits until the rest is due; hearing of an acknowledgement it begins anew."""
         self.rest_at = now + waited_ns(self.rest_due - now) + FAILED_CALL_NS
-        self._at(self.rest_at, self._answer_rest)
+        self.at(self.rest_at, self._answer_rest)
 
     def _answer_rest(self, now: int) -> None:
         if now != self.rest_at or not self.rest_due:
@@ -248,17 +246,14 @@ class Course(Ends):
             self._ride(now, segment)
             if self.flights.note(segment, self.sender.acknowledged):
                 self.first_sent = now
-            arrival = self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload)
-            self._tell_client(arrival)
-            if segment.payload:
-                self._at(arrival, partial(self._receive_again if segment.again else
-                                          self._receive, segment, self.echo, now))
-            else:
-                self._at(arrival, partial(self._receive_fin, now))
+            receive = partial(self._receive_fin, now) if not segment.payload else partial(
+                self._receive_again if segment.again else self._receive, segment, self.echo, now)
+            self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload,
+                           *self._told_client(), receive)
         due = self.sender.timer.at
         if due is not None and due != self.timer_set:
             self.timer_set = due
-            self._at(due, self._expire)
+            self.at(due, self._expire)
 
     def _expire(self, now: int) -> None:
         """The sender's timer is due, unless it was set anew meanwhile."""
@@ -274,7 +269,7 @@ class Course(Ends):
         """The server's FIN, alone, is acknowledged at once, as a byte more."""
         self.receiver.note_stamp(self.receiver.received, sent_at)
         upto = self.receiver.acknowledged + 1
-        self._at(self.up.send(now, HEADER_BYTES), partial(
+        self.up.send(now, HEADER_BYTES, partial(
             self._acknowledged, upto, upto + self.receiver.window, now, self.receiver.stamp))
 
     def _receive(self, segment: Sent, echo: int, sent_at: int, now: int) -> None:
@@ -301,12 +296,12 @@ class Course(Ends):
         elif is_last:
             self._acknowledge(now, payload_bytes=closing)
         elif self.receiver.timer_at is not None:
-            self._at(self.receiver.timer_at, self._acknowledge_late)
+            self.at(self.receiver.timer_at, self._acknowledge_late)
         if complete and not is_last:
             if self.transfer.secure is not None:
                 self._finish_handshake(self.transfer.secure, now)
             elif self.to_ask == 1 and self.transfer.idle_ms:
-                self._at(now + round(self.transfer.idle_ms * 1e6), self._next_request)
+                self.at(now + round(self.transfer.idle_ms * 1e6), self._next_request)
             else:
                 self._next_request(now)
 
@@ -317,9 +312,9 @@ class Course(Ends):
 
     def _acknowledge(self, now: int, option_bytes: int = 0, payload_bytes: int = 0) -> None:
         upto, window_end = self.receiver.acknowledge()
-        self._at(self.up.send(now, HEADER_BYTES + option_bytes + payload_bytes),
-                 partial(self._acknowledged, upto, window_end, now, self.receiver.stamp,
-                         duplicate=bool(option_bytes)))
+        self.up.send(now, HEADER_BYTES + option_bytes + payload_bytes,
+                     partial(self._acknowledged, upto, window_end, now, self.receiver.stamp,
+                             duplicate=bool(option_bytes)))
 
     def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
                       duplicate: bool = False) -> None:
@@ -345,9 +340,8 @@ class Course(Ends):
         if not self.sender.wakes(now):
             self._send(now, self.sender.release_held(now))
         elif self.writes_at <= now:
-            self.writes_at = max(now, self.free_at) + FAILED_CALL_NS
-            self._at(self.writes_at, self._write_on)
+            self.writes_at = now + FAILED_CALL_NS
+            self.at(self.writes_at, self._write_on)
 
     def _write_on(self, now: int) -> None:
         self._send(now, self.sender.release_written(now))
-        self.free_at = now + FAILED_CALL_NS

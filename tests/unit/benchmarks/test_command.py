@@ -14,24 +14,26 @@ from engines.job import EngineError
 from lab.core.errors import CANNOT, FAILED, USAGE
 
 FOLDER = Path(command.__file__).parent
-PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text())
+PROGRAMS = sorted(".".join(path.relative_to(FOLDER).with_suffix("").parts)
+                  for path in FOLDER.rglob("*.py") if "command.run(" in path.read_text())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_an_unknown_flag_is_told_in_one_line(program: str,
                                              capsys: pytest.CaptureFixture[str]) -> None:
+    name, module = program.rpartition(".")[2], importlib.import_module(f"benchmarks.{program}")
     with pytest.raises(SystemExit) as ended:
-        importlib.import_module(f"benchmarks.{program}").main(["--no-such-flag"])
+        module.main(["--no-such-flag"])
     said = capsys.readouterr().err
-    assert ended.value.code == USAGE and said.count("\n") == 1 and said.startswith(program)
-    assert f'command.run("{program}", main)' in (FOLDER / f"{program}.py").read_text()
+    assert ended.value.code == USAGE and said.count("\n") == 1 and said.startswith(name)
+    assert f'command.run("{name}", main)' in Path(module.__file__ or "").read_text()
 
 
 def test_the_readme_says_how_to_run_each() -> None:
     told = (FOLDER / "README.md").read_text()
     for program in PROGRAMS:
         assert f"benchmarks.{program} " in told.replace("`", " ") or (
-            FOLDER / f"{program}.sh").exists(), program
+            FOLDER / f"{program.replace('.', '/')}.sh").exists(), program
 
 
 def test_without_the_guests_kernel_the_machine_cannot(monkeypatch: pytest.MonkeyPatch,

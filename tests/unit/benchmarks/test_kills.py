@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.faults import aftermath
 from benchmarks.faults.aftermath import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
-from benchmarks.faults.kills import complaints
+from benchmarks.faults.strikes import Tally, complaints
 from tests.conftest import PROJECT
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
@@ -94,3 +94,13 @@ print(aftermath.of_processes(), aftermath.of_processes())
     ("results/own/1-uml: not resumed: another seed\n", 1)])
 def test_what_no_user_may_read_is_counted(said: str, count: int) -> None:
     assert [kind for kind, _ in complaints(said)] == [WORDS] * count
+
+
+def test_strikes_and_faults_are_counted_by_way(capsys: pytest.CaptureFixture[str]) -> None:
+    tally = Tally(["SIGTERM", "SIGKILL"], ["booting", "drawing"], [LOST, FILES])
+    tally.struck.update({("SIGTERM", "booting"): 2, ("SIGKILL", "drawing"): 1})
+    tally.note("SIGKILL", [(FILES, "left"), (LOST, "a row")])
+    assert capsys.readouterr().out == "SIGKILL: files: left\nSIGKILL: lost: a row\n"
+    assert [line.split() for line in tally.table().splitlines()] == [
+        ["struck", "by", "times", "booting", "drawing", LOST, FILES],
+        ["SIGTERM", *"22000"], ["SIGKILL", *"10111"], ["all", *"32111"]]

@@ -12,6 +12,7 @@ from benchmarks import processor
 from benchmarks.speed import bars, floor, growth, parts
 from benchmarks.speed import ns3
 from benchmarks.speed.bars import Bar, Measured
+from benchmarks.speed.scenario import Timing
 from benchmarks.speed.sampled import sitecustomize
 from lab import registry
 from lab.core.scenario import scenario_file
@@ -42,7 +43,7 @@ def test_the_scenario_of_growth_has_the_trials_that_were_asked(tmp_path: Path) -
 
 
 def test_growth_is_shown_for_each_sort() -> None:
-    points = [growth.Point(what, size, size / 100 + 1, None, 50.0, 0.0, size / 10)
+    points = [growth.Point(what, size, Timing(wall_s=size / 100 + 1, main_mb=50.0, work_mb=size / 10))
               for what in ("measure", "list") for size in SIZES]
     lines = growth.table(points)
     assert len(lines) == 1 + 2 * (len(SIZES) + 1)

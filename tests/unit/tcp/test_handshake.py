@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from lab.tcp.model.events import Events
 from lab.tcp.model.handshake import Handshake
-from lab.tcp.path import Clock, Link
+from lab.tcp.model.link import Link
+from lab.tcp.path import Clock
 
 CLOCK = Clock(phase_ns=2002)
 
 
 def shaken(rtt_ms: float, bandwidth_kbps: float, uplink_kbps: float) -> Handshake:
-    return Handshake(CLOCK, Link(rtt_ms, uplink_kbps), Link(rtt_ms, bandwidth_kbps), 97)
+    events = Events()
+    return Handshake(events, CLOCK, Link(events, rtt_ms, uplink_kbps),
+                     Link(events, rtt_ms, bandwidth_kbps), 97)
 
 
 def test_below_a_second_nothing_is_sent_again() -> None:

@@ -57,6 +57,10 @@ MEASURED: dict[str, tuple[float, Transfer]] = {
         rtt_ms=46.686, bandwidth_kbps=8696.72, uplink_kbps=8696.72, initcwnd=5, initrwnd=64,
         response_bytes=962783, request_bytes=100, burst_bytes=44, gap_ms=251.74,
         earlier_bytes=4905, earlier_request_bytes=76, congestion_control="reno")),
+    "tcp_rcv_space_adjust: a nanosecond ends a round trip": (728.805, Transfer(
+        rtt_ms=25.941, bandwidth_kbps=1589373.248, uplink_kbps=173190.939, initcwnd=1,
+        initrwnd=14, response_bytes=1458477, request_bytes=123, burst_bytes=177, gap_ms=439.483,
+        congestion_control="reno")),
     "tcp_ack_tstamp: a time stamp wakes the server to write": (26761.11, Transfer(
         rtt_ms=144.064, bandwidth_kbps=309.234, uplink_kbps=240.462, initcwnd=59, initrwnd=44,
         response_bytes=977877, request_bytes=97, congestion_control="reno")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.path import Clock, Link, RoundTrip
+from lab.tcp.path import Clock, RoundTrip
 
 MS = 1_000_000
 
@@ -56,21 +56,3 @@ def test_a_jiffy_begins_where_the_phase_says(phase_ns: int, now: int, jiffies: i
                                              ) -> None:
     clock = Clock(phase_ns)
     assert clock.jiffies(now) - Clock(0).jiffies(0) == jiffies and clock.us(now) == us
-
-
-def test_an_unlimited_link_has_no_queue() -> None:
-    link = Link(rtt_ms=10, rate_kbps=float("inf"))
-    arrivals = [link.send(0, 1514) for _ in range(3)]
-    assert arrivals == [link.delay_ns + 1] * 3
-
-
-def test_frames_follow_each_other_at_the_rate_and_the_queue_counts_who_waits() -> None:
-    """8 kbit/s: a thousand bytes a second."""
-    link = Link(rtt_ms=0, rate_kbps=8)
-    first, second, third = (link.send(0, 100) for _ in range(3))
-    assert first == pytest.approx(100 * MS, abs=600)
-    assert second - first == pytest.approx(100 * MS, abs=600)
-    assert third - second == pytest.approx(100 * MS, abs=600)
-    assert link.peak_queue == 3
-    link.send(third, 100)
-    assert link.peak_queue == 3  # nobody waited for the last

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from lab.core.findings.charts import (Line, LineChart, Plot, SideChart, SidePlot, StepChart,
                                       WaterfallStep)
 from lab.core.findings.claims import NOT_REPRODUCED, REPRODUCED
-from lab.core.findings.findings import Cell, Column, Finding, Report, Statement, Table, Tile
+from lab.core.findings.findings import (Cell, Column, Finding, Report, Rounded, Statement, Table,
+                                        Tile)
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import number
@@ -71,7 +72,8 @@ def _constants(of: AsPublished, items: Sequence[Item], total: int) -> Statement 
                  if name == "failed_ms")
     return Statement("Published numbers that are no time of a transfer:", f"{len(items)} of {total}"
                      " are what their script wrote down for a fetch that never connected. They are"
-                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.")
+                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.",
+                     numbers=(Rounded(len(items), 0),))
 
 
 def _capital(name: str) -> str:

@@ -1,0 +1,67 @@
+"""One direction of the path of a model: netem's delay, and in it netem's rate.
+
+Times are integer nanoseconds since the first SYN left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from lab.tcp.model.events import Events, Happening
+from lab.tcp.path import LATE_NS, bytes_per_s, delay_ns
+
+
+class Link:
+    """Half the RTT, then a rate stage, store and forward; each has a timer (qdisc_watchdog)."""
+
+    def __init__(self, events: Events, rtt_ms: float, rate_kbps: float) -> None:
+        self.events = events
+        self.delay_ns = delay_ns(rtt_ms / 2)
+        self.bytes_per_s = bytes_per_s(rate_kbps)
+        self.free_at = 0  # when all that has come will have been sent
+        self.peak_queue = 0  # packets at once, the one being sent included
+        # When each is due, how long sending it takes, and what happens when it has arrived.
+        self.travelling: deque[tuple[int, int, Sequence[Happening]]] = deque()
+        self.leaving: deque[tuple[int, Sequence[Happening]]] = deque()
+        self.reaches_at = self.leaves_at = -1  # what the timers are set to
+
+    def send(self, now: int, frame_bytes: int, *happen: Happening) -> None:
+        """A frame leaves now; what happens when it has arrived."""
+        takes = int(frame_bytes * 1e9 / self.bytes_per_s)
+        self.travelling.append((now + self.delay_ns, takes, happen))
+        self._set_timers(now)
+
+    def _look(self, now: int) -> None:
+        """Either timer: what has come goes in before what is due goes out (netem_dequeue).
+
+        What comes with the last nanosecond finds that gone which was due before, as guests
+        showed by queues that were just long enough.
+        """
+        for due in (now - 2 * LATE_NS, now):
+            self._let_in(now, due)
+            while self.leaving and self.leaving[0][0] <= due:
+                self._arrive(now, self.leaving.popleft()[1])
+        self._set_timers(now)
+
+    def _let_in(self, now: int, due: int) -> None:
+        while self.travelling and self.travelling[0][0] <= due:
+            _, takes, happen = self.travelling.popleft()
+            if not takes:  # no rate, no stage
+                self._arrive(now, happen)
+                continue
+            self.free_at = max(now, self.free_at) + takes
+            self.leaving.append((self.free_at, happen))
+            self.peak_queue = max(self.peak_queue, len(self.leaving))
+
+    def _set_timers(self, now: int) -> None:
+        if self.travelling and self.reaches_at != self.travelling[0][0]:
+            self.reaches_at = self.travelling[0][0]
+            self.events.set_timer(now, self.reaches_at, self._look)
+        if self.leaving and self.leaves_at != self.leaving[0][0]:
+            self.leaves_at = self.leaving[0][0]
+            self.events.set_timer(now, self.leaves_at, self._look)
+
+    def _arrive(self, now: int, happen: Sequence[Happening]) -> None:
+        for each in happen:
+            each(now)
