@@ -60,7 +60,7 @@ TOLERANCE_MS = EXACT.model_ms or 0.0
 
 
 @dataclass
-class Tally:
+class TransferTally:
     """What came of them; of a transfer only its line is kept, and only if it is one to look at.
 
     lost: transfers of which the queue dropped packets after all; unpredicted:
@@ -228,8 +228,8 @@ def main(words: Sequence[str]) -> int:
     asked = parser.parse_args(words)
     sysctls = asked_sysctls(asked.sysctl)
     numbers = asked.only or range(1, asked.transfers + 1)
-    tally: Tally | CrossedTally = (CrossedTally(asked.seed) if asked.crossed
-                                   else Tally(asked.seed, asked.tls))
+    tally: TransferTally | CrossedTally = (CrossedTally(asked.seed) if asked.crossed
+                                   else TransferTally(asked.seed, asked.tls))
     draw = sample_crossed if asked.crossed else sample_tls if asked.tls else sample
     try:
         with Progress(len(numbers), 0, "transfers") as progress:

@@ -34,7 +34,7 @@ Cell = tuple[float, float, int]  # RTT in ms, kbit/s, initial window in segments
 
 
 @dataclass(frozen=True)
-class Grid:
+class Ns3Grid:
     """One run of the grid. total_ms: by cell, from the SYN to the last byte."""
 
     wall_s: float
@@ -63,7 +63,7 @@ class Ns3:
         self.trial = study.trials[0]
         return [(each.rtt_ms, each.bandwidth_kbps, each.initcwnd) for each in study.trials]
 
-    def run(self, control: str = "cubic") -> Grid:
+    def run(self, control: str = "cubic") -> Ns3Grid:
         """All cells under a congestion control of CONTROLS. Raises FirstFlightError."""
         asked = "".join(f"{rtt_ms:g} {kbps:g} {window}\n" for rtt_ms, kbps, window in self.cells)
         words = [str(self.program), CONTROLS[control], str(REQUEST_BYTES),
@@ -79,7 +79,7 @@ class Ns3:
         if done.returncode or len(total_ms) != len(self.cells) or min(total_ms.values()) < 0:
             raise FirstFlightError(f"ns-3 fetched {len(total_ms)} of {len(self.cells)} cells:"
                                    f" {done.stderr.strip()[-200:]}")
-        return Grid(wall_s, used_s, total_ms)
+        return Ns3Grid(wall_s, used_s, total_ms)
 
 
 def of_run(run: Path) -> dict[Cell, float]:

@@ -34,7 +34,7 @@ Key = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
-class CellPair:
+class ComparedCells:
     """One cell of two runs: the means in both, and the second less the first."""
 
     cell: dict[str, Any]
@@ -87,10 +87,10 @@ def _metric(run: RunData) -> str:
                      f" {', '.join(METRICS)}")
 
 
-def _pairs(first: RunData, second: RunData, metric: str) -> list[CellPair]:
+def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
     """The cells that both runs have, in the order of the first."""
     base, other = (_by_cell(run.records, metric) for run in (first, second))
-    return [CellPair(dict(key), sum(values) / len(values), sum(other[key]) / len(other[key]),
+    return [ComparedCells(dict(key), sum(values) / len(values), sum(other[key]) / len(other[key]),
                  _difference(values, other[key]))
             for key, values in base.items() if key in other]
 
@@ -116,14 +116,14 @@ def _difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
 
 # Tables ------------------------------------------------------------------------------
 
-def _sentence(name: str, pairs: Sequence[CellPair]) -> str:
+def _sentence(name: str, pairs: Sequence[ComparedCells]) -> str:
     over = estimate([pair.difference.value for pair in pairs])
     interval = f" ({words.between(over.interval)})" if over.interval else ""
     return (f"{name}: {words.number(over.value, signed=True)} ms{interval} in the mean of"
             f" {len(pairs)} cells.")
 
 
-def _whole(pairs: Mapping[str, Sequence[CellPair]], metric: str) -> Table:
+def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, found in pairs.items():
         over = estimate([pair.difference.value for pair in found])
@@ -162,7 +162,7 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]
                 yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def _cells(pairs: Mapping[str, Sequence[CellPair]], metric: str) -> Table:
+def _cells(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
     """A row a cell; what is the same in all of them is left out."""
     every = [pair.cell for found in pairs.values() for pair in found]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
@@ -196,7 +196,7 @@ def _head(name: str) -> str:
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(base_name: str, pairs: Mapping[str, Sequence[CellPair]], metric: str) -> LineChart:
+def _chart(base_name: str, pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> LineChart:
     """The difference of each cell, with its interval, from left to right in the run's order."""
     lines = tuple(Line(name, tuple(map(float, range(1, len(found) + 1))),
                        tuple(pair.difference.value for pair in found),

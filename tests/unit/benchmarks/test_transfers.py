@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from benchmarks.outside.crossed import AMPLE_PACKETS, CrossedTally, command_of, sample_crossed
-from benchmarks.outside.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, Tally, asked_sysctls, described, sample, sample_tls)
+from benchmarks.outside.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, TransferTally, asked_sysctls, described, sample, sample_tls)
 from commands.flags import parse
 from commands.run import overrides_of
 from lab.core.errors import UsageError
@@ -26,8 +26,8 @@ def passed() -> Record:
     return stored.load("iw10").judge()
 
 
-def tallied(*records: Record) -> Tally:
-    tally = Tally(seed=7)
+def tallied(*records: Record) -> TransferTally:
+    tally = TransferTally(seed=7)
     for record in records:
         tally.add(record)
     return tally

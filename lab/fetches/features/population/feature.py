@@ -26,7 +26,7 @@ _BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 
 @dataclass(frozen=True)
-class Drawn(Populations, Part):
+class DrawnPart(Populations, Part):
     """The [[population]]s of a scenario."""
 
     has_trials = True
@@ -46,7 +46,7 @@ class Drawn(Populations, Part):
                 for trial in draws.trials(each, self.like, seed, self.steps)]
 
     def overridden(self, name: str, lists: Mapping[str, tuple[Any, ...]],
-                   single: Mapping[str, Any]) -> Drawn:
+                   single: Mapping[str, Any]) -> DrawnPart:
         if {*lists, *single} - {"initcwnd", "client"}:
             raise UsageError(f"{name} draws its clients and responses: it takes --iw and"
                              " --seed, and no list of RTTs, bandwidths, sizes or repeats")
@@ -55,7 +55,7 @@ class Drawn(Populations, Part):
         return replace(self, populations=tuple(replace(each, initcwnd=lists["initcwnd"])
                                                for each in self.populations))
 
-    def in_full(self) -> Drawn | None:
+    def in_full(self) -> DrawnPart | None:
         if not any(each.full_clients for each in self.populations):
             return None
         return replace(self, populations=tuple(each.in_full for each in self.populations))
@@ -112,16 +112,16 @@ class Feature(feature.Feature):
         steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
         if not populations:
             return None
-        return Drawn(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
+        return DrawnPart(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
 
     def joint_shares(self) -> Any:
         from lab.fetches.features.population.joint import average_datacenter
         return average_datacenter()
 
 
-def drawn(scenario: Scenario) -> Drawn:
+def drawn(scenario: Scenario) -> DrawnPart:
     """The populations of a scenario that has some. Raises LookupError."""
-    if (part := scenario.part(Drawn)) is None:
+    if (part := scenario.part(DrawnPart)) is None:
         raise LookupError(f"{scenario.name} has no [[population]]")
     return part
 
