@@ -14,6 +14,12 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
 
+def pytest_configure() -> None:
+    """Ctrl-C is heeded: a shell that starts tests with "&" has it ignored, and so would theirs."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_finish() -> None:
     """What has been imported stays: garbage is looked for among what tests make, and less often."""
     gc.collect()
