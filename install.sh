@@ -18,7 +18,7 @@ readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3  # th
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
-readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-hypothesis python3-coverage python3-pandas mypy pyflakes3 shellcheck)
+readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-hypothesis python3-pandas mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from commands.stored import PROJECT, add_results, with_each
+from commands.stored import add_results, with_each
 from lab.core import errors, files
 from lab.core.command_line import Parser, positive, run_main, say
 from lab.core.errors import FirstFlightError
@@ -32,14 +32,14 @@ from lab.registry import stored_report
 from lab.render import data, markdown
 from lab.render.placeholders import quoted
 
-DOCS = PROJECT / "docs"
+DOCS = files.PROJECT / "docs"
 OUTPUT = DOCS / "RESULTS.md"
 FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
-README = PROJECT / "README.md"
-DRIVER = PROJECT / "run.sh"
+README = files.PROJECT / "README.md"
+DRIVER = files.PROJECT / "run.sh"
 # What README says of results, with quotes in place of numbers, and where it stands there.
-TEMPLATE = PROJECT / "docs" / "what_comes_out.md"
+TEMPLATE = files.PROJECT / "docs" / "what_comes_out.md"
 HEADING, NEXT = "## What comes out\n", "\n## "
 WIDTH = 88
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from commands.run import PROJECT, overrides_of, own_server
+from commands.run import overrides_of, own_server
 from commands.runners import ELSEWHERE, elsewhere
 from lab.core import command_line, files
 from lab.core.command_line import Parser, listed, positive
@@ -235,7 +235,7 @@ def add_how(parser: Parser) -> None:
         help="no progress, only results and what is wrong (default: a bar on a terminal, a line"
              " every 30 s elsewhere)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
-    add("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+    add("--results", type=Path, default=files.PROJECT / "results", metavar="DIR",
         help="where results go (default results)")
-    add("--figures", type=Path, default=PROJECT / "figures", metavar="DIR",
+    add("--figures", type=Path, default=files.PROJECT / "figures", metavar="DIR",
         help="where figures go (default figures)")

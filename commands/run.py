@@ -25,7 +25,6 @@ from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile
 from lab.render import text
 
-PROJECT = Path(__file__).resolve().parent.parent
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
 KEPT = "; what is measured is kept, the same command resumes"
@@ -98,9 +97,9 @@ def asked_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
     A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
     """
     kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
-    return MeasureOptions(arguments.results, arguments.seed, arguments.fresh, kept,
-                 {"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
-                 arguments.quiet)
+    return MeasureOptions(
+        arguments.results, arguments.seed, arguments.fresh, kept,
+        {"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)}, arguments.quiet)
 
 
 def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) -> list[Path]:

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from lab.core import errors
+from lab.core import errors, files
 from lab.core.command_line import Parser, say
 from lab.core.errors import FirstFlightError
 from lab.core.run import runs
 from lab.core.scenario import scenario_file
-
-PROJECT = Path(__file__).resolve().parent.parent
 
 T = TypeVar("T")
 
@@ -27,7 +25,7 @@ def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
 
 
 def add_results(parser: Parser) -> None:
-    parser.add_argument("--results", type=Path, default=PROJECT / "results", metavar="DIR",
+    parser.add_argument("--results", type=Path, default=files.PROJECT / "results", metavar="DIR",
                         help="where results are (default results)")
 
 

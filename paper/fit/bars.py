@@ -102,18 +102,6 @@ def panel(group: str, found: Sample, paired: bool = False) -> list[Bar]:
     return made
 
 
-def panel_sums(group: str, found: Sample) -> tuple[float, float]:
-    """Share × latency of a panel's buckets, added up, under the baseline and the experiment."""
-    drawn, place = found.drawn, place_of(group, found.drawn)
-    share = numpy.bincount(place, drawn.weight)
-    sums = []
-    for row, weight in ((0, drawn.baseline_weight), (-1, drawn.weight)):
-        mean = (numpy.bincount(place, weight * found.latency_ms[row])
-                / numpy.bincount(place, weight))
-        sums.append(float(share @ mean))
-    return sums[0], sums[1]
-
-
 def percentiles(group: str, found: Sample, paired: bool = False) -> list[Bar]:
     """The bars of Table 3 or 4, of "table3_avgdc", "table3_slowdc", "table4_slowdc_56"."""
     drawn = found.drawn
