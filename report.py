@@ -55,7 +55,7 @@ def drawn(report: Report, folder: Path) -> Mapping[str, bytes]:
     """The figures of this very run, drawn now, by name."""
     import drawing  # and with it matplotlib: only where it draws
     try:
-        return drawing.pngs(drawing.images(report))
+        return drawing.for_page(drawing.images(report))
     except FirstFlightError as error:
         say(f"report.py: {folder}: nothing is drawn: {error}")
         return {}

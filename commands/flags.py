@@ -234,6 +234,8 @@ def add_how(parser: Parser) -> None:
     add("--quiet", action="store_true",
         help="no progress, only results and what is wrong (default: a bar on a terminal, a line"
              " every 30 s elsewhere)")
+    add("--full", action="store_true",
+        help="print every table of a run (default: the answer, at most 20 rows, and the paths)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
     add("--results", type=Path, default=files.PROJECT / "results", metavar="DIR",
         help="where results go (default results)")

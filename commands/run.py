@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from commands.runners import check_rights, engine_errors, measurer_for, planned
 from engines.network.commands import commands_of
 from lab import registry
 from lab.core import errors, files
-from lab.core.command_line import printed
+from lab.core.command_line import printed, terminal_width
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Report
 from lab.core.results import provenance
@@ -23,10 +24,11 @@ from lab.core.run.measuring import MeasureOptions, measure
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile
-from lab.render import text
+from lab.render import brief, text
 
 DRY_RUN_LISTED = 500
 OWN_CAPTURES = 64  # trials
+MOST_NAMES = 3  # of files in one folder, in a line; more are counted
 KEPT = "; what is measured is kept, the same command resumes"
 
 
@@ -62,18 +64,30 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
         with measurer_for(study, arguments) as measurer:
             run = measure(study, measurer, asked_of(arguments, len(study.trials)))
     report = study.report(run)
-    written: list[Path] = []
+    written = [run.folder / runs.TRIALS_CSV] if study.trials else []
     if arguments.export:
         from lab.render import data  # only where it is asked
         form, path = arguments.export
         written.append(files.write(Path(path), data.exported(form, report)))
     if study.whole and not arguments.no_figures:
         written += draw(report, run.folder, arguments.figures, arguments.format)
-    measured = [f"{len(run.records)} trials: {run.facts['emulated_s']:.1f} s of network in"
-                f" {run.facts['wall_s']:.1f} s of wall time",
-                str(run.folder / runs.TRIALS_CSV)] if study.trials else []
-    was_read = printed("\n".join([text.text(report), *measured, *map(str, written)]))
+    rendered = (text.text if arguments.full else brief.brief)(report, terminal_width())
+    was_read = printed(f"{rendered}\n{files_written(written, arguments.full)}\n")
     return status_of(run) or (errors.OK if was_read else errors.UNREAD)
+
+
+def files_written(written: Sequence[Path], full: bool) -> str:
+    """Where everything went, a line for each folder, as seen from here where it is below."""
+    folders: dict[Path, list[Path]] = {}
+    for path in written:
+        folders.setdefault(path.parent, []).append(path)
+    lines = []
+    for folder, paths in folders.items():
+        names = [path.name for path in paths]
+        what = ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} figures"
+        where = Path(os.path.relpath(folder))
+        lines.append(f"{what} in {folder if '..' in where.parts else where}")
+    return "\n".join([*lines, *([] if full else ["all tables: the same command with --full"])])
 
 
 def dry_run(study: Study, engine: str, jobs: int) -> None:
@@ -108,7 +122,7 @@ def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) ->
     from lab.render import page
     images = drawing.images(report, tuple(dict.fromkeys(("png", *formats))))
     return [*drawing.save(report.name, images, figures, formats),
-            page.write(folder, report, drawing.pngs(images))]
+            page.write(folder, report, drawing.for_page(images))]
 
 
 def status_of(run: RunData) -> int:

@@ -23,10 +23,11 @@ from lab.core.findings.charts import Chart, SampleChart
 from lab.core.findings.findings import Finding, Report
 from lab.core.words import nearest
 
-__all__ = ["check", "draw", "figures", "images", "pngs", "save", "small"]
+__all__ = ["check", "draw", "figures", "for_page", "images", "pngs", "save", "small"]
 
 # Of a picture in a document, some 50 kB: how wide, of how many colours, fewer where it is large.
 SMALL_PIXELS, COLOURS, MOST_BYTES = 960, (64, 24, 12), 140_000
+PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
 
 # Of each figure, by its name: the content of its file in each format.
 Images = dict[str, dict[str, bytes]]
@@ -55,8 +56,27 @@ def _contents(make: Callable[[], Any], formats: Sequence[str]) -> dict[str, byte
 
 
 def pngs(drawn: Images) -> dict[str, bytes]:
-    """The figures as a page shows them, by name."""
+    """The figures by name."""
     return {name: contents["png"] for name, contents in drawn.items()}
+
+
+def for_page(drawn: Images) -> dict[str, bytes]:
+    """The figures by name as a page holds them: many as lossless WebP of a few colours."""
+    images_of = pngs(drawn)
+    if sum(map(len, images_of.values())) <= PAGE_BYTES:
+        return images_of
+    return dict(zip(images_of, forked.results([partial(_webp, png)
+                                               for png in images_of.values()])))
+
+
+def _webp(png: bytes) -> bytes:
+    from PIL import Image
+    content = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        few = image.convert("RGB").quantize(COLOURS[0], method=Image.Quantize.FASTOCTREE,
+                                            dither=Image.Dither.NONE)
+    few.convert("RGB").save(content, "webp", lossless=True, method=1)
+    return content.getvalue()
 
 
 def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -53,6 +54,11 @@ def printed(text: str) -> bool:
         _forget_output()
         return False
     return True
+
+
+def terminal_width() -> int:
+    """Characters of a line: of the terminal, 60 to 110; 110 where there is none."""
+    return max(60, min(110, shutil.get_terminal_size((110, 24)).columns))
 
 
 class Parser(argparse.ArgumentParser):

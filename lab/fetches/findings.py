@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lab.core.findings.findings import Finding, Report, Tile
+from lab.core.findings.findings import Answer, Finding, Report, Tile
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.run.measuring import CAPTURES
 from lab.core.words import span
+from lab.fetches import answer
 from lab.fetches.figures import kinds, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.cell_tables import causes_table, cells_finding, raw_finding, trials_table
-from lab.fetches.figures.cells import RawRow, by_effect, changes, raw_rows, said, settings
+from lab.fetches.figures.cell_tables import (RawRow, causes_table, cells_finding, raw_finding,
+                                             raw_rows, trials_table)
+from lab.fetches.figures.cells import (CellSetting, WindowChange, by_effect, changes, explained,
+                                       settings)
+from lab.fetches.figures.claims import JudgedPanel
+from lab.fetches.figures.figure import Made
 from lab.fetches.figures.timelines import by_round_trips, timelines
-from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import order
 from lab.fetches.verify import notes
@@ -42,7 +47,7 @@ def report(study: Study, run: RunData) -> Report:
             or any(part.is_reported for part in scenario.parts)):
         cells = settings(ordered)
         changed = changes(cells)
-    why = said(changed) if scenario.cells else []
+    why = explained(changed) if scenario.cells else []
     found = [*([cells_finding(cells, changed)] if cells else []),
              *(each.finding for _, each in made)]
     raw, raw_of = _raw(scenario, run.records)
@@ -53,11 +58,24 @@ def report(study: Study, run: RunData) -> Report:
         tiles += further
     found += raw if study.whole else []
     return reporting.report_of(
-        study, run, found,
+        study, run, found, tiles=tiles, timelines=lines,
+        answer=_answer(scenario, made, cells, changed, judged),
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
         sentences=(*why, *summary.of_run(run, judged, () if judged or scenario.cells else changed)),
-        tiles=tiles, trials=trials_table(run.records, scenario.raw, raw_of),
-        causes=causes_table(run.records), timelines=lines)
+        trials=trials_table(run.records, scenario.raw, raw_of), causes=causes_table(run.records))
+
+
+def _answer(scenario: Scenario, made: Sequence[tuple[Figure, Made]],
+            cells: Sequence[CellSetting], changed: Sequence[WindowChange],
+            judged: Sequence[JudgedPanel]) -> Answer:
+    """What is read first: what a figure answers by itself, single cells, or figures of bars."""
+    answers = [each.finding.sentence for figure, each in made
+               if kinds.FIGURES[figure.kind].is_answer and not each.finding.missing]
+    if answers:
+        return Answer(" ".join(answers), notes=tuple(explained(changed)[:answer.MOST_REASONS]))
+    if cells:
+        return answer.of_cells(cells, changed, scenario.cells)
+    return Answer(table=answer.of_figures(judged))
 
 
 def _raw(scenario: Scenario,

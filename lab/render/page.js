@@ -69,3 +69,8 @@ function makeFilterable(table) {
 
 document.querySelectorAll("table.sortable").forEach(table => { makeSortable(table); makeFilterable(table); });
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => { each.open = true; }));
+document.querySelectorAll(".drawing").forEach(drawing => {
+  const toggle = () => drawing.classList.toggle("large");
+  drawing.addEventListener("click", toggle);
+  drawing.addEventListener("keydown", event => { if (event.key === "Enter") toggle(); });
+});

@@ -23,6 +23,7 @@ from lab.core.findings.charts import Timeline
 from lab.core.findings.claims import in_full
 from lab.core.findings.findings import Finding, Report, Table
 from lab.core.words import clean, tight
+from lab.render.brief import answer_of
 from lab.render.text import shortened, written
 
 PAGE = "report.html"
@@ -41,7 +42,7 @@ class Picture:
 def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     """The whole page.
 
-    drawings: PNG files by name; one named <finding> or <finding>_<also>
+    drawings: PNG or WebP files by name; one named <finding> or <finding>_<also>
     stands with that finding, another one after all findings.
     """
     shown = [finding for finding in report.findings if not finding.missing]
@@ -54,7 +55,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
         elif not owner.missing:
             pictures[owner.name].append(_of(owner, name, drawings[name]))
     return _environment().get_template(TEMPLATE).render(
-        report=report, findings=shown, pictures=pictures, others=others,
+        report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
         missing=[finding for finding in report.findings if finding.missing],
         timelines=[timeline_drawing(each) for each in report.timelines])
 
@@ -79,7 +80,8 @@ def _of(finding: Finding, name: str, drawing: bytes) -> Picture:
 
 
 def _picture(title: str, text: str, drawing: bytes) -> Picture:
-    address = "data:image/png;base64," + base64.b64encode(drawing).decode("ascii")
+    form = "png" if drawing.startswith(b"\x89PNG") else "webp"
+    address = f"data:image/{form};base64,{base64.b64encode(drawing).decode('ascii')}"
     return Picture(title, address, text or title)
 
 

@@ -1,4 +1,4 @@
-"""A report for the terminal: aligned columns, units in the head, nothing wider than WIDTH."""
+"""A report for the terminal: aligned columns, units in the head, nothing wider than asked."""
 
 from __future__ import annotations
 
@@ -16,52 +16,61 @@ from lab.core.words import MINUS, UNKNOWN, between, clean, number
 WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 
 
-def text(report: Report) -> str:
+def text(report: Report, width: int = WIDTH) -> str:
     """All that a run says, but for its trials and its provenance, which a page has.
 
     A part of a scenario does not speak for its claim, and leaves it out.
     """
-    claim = [] if report.facts.get("partial") else [_wrapped(f"{report.name}: {report.claim}")]
-    summary = ["\n".join(_wrapped(line, "    ") for line in report.summary)]
+    claim = ([] if report.facts.get("partial") else
+             [wrapped(f"{report.name}: {report.claim}", width)])
+    summary = ["\n".join(wrapped(line, width, "    ") for line in report.summary)]
     counts = ["\n".join(counted(report.findings))]
-    parts = [*claim, *summary, *map(_finding, report.findings), *counts]
-    whole = "\n\n".join(part for part in parts if part)
+    parts = [*claim, *summary, *(_finding(finding, width) for finding in report.findings
+                                 if finding.missing or finding.tables or finding.statements),
+             *counts]
+    return lines_of("\n\n".join(part for part in parts if part))
+
+
+def lines_of(whole: str) -> str:
+    """Lines without what is not to be seen, the last one ended."""
     return "\n".join(clean(line).rstrip() for line in whole.split("\n")) + "\n"
 
 
-def _finding(finding: Finding) -> str:
-    """A table without a title of its own stands right under that of the finding."""
+def _finding(finding: Finding, width: int) -> str:
+    """A table without a title of its own is right under that of the finding."""
     parts = [f"{finding.name}: {finding.title}"]
     if finding.missing:
         parts[0] += f"\nno table: {finding.missing}"
     for table in finding.tables:
         if table.title not in ("", finding.title):
-            parts.append(f"{table.title}\n{_table(table)}")
+            parts.append(f"{table.title}\n{table_text(table, width)}")
         elif len(parts) == 1:
-            parts[0] += f"\n{_table(table)}"
+            parts[0] += f"\n{table_text(table, width)}"
         else:
-            parts.append(_table(table))
+            parts.append(table_text(table, width))
     bars = claims.summary(finding.bars)
     if bars:
         parts[-1] += f"\n{bars}"
-    return "\n\n".join([*parts, *map(_statement, finding.statements)])
+    return "\n\n".join([*parts, *(wrapped(statement_text(each), width, "  ")
+                                  for each in finding.statements)])
 
 
-def _statement(statement: Statement) -> str:
+def statement_text(statement: Statement) -> str:
     """Such as "“What is said” Here: what was found → the word"."""
     if not statement.word:
-        return _wrapped(f"{statement.says} {statement.found}", "  ")
-    return _wrapped(f"“{statement.says}” Here: {statement.found} →"
-                    f" {in_full(statement.word)}", "  ")
+        return f"{statement.says} {statement.found}"
+    return f"“{statement.says}” Here: {statement.found} → {in_full(statement.word)}"
 
 
-def _wrapped(paragraph: str, indent: str = "") -> str:
-    return textwrap.fill(paragraph, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> str:
+    """first: before the first line, indent: before the others."""
+    return textwrap.fill(paragraph, width, initial_indent=first, subsequent_indent=indent,
+                         break_on_hyphens=False)
 
 
 # Tables ------------------------------------------------------------------------------
 
-def _table(table: Table) -> str:
+def table_text(table: Table, width: int) -> str:
     """As many of the columns as fit: of those that do not, the lowest rank goes first."""
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
@@ -71,11 +80,13 @@ def _table(table: Table) -> str:
                          [[row[place] for place in kept] for row in rows])
         lowest = min(table.columns[place].rank for place in kept)
         others = [place for place in kept if table.columns[place].rank > lowest]
-        if not others or max(map(len, lines)) <= WIDTH:
+        if not others or max(map(len, lines)) <= width:
             break
         kept = others
-    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes]
-    return "\n".join([*lines, *map(_wrapped, notes)])
+    hidden = [head(column) for place, column in enumerate(table.columns) if place not in kept]
+    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes,
+             *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
+    return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
 
 
 def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:

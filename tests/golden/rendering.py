@@ -18,7 +18,7 @@ import numpy
 
 from lab.core.findings.findings import Column, Report
 from lab.core.run.kinds import RunData, Study
-from lab.render import data, markdown, page, text
+from lab.render import brief, data, markdown, page, text
 from tests.golden import (asked, defaults, judged, quantities, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
 
@@ -136,15 +136,15 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "arithmetic": stored_questions.arithmetic, "compared": stored_questions.compared,
     "judged": judged.report}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
-    "txt": text.text, "md": markdown.chapter, "html": page_of, "parts": parts_of,
+    "txt": text.text, "brief": brief.brief, "md": markdown.chapter, "html": page_of, "parts": parts_of,
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
 # Every kind in every form, one of them as data, and the text and parts of what else there is.
 RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
-              for form in ("txt", "md", "html", "parts")),
+              for form in ("txt", "brief", "md", "html", "parts")),
             *(("load_shared", form) for form in ("data", "csv", "kept")),
             *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace")
-              for form in ("txt", "parts"))]
+              for form in ("txt", "brief", "parts"))]
 
 
 OTHERS = {"asked.words": asked.text, "defaults.words": defaults.text,

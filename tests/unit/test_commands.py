@@ -124,7 +124,7 @@ def test_without_a_folder_of_figures_the_runs_own_are_drawn(
     for pngs, images, said in ((lambda told: {told.findings[0].name: PIXEL}, 1, ""),
                                (fails, 0, f"report.py: {folder}: nothing is drawn: zhao2019: no"
                                 " ink\n")):
-        monkeypatch.setitem(sys.modules, "drawing", SimpleNamespace(images=pngs, pngs=dict))
+        monkeypatch.setitem(sys.modules, "drawing", SimpleNamespace(images=pngs, for_page=dict))
         assert report_command.main(["--run", str(folder)]) == errors.OK
         assert (folder / "report.html").read_text().count("<img ") == images
         assert capsys.readouterr().err == said

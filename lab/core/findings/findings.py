@@ -142,6 +142,18 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a reader wants first: one sentence, a table of at most some 20 rows, and what decides.
+
+    sentence: "" where the run has none of its own; then its first statements are the answer.
+    """
+
+    sentence: str = ""
+    table: Table | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Fact:
     """One line of a run's provenance."""
 
@@ -159,7 +171,7 @@ class Report:
     cell; checks: each check with how many it judged; causes: of
     retransmissions; settings: the sysctls. timelines: of kept captures.
     opening: of a whole run, the scenario's own words, whose numbers are quotes
-    (lab/render/placeholders.py).
+    (lab/render/placeholders.py). answer: what is read first.
     """
 
     name: str
@@ -182,6 +194,7 @@ class Report:
     timelines: tuple[Timeline, ...] = ()
     provenance: tuple[Fact, ...] = ()
     opening: str = ""
+    answer: Answer = Answer()
 
     @property
     def caption(self) -> str:

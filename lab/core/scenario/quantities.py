@@ -15,12 +15,15 @@ from lab.core.errors import UsageError
 from lab.core.scenario.quantity import Quantity, Sizes, Windows, Word
 from lab.core.words import plain
 
+# A queue that is long enough for slow start to fill the path: what routers are built with.
+AUTO, LEAST_AUTO_PACKETS = "auto", 100
+
 
 @dataclass(frozen=True)
 class Length(Quantity):
     """A queue's length: packets, or a time or bandwidth-delay products from which they follow.
 
-    Values are words: "100", "50ms", "1bdp".
+    Values are words: "100", "50ms", "1bdp", or AUTO.
     """
 
     like = "lengths like 100,50ms,bdp"
@@ -28,11 +31,14 @@ class Length(Quantity):
     def check(self, value: Any, where: str) -> str:
         if isinstance(value, (int, float)):
             return str(QUANTITIES["queue_packets"].check(value, where))
+        if value == AUTO:
+            return AUTO
         found = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
             if isinstance(value, str) else None
         if found is None or not found[1] and found[2] != "bdp":
             raise UsageError(f"{where}: {value!r} is no length of a queue; say packets, a time or"
-                             " bandwidth-delay products, like 100, 50ms or 0.5bdp")
+                             f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
+                             f" BDP, at least {LEAST_AUTO_PACKETS} packets")
         name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[found[2]]
         return f"{plain(QUANTITIES[name].check(float(found[1] or 1), where))}{found[2]}"
 
@@ -47,7 +53,7 @@ class Length(Quantity):
     def range(self) -> str:
         ends = ", ".join(QUANTITIES[name].range for name in ("queue_packets", "queue_ms",
                                                              "queue_bdp"))
-        return f"{ends}, like 100, 50ms or 0.5bdp"
+        return f"{ends}, like 100, 50ms or 0.5bdp; {AUTO}"
 
 
 _ALL: tuple[Quantity, ...] = (
@@ -66,7 +72,8 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("queue_bdp", "a queue", "bandwidth-delay products", 0.001, 100, head="buffer",
              why=" (a bottleneck without a buffer passes nothing on)"),
     Length("queue", "a queue", head="queue", label="queue (packets, ms or BDP)", flag="--queue",
-           flag_help="lengths of the bottleneck's queue", default="100"),
+           flag_help=f"lengths of the bottleneck's queue; {AUTO}: one BDP, at least"
+                     f" {LEAST_AUTO_PACKETS} packets", default=AUTO),
     Quantity("access_queue_packets", "a queue", "packets", 1, 1_000_000, whole=True,
              head="access queue"),
     Word("qdisc", "a queueing discipline", head="qdisc", label="queueing discipline",

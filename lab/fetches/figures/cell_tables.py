@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core import stats
@@ -16,10 +16,13 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
 from lab.core.scenario import published
 from lab.core.words import number, plain
-from lab.fetches.figures.cells import CellSetting, RawRow, WindowChange, asked_of, mean, reasons
-from lab.fetches.scenario.scenario import Raw
+from lab.fetches.figures.analysis import counting
+from lab.fetches.figures.buckets import of_sweep
+from lab.fetches.figures.cells import CellSetting, WindowChange, asked_of, mean, reasons
+from lab.fetches.scenario.scenario import Raw, Scenario
+from lab.fetches.scenario.sweep import bucket_value
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import asked_columns, order, shown
+from lab.fetches.scenario.varied_parameters import ASKED, asked_columns, order, shown
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
@@ -72,7 +75,7 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 
 def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange]) -> Finding:
     """What each cell was asked, seen and measured, and what the windows changed."""
-    tables = [_settings(settings), *([_changes(changes)] if changes else [])]
+    tables = [_settings(settings), *([changes_table(changes, MOST_ROWS)] if changes else [])]
     return Finding("cells", "Every cell: asked, seen and measured", tables=tuple(tables))
 
 
@@ -97,19 +100,35 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
                  len(settings) - len(rows)).without_empty(unknown=False)
 
 
-def _changes(changes: Sequence[WindowChange]) -> Table:
+def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
+    """A row for each comparison; of more than `most` those with the largest effect."""
+    shown = changes
+    if len(changes) > most:
+        kept = {id(change) for change in sorted(
+            changes, key=lambda change: -abs(change.absolute_ms))[:most]}
+        shown = [change for change in changes if id(change) in kept]
     asked = asked_columns([change.base.asked for change in changes], without=("initcwnd",))
-    columns = (*(column for column, _ in asked), Column("window", "segments", "asked"),
-               Column("from", "ms", "total time"), Column("to", "ms", "total time"),
-               Column("improved", "ms"), Column("improved", "%"), Column("n", rank=1),
-               Column("decided by", is_text=True, is_filter=True))
-    return Table("What the larger window changed", columns, tuple(
-        (*(cell(change.base.asked) for _, cell in asked),
+    columns = (*(column for column, _ in asked), Column("window", "segments", ASKED),
+               Column("from", "ms", "total time", rank=4),
+               Column("to", "ms", "total time", rank=5), Column("improved", "ms"),
+               Column("improved", "%"),
+               Column("n", rank=1), Column("from", "", "flights", is_text=True, rank=2),
+               Column("to", "", "flights", is_text=True, rank=2),
+               Column("decided by", is_text=True, is_filter=True, rank=3))
+    table = Table("What the larger window changed", columns, tuple(
+        (*(show(change.base.asked) for _, show in asked),
          f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
-         change.base_ms, change.experiment_ms, change.absolute_ms, change.percent,
+         change.base_ms, change.experiment_ms, change.saved_ms, change.percent,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
+         _flights(change.base), _flights(change.experiment),
          ", ".join(dict.fromkeys(reason.word for reason in reasons(change))))
-        for change in changes)).first(MOST_ROWS)
+        for change in shown)).without_empty()
+    return replace(table, left_out=len(changes) - len(shown))
+
+
+def _flights(cell: CellSetting) -> str:
+    """Of its first transfer that counts; where chance decides, others may differ."""
+    return next((record.response_flights for record in cell.counting), "")
 
 
 # Every trial -------------------------------------------------------------------------
@@ -196,6 +215,49 @@ def _upper(label: str) -> str:
 
 
 # Published raw values ----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class RawRow:
+    """One published raw value beside ours. Times in ms.
+
+    measured_ms: mean of what counts, None where nothing does; n: how many.
+    comparable_ms: the published value without the round trips that it holds
+    besides; None where the published value has a defect, which mark then names.
+    """
+
+    initcwnd: int
+    rtt_ms: float
+    bandwidth_kbps: float
+    n: int
+    measured_ms: float | None
+    published_ms: float
+    comparable_ms: float | None
+    mark: str
+
+
+def raw_rows(scenario: Scenario, raw: Raw,
+             records: Sequence[Record]) -> tuple[list[RawRow], dict[Trial, RawRow]]:
+    """Every published raw value, in the order of its file; and by the trials that are its like.
+
+    Raises NoPanel where the records mix clients.
+    """
+    chosen: dict[tuple[int, float, float], list[Record]] = {}
+    for record in of_sweep(scenario.sweep(raw.sweep), records):
+        trial = record.trial
+        chosen.setdefault((trial.initcwnd, trial.rtt_ms, trial.bandwidth_kbps), []).append(record)
+    rows, of_trial = [], {}
+    for fetch in published.fetches(raw.file):
+        own = chosen.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps), [])
+        values = [value for _, value in counting(own, raw.metric)[0]]
+        mark = next((defect.mark for defect in reversed(raw.defects)
+                     if bucket_value(defect.by, fetch) in defect.values), "")
+        rows.append(RawRow(
+            fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, len(values),
+            sum(values) / len(values) if values else None, fetch.total_ms,
+            None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms, mark))
+        of_trial.update({record.trial: rows[-1] for record in own})
+    return rows, of_trial
+
 
 def raw_finding(raw: Raw, rows: Sequence[RawRow]) -> Finding:
     """A grid for each window, RTT down, bandwidth across: measured / published, in ms."""

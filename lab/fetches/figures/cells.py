@@ -1,22 +1,18 @@
-"""Single cells: what was measured in each, what windows changed there and why, raw values."""
+"""Single cells: what was measured in each, what windows changed there, and why."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.core import stats
 from lab.core.results.records import value_of
-from lab.core.scenario import published
+from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
-from lab.fetches.figures.analysis import counting
-from lab.fetches.figures.buckets import of_sweep, percent_of
-from lab.fetches.scenario.scenario import Raw, Scenario
-from lab.fetches.scenario.sweep import bucket_value
+from lab.fetches.figures.buckets import percent_of
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import told
+from lab.fetches.scenario.varied_parameters import differing
 from lab.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from lab.fetches.verify.notes import LARGER_WINDOW, remedy_of
 from lab.fetches.verify.record import Record
@@ -34,6 +30,10 @@ def mean(records: Iterable[Record], column: str) -> float | None:
     if not sum(weight for _, weight in values) > 0:
         return None
     return stats.weighted_mean([value for value, _ in values], [weight for _, weight in values])
+
+
+SAME_MS = 0.5  # the least change that people would notice in a table
+VARIES_MS = 0.001  # between repeats; the guest's clock has nanoseconds
 
 
 # Settings ----------------------------------------------------------------------------
@@ -91,6 +91,28 @@ class WindowChange:
     def percent(self) -> float:
         return percent_of(self.base_ms, self.experiment_ms)
 
+    @property
+    def saved_ms(self) -> Estimate:
+        """The same from transfers in pairs, each repeat under both windows, with its interval.
+
+        None of it where there are no two pairs, or where they do not vary.
+        """
+        baseline = {record.trial.repeat: record.total_ms for record in self.base.counting}
+        saved = [before_ms - record.total_ms for record in self.experiment.counting
+                 if record.total_ms is not None
+                 and (before_ms := baseline.get(record.trial.repeat)) is not None]
+        if len(saved) < 2 or max(saved) - min(saved) < VARIES_MS:
+            return Estimate(self.absolute_ms)
+        return replace(stats.estimate(saved), value=self.absolute_ms)
+
+    @property
+    def effect(self) -> int:
+        """1 where the larger window saves time, -1 where it costs time, 0 where neither is sure."""
+        saved = self.saved_ms
+        if abs(saved.value) < SAME_MS:
+            return 0
+        return saved.sign if saved.interval is not None else 1 if saved.value > 0 else -1
+
 
 def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
     """Every window of a cell against the smallest that counts there."""
@@ -102,96 +124,68 @@ def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
             for (base, base_ms), *larger in cells.values() for experiment, experiment_ms in larger]
 
 
-# Published raw values ----------------------------------------------------------------
-
-@dataclass(frozen=True)
-class RawRow:
-    """One published raw value beside ours. Times in ms.
-
-    measured_ms: mean of what counts, None where nothing does; n: how many.
-    comparable_ms: the published value without the round trips that it holds
-    besides; None where the published value has a defect, which mark then names.
-    """
-
-    initcwnd: int
-    rtt_ms: float
-    bandwidth_kbps: float
-    n: int
-    measured_ms: float | None
-    published_ms: float
-    comparable_ms: float | None
-    mark: str
+def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
+    """The records of the cells, those first in which the window changed most."""
+    ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
+    return [record for change in ordered for setting in (change.base, change.experiment)
+            for record in setting.records]
 
 
-def raw_rows(scenario: Scenario, raw: Raw,
-             records: Sequence[Record]) -> tuple[list[RawRow], dict[Trial, RawRow]]:
-    """Every published raw value, in the order of its file; and by the trials that are its like.
+# What limited a transfer: why a larger window changed its time, or why none can -----------
+#
+# A reason is named only where it explains what was measured: one for a loss of time is not
+# named where time was saved.
 
-    Raises NoPanel where the records mix clients.
-    """
-    chosen: dict[tuple[int, float, float], list[Record]] = {}
-    for record in of_sweep(scenario.sweep(raw.sweep), records):
-        trial = record.trial
-        chosen.setdefault((trial.initcwnd, trial.rtt_ms, trial.bandwidth_kbps), []).append(record)
-    rows, of_trial = [], {}
-    for fetch in published.fetches(raw.file):
-        own = chosen.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps), [])
-        values = [value for _, value in counting(own, raw.metric)[0]]
-        mark = next((defect.mark for defect in reversed(raw.defects)
-                     if bucket_value(defect.by, fetch) in defect.values), "")
-        rows.append(RawRow(
-            fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, len(values),
-            sum(values) / len(values) if values else None, fetch.total_ms,
-            None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms, mark))
-        of_trial.update({record.trial: rows[-1] for record in own})
-    return rows, of_trial
-
-
-# What decided on a cell: why a larger window changed it, or why none can -----------
-
-SAME_MS = 0.5  # the least change that people would notice in a table
 MOSTLY = 0.6  # of the time, in which the bottleneck sends
 
 
 @dataclass(frozen=True)
 class Reason:
-    """word: for a table; text: a sentence's part with the numbers, no full stop."""
+    """word: for a table; text: a part of a sentence with the numbers, no full stop.
+
+    kind: the same for reasons that differ in their numbers only.
+    """
 
     word: str
     text: str
+    kind: str
 
 
 def reasons(change: WindowChange) -> list[Reason]:
     """The reasons of one cell, the most important first; [] where slow start alone decides."""
     if change.experiment.asked.is_secure:
         return [*_handshake(change), *_queue(change)]
-    base, larger = change.base, change.experiment
-    asked, window = larger.asked, larger.asked.initcwnd
-    found = []
-    first, flight = (mean(each.records, "seen_first_flight") for each in (base, larger))
-    limited = {record.limited_by for record in larger.counting} - {*BY_RESPONSE}
-    if asked.before and not asked.idle_ms and abs(change.absolute_ms) < SAME_MS:
-        found.append(Reason("earlier responses", "the window had grown with the earlier responses"
-                            " on the connection: its initial value no longer matters"))
-    elif _segments(base.records) <= base.asked.initcwnd and not change_by_loss(change):
-        found.append(Reason("response size", f"larger windows cannot help: the whole response"
-                            f" ({_counted(_segments(base.records))}) fits in"
-                            f" {base.asked.initcwnd}"))
-    elif RECEIVE_WINDOW in limited and flight is not None and first is not None:
-        found.append(_receive_window(change, flight, first))
-    elif limited:
-        found.append(Reason(", ".join(sorted(limited)), f"the {' and the '.join(sorted(limited))}"
-                            f" let {short(flight)} of {window} segments leave at first"))
+    found = [*_first_flight(change)]
     if not any(reason.word == RECEIVE_WINDOW for reason in found):
         found += _later_window(change)
     found += _queue(change)
     if not found:
-        found += _bandwidth(change)
-    if not found and _segments(larger.records) <= window:
-        found.append(Reason("response size", f"{window} segments hold the whole response"
-                            f" ({_counted(_segments(larger.records))}): still larger windows"
-                            " cannot help"))
+        found += _random_loss(change) or _bandwidth(change) or _flights(change)
     return found
+
+
+# The reasons, each of which may apply ------------------------------------------------
+
+def _first_flight(change: WindowChange) -> list[Reason]:
+    """What made the window unimportant, or the first flight smaller than it."""
+    base, larger = change.base, change.experiment
+    asked, window = larger.asked, larger.asked.initcwnd
+    first, flight = (mean(each.records, "seen_first_flight") for each in (base, larger))
+    limited = {record.limited_by for record in larger.counting} - {*BY_RESPONSE}
+    if asked.before and not asked.idle_ms and not change.effect:
+        return [Reason("earlier responses", "the window had grown with the earlier responses on"
+                       " the connection: its initial value no longer matters", "earlier")]
+    size = _segments(base.records)
+    if size <= base.asked.initcwnd and not change.effect:
+        return [Reason("response size", f"a larger window cannot help: the whole response"
+                       f" ({_counted(size)}) fits in {base.asked.initcwnd}", "fits")]
+    if RECEIVE_WINDOW in limited and flight is not None and first is not None:
+        return [_receive_window(change, flight, first)]
+    if limited:
+        names = sorted(limited)
+        return [Reason(", ".join(names), f"the {' and the '.join(names)} let {short(flight)} of"
+                       f" {window} segments leave at first", f"limited by {names}")]
+    return []
 
 
 def _handshake(change: WindowChange) -> list[Reason]:
@@ -203,16 +197,12 @@ def _handshake(change: WindowChange) -> list[Reason]:
         return []
     if before > after:
         return [Reason("TLS handshake", f"the server's certificates take {plain(before)} round"
-                       f" trips with {windows[0]} segments and {plain(after)} with {windows[1]}")]
-    if abs(change.absolute_ms) < SAME_MS:
-        return [Reason("TLS handshake", "larger windows cannot help: handshake and response fit in"
-                       f" {windows[0]} segments and in what these have grown to")]
+                       f" trips with {windows[0]} segments and {plain(after)} with {windows[1]}",
+                       "handshake")]
+    if not change.effect:
+        return [Reason("TLS handshake", "a larger window cannot help: handshake and response fit"
+                       f" in {windows[0]} segments and in what these have grown to", "fits")]
     return []
-
-
-def change_by_loss(change: WindowChange) -> bool:
-    """Whether random losses decided as well."""
-    return bool(mean(change.experiment.records, "random_drops"))
 
 
 def _segments(records: Iterable[Record]) -> float:
@@ -228,15 +218,14 @@ def _counted(segments: float) -> str:
 def _receive_window(change: WindowChange, flight: float, first: float) -> Reason:
     trial = change.experiment.asked
     hint = remedy_of(trial, RECEIVE_WINDOW)
+    hint = f" ({hint})" if hint else ""
     if flight <= first:
-        text = (f"larger windows cannot help: the client's receive window, {trial.initrwnd}"
-                f" segments, lets only {short(flight).removesuffix('.0')} leave at first"
-                f" whatever the initial window")
-    else:
-        text = (f"the client's receive window, {trial.initrwnd} segments, lets only"
-                f" {short(flight).removesuffix('.0')} of {trial.initcwnd} leave at first: still"
-                " larger windows cannot help")
-    return Reason(RECEIVE_WINDOW, f"{text}{f' ({hint})' if hint else ''}")
+        return Reason(RECEIVE_WINDOW, "a larger window cannot help: the client's receive window,"
+                      f" {trial.initrwnd} segments, lets only {short(flight).removesuffix('.0')}"
+                      f" leave at first whatever the initial window{hint}", "receive window, all")
+    return Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments, lets"
+                  f" only {short(flight).removesuffix('.0')} of {trial.initcwnd} leave at first: a"
+                  f" larger window cannot help further{hint}", "receive window")
 
 
 def _later_window(change: WindowChange) -> list[Reason]:
@@ -249,24 +238,46 @@ def _later_window(change: WindowChange) -> list[Reason]:
     return [Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments at"
                    f" first, held later flights back {_few(larger)} times with {trial.initcwnd}"
                    f" segments and {_few(base)} with {change.base.asked.initcwnd}"
-                   f" ({LARGER_WINDOW})")]
+                   f" ({LARGER_WINDOW})", "receive window, later")]
 
 
 def _queue(change: WindowChange) -> list[Reason]:
-    """Where the larger window makes the queue drop more, or less."""
+    """Where what the queue drops explains time that the larger window costs, or saves."""
     base, larger = (mean(each.records, "queue_drops") or 0.0
                     for each in (change.base, change.experiment))
     if not larger and not base:
         return []
     trial = change.experiment.asked
+    windows = change.base.asked.initcwnd, trial.initcwnd
     name = trial.qdisc if trial.qdisc in CHOOSING else f"the queue of {trial.queue_packets} packets"
-    return [Reason("queue", f"{name} dropped"
-                   f" {_few(larger)} with {trial.initcwnd} segments and {_few(base)} with"
-                   f" {change.base.asked.initcwnd}")]
+    dropped = (f"{name} dropped {_packets(larger)} with {windows[1]} segments and {_few(base)}"
+               f" with {windows[0]}")
+    if change.effect < 0 and larger <= base:
+        return [Reason("queue", f"{dropped}: fewer, but the first loss ends slow start, and came"
+                       " before the window had grown", "queue, early")] if larger else []
+    if change.effect > 0 and larger > base:
+        return [Reason("queue", f"{dropped}, and still it was faster", "queue, faster")]
+    return [Reason("queue", dropped, "queue")]
+
+
+def _packets(count: float) -> str:
+    return f"{_few(count)}{' packet' if count == 1 else ' packets' if count else ''}"
 
 
 def _few(count: float) -> str:
     return "none" if not count else number(count, 0 if count == int(count) else 1)
+
+
+def _random_loss(change: WindowChange) -> list[Reason]:
+    """Where random loss took more under one window: the larger one also sends more at risk."""
+    base, larger = (mean(each.counting, "random_drops") or 0.0
+                    for each in (change.base, change.experiment))
+    if change.effect >= 0 or not (base or larger):
+        return []
+    trial = change.experiment.asked
+    return [Reason("random loss", f"random loss took {_packets(larger)} of a transfer with"
+                   f" {trial.initcwnd} segments and {_few(base)} with"
+                   f" {change.base.asked.initcwnd}", "random loss")]
 
 
 def _bandwidth(change: WindowChange) -> list[Reason]:
@@ -275,45 +286,72 @@ def _bandwidth(change: WindowChange) -> list[Reason]:
     if not math.isfinite(segments):
         return []
     sending_ms = (trial.response_bytes + segments * HEADER_BYTES) * 8 / trial.bandwidth_kbps
-    if sending_ms < MOSTLY * change.base_ms:
+    trips = [mean(each.counting, "response_round_trips")
+             for each in (change.base, change.experiment)]
+    # Fewer flights, and no faster: acknowledgements came before the link had sent a flight.
+    never_waits = not change.effect and trips[0] != trips[1]
+    if sending_ms < MOSTLY * change.base_ms and not never_waits or change.effect < 0:
         return []
     return [Reason("bandwidth", f"the bandwidth decides: {short(sending_ms)} of"
                    f" {short(change.base_ms)} ms is the time that the link needs for the bytes,"
-                   " which no window changes")]
+                   " which no window changes", "bandwidth")]
+
+
+def _flights(change: WindowChange) -> list[Reason]:
+    """How many flights the response takes under either window, as observed."""
+    before, after = (next((record for record in each.counting if record.response_flights), None)
+                     for each in (change.base, change.experiment))
+    windows = change.base.asked.initcwnd, change.experiment.asked.initcwnd
+    size = _segments(change.experiment.records)
+    if change.effect > 0 and size <= windows[1]:
+        return [Reason("response size", f"{windows[1]} segments hold the whole response"
+                       f" ({_counted(size)}): a larger window cannot help further", "holds")]
+    if before is None or after is None:
+        return []
+    if not change.effect and before.response_round_trips == after.response_round_trips:
+        return [Reason("same flights", f"the response takes {_trips(before)} with {windows[0]}"
+                       f" segments ({before.response_flights}) and with {windows[1]}"
+                       f" ({after.response_flights})", "same flights")]
+    if change.effect <= 0:
+        return []
+    return [Reason("round trips", f"the response takes {_trips(after)} with {windows[1]} segments"
+                   f" ({after.response_flights}) in place of {before.response_round_trips} with"
+                   f" {windows[0]} ({before.response_flights})", "fewer flights")]
+
+
+def _trips(record: Record) -> str:
+    count = record.response_round_trips
+    return f"{count} flight{'' if count == 1 else 's'}"
 
 
 # Of a run ----------------------------------------------------------------------------
 
-def said(changes: Sequence[WindowChange]) -> list[str]:
-    """A sentence for each thing that decided, with the cells that it decided on."""
-    alike: dict[str, dict[str, list[WindowChange]]] = {}  # by the words, their numbers left aside
-    for change in changes:
+def explained(changes: Sequence[WindowChange], said: str = "") -> list[str]:
+    """A sentence for each kind of reason, that of the largest effect first.
+
+    Its numbers are of the cell in which the window changed most. said: what a reader knows.
+    """
+    alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
+    for change in sorted(changes, key=lambda change: -abs(change.absolute_ms)):
         for reason in reasons(change):
-            words = re.sub(r"\d[\d.]*", "", reason.text)
-            alike.setdefault(words, {}).setdefault(reason.text, []).append(change)
+            if reason.text not in said:
+                alike.setdefault(reason.kind, []).append((change, reason))
     lines = []
-    for texts in alike.values():
-        text, where = next(iter(texts.items()))
-        count = sum(map(len, texts.values()))
-        text = text[0].upper() + text[1:]
+    for found in alike.values():
+        change, reason = found[0]
+        text = reason.text[0].upper() + reason.text[1:]
         if len(changes) == 1:
             lines.append(f"{text}.")
-        elif count == len(changes) and len(texts) == 1:
-            lines.append(f"Everywhere: {text[0].lower()}{text[1:]}.")
+        elif len(found) == len(changes) and len({reason.text for _, reason in found}) == 1:
+            lines.append(f"Everywhere: {reason.text}.")
         else:
-            lines.append(f"In {count} of {len(changes)} comparisons: {text[0].lower()}{text[1:]}"
-                         f"{_where(where[0], changes) if len(texts) > 1 or count > 1 else ''}.")
+            lines.append(f"In {len(found)} of {len(changes)} comparisons: {reason.text}"
+                         f" ({where(change, changes)}).")
     return lines
 
 
-def _where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
+def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
+    """The cell and the windows of a comparison, as far as they differ from others."""
     others = [each.base.asked for each in changes]
-    return (f" (as at {', '.join(told(change.base.asked, others))},"
-            f" {change.base.asked.initcwnd} → {change.experiment.asked.initcwnd})")
-
-
-def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
-    """The records of the cells, those first in which the window changed most."""
-    ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
-    return [record for change in ordered for setting in (change.base, change.experiment)
-            for record in setting.records]
+    return ", ".join([*differing(change.base.asked, others),
+                      f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}"])

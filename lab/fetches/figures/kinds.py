@@ -32,7 +32,7 @@ class FigureKind:
     make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
     claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
     what is measured on a sweep; has_down: whether it may have a second quantity; is_of_pairs:
-    whether it compares two windows, and no more.
+    whether it compares two windows, and no more; is_answer: its sentence answers by itself.
     """
 
     check: Callable[[Scenario, Figure, str], None]
@@ -42,6 +42,7 @@ class FigureKind:
     rows: Callable[[Scenario, Figure, Sequence[Record]], Panel] | None = None
     has_down: bool = False
     is_of_pairs: bool = False
+    is_answer: bool = False
 
 
 # What goes with what -----------------------------------------------------------------
@@ -227,7 +228,8 @@ FIGURES = {
     "packets": FigureKind(_kept, timelines.packets, by=""),
     "steps": FigureKind(_numbers, steps.steps, OF_TRIALS, has_down=True),
     "levels": FigureKind(_points, steps.levels, OF_TRIALS, has_down=True),
-    "window_map": FigureKind(_swept_down, grid.sufficient_windows, has_down=True)}
+    "window_map": FigureKind(_swept_down, grid.sufficient_windows, has_down=True,
+                             is_answer=True)}
 
 
 def panels(scenario: Scenario,

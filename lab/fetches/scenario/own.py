@@ -67,7 +67,7 @@ def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) 
     varied = [name for name in ASKED if len(values[name]) > 1]
     windows = values["initcwnd"]
     lines = [f"# {_claim(values, varied)}", "", f'title = "{_title(windows, varied)}"',
-             'source = "a question of one\'s own"', "cells = true", ""]
+             'source = "a question by flags"', "cells = true", ""]
     if asked.sysctls:
         lines += ["[sysctls]", *map(_sysctl, asked.sysctls), ""]
     if asked.own_server:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
-from lab.core.scenario.quantities import QUANTITIES
+from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS, QUANTITIES
 from lab.core.scenario.schema import key
 from lab.fetches import features
 from lab.fetches.scenario import own_server
@@ -311,9 +311,12 @@ def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any
     """
     if length.isdigit():
         return {"queue_packets": int(length)}
-    ms = (float(length.removesuffix("ms")) if length.endswith("ms")
+    ms = (rtt_ms if length == AUTO else float(length.removesuffix("ms")) if length.endswith("ms")
           else float(length.removesuffix("bdp")) * rtt_ms)
     packets = math.ceil(ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
+    if length == AUTO:
+        most = int(QUANTITIES["queue_packets"].highest)
+        return {"queue_packets": min(max(LEAST_AUTO_PACKETS, packets), most), "queue_from": AUTO}
     return {"queue_packets": QUANTITIES["queue_packets"].check(packets, f"a queue of {length}"),
             "queue_from": length}
 

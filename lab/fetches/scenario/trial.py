@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from lab.core.scenario.quantities import AUTO
 from lab.core.words import exact
 from lab.fetches.scenario import buffers, own_server, setup
 from lab.tcp.packets import MSS, TIMESTAMP_BYTES
@@ -18,6 +19,8 @@ MODELLED = "modelled"  # whether the model of TCP follows any other value than t
 FEATURE = "feature"  # whose rules (lab/fetches/features) it is asked for by
 # Its values that only Debian 13's programs have; ANY for all but its default.
 NEEDS, ANY = "newer", ("any",)
+# What a field is, besides its default, where nobody asked for it: a table does not show it.
+UNSAID = "unsaid"
 
 
 def swept(modelled: bool = True, newer: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -61,7 +64,7 @@ class Trial:
     bandwidth_kbps, uplink_kbps: bottleneck towards the client, towards the
         server, in kbit/s, Ethernet headers counted.
     queue_packets: limit of either bottleneck; queue_from: what it follows from,
-        as "50ms" or "1bdp", "" for itself. qdisc: fifo, fq_codel or cake at the
+        as "50ms", "1bdp" or "auto", "" for itself. qdisc: fifo, fq_codel or cake at the
         bottleneck towards the client, or fq at the server with a fifo there.
     loss_percent: random loss towards the client; loss_burst: so many packets in
         a row, on average.
@@ -140,7 +143,7 @@ class Trial:
     jitter_ms: float = field(default=0.0, metadata=network("jitter", random=True))
     loss_burst: float = field(default=1.0, metadata=network("burst"))
     qdisc: str = field(default="fifo", metadata=network("", modelled=False))
-    queue_from: str = ""
+    queue_from: str = field(default="", metadata={UNSAID: AUTO})
     mss: int = field(default=MSS, metadata=swept())
     kept: int = field(default=0, metadata=swept())
     idle_ms: float = field(default=0.0, metadata=swept())

@@ -9,10 +9,11 @@ from typing import Any
 from lab.core.findings.findings import Cell, Column, Rounded
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain
-from lab.fetches.scenario.trial import Trial
+from lab.fetches.scenario.trial import UNSAID, Trial
 
 Asked = tuple[Column, Callable[[Trial], Cell]]
 
+ASKED = "asked"  # the heading of what was requested
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
 _NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
 _FIRST = ("part", "sample")
@@ -37,6 +38,12 @@ def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
     return [f"{column.name} {_in_words(value)} {column.unit}".rstrip()
             for column, show in asked_columns(others, without=("initcwnd",))
             if (value := show(trial)) != ""]
+
+
+def differing(trial: Trial, others: Sequence[Trial]) -> list[str]:
+    """The same, of those columns only in which the others differ; [] for one network."""
+    return [words for words in told(trial, others)
+            if any(words not in told(other, others) for other in others)]
 
 
 def _in_words(value: Cell) -> str:
@@ -65,7 +72,7 @@ def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
 
 def _column(each: Field[Any]) -> Asked:
     named = quantity(each.name)
-    return (Column(named.head or named.label or named.name, named.unit, "asked",
+    return (Column(named.head or named.label or named.name, named.unit, ASKED,
                    is_text=str(each.type) == "str",
                    is_filter=each.name not in ("repeat", "sample")),
             lambda trial: shown(_value(each, trial)))
@@ -75,7 +82,9 @@ def _value(each: Field[Any], trial: Trial) -> Any:
     """The field, "" where it is the default; where chance decides nothing, its 0."""
     value = getattr(trial, each.name)
     default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
-    return "" if value == default and not each.metadata.get("random") else value
+    if value == default and not each.metadata.get("random"):
+        return ""
+    return "" if value == each.metadata.get(UNSAID, MISSING) else value
 
 
 def _default(each: Field[Any]) -> Any:

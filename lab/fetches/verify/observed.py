@@ -187,14 +187,14 @@ class Observed:
         return wire if wire - told > max(self.tolerances.latency_ms,
                                          self.tolerances.latency_share * wire) else told
 
-    @property
-    def response_round_trips(self) -> int | None:
-        """Flights in which the response left, the last that the server sent."""
+    @cached_property
+    def response_flights(self) -> list[list[Segment]]:
+        """The response, the last that the server sent, by the flights in which it left."""
         if self.messages is not None:
-            return len(flights(self.wire.at_server, self.messages.start, self.messages.end))
+            return flights(self.wire.at_server, self.messages.start, self.messages.end)
         size = wire_bytes(self.said)
         end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
-        return len(flights(self.wire.at_server, end - size, end)) or None if size else None
+        return flights(self.wire.at_server, end - size, end) if size else []
 
     @property
     def retransmission_cause(self) -> str:

@@ -14,6 +14,7 @@ from lab.core.results import records
 from lab.core.results.records import measured
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.limits import limit_of, offered_to, segments_of
+from lab.tcp.wire.flights import listed_flights
 
 
 def _client(name: str) -> Any:
@@ -78,7 +79,8 @@ class Record(records.Record):
         Finished left, on the wire; flight_bytes, flight_writes, flight_segments:
         of those messages, in all. window_after_handshake: TCP_INFO at the server
         when the client's Finished was there. All of them empty without TLS.
-    response_round_trips: flights in which the response left, on the wire.
+    response_round_trips: flights in which the response left, on the wire; response_flights:
+        segments of the first of them, as "10+20+40"; what was retransmitted is in none.
     accepted_early_bytes: early data that the server took, by the client; negative where it
         refused so many. request_round_trips, request_segments: in which hello and early data left.
     unvalidated_bytes: over QUIC, of the server's datagrams before the client's second
@@ -128,7 +130,8 @@ class Record(records.Record):
         lambda evidence: sum(map(len, evidence.flights)) or None)
     window_after_handshake: int | None = measured(
         lambda evidence: evidence.window_after_handshake)
-    response_round_trips: int | None = _wire(lambda evidence: evidence.response_round_trips)
+    response_round_trips: int | None = _wire(
+        lambda evidence: len(evidence.response_flights) or None)
     model_appconnect_ms: float | None = measured(lambda evidence: evidence.model_appconnect_ms)
     model_first_byte_ms: float | None = measured(lambda evidence: evidence.model_first_byte_ms)
     unvalidated_bytes: int | None = measured(lambda evidence: None)  # of datagrams (quic.py)
@@ -144,3 +147,5 @@ class Record(records.Record):
     most_offered_segments: float | None = _offered(
         lambda found, evidence: segments_of(found.most_bytes, evidence))
     receive_window_waits: int | None = _offered(lambda found, evidence: found.waits)
+    response_flights: str = _wire(
+        lambda evidence: listed_flights(evidence.response_flights), "")

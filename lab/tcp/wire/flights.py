@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lab.tcp.packets import Segment
 from lab.tcp.path import Sent
+
+MOST_LISTED = 8  # flights; a ninth of slow start has 256 times the initial window
 
 
 @dataclass
@@ -72,3 +74,9 @@ def flights(seen: Iterable[Segment], start: int, end: int,
             found[-1].append(segment)
             highest = segment.end
     return found
+
+
+def listed_flights(found: Sequence[Sequence[Segment]]) -> str:
+    """Segments of each flight, as "10+20+40"; of more than MOST_LISTED the first, then "+…"."""
+    sizes = [str(len(flight)) for flight in found[:MOST_LISTED]]
+    return "+".join([*sizes, *(["…"] if len(found) > MOST_LISTED else [])])

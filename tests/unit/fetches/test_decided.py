@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.figures import cells
-from lab.fetches.figures.cells import WindowChange, changes, settings
+from lab.fetches.figures.cells import WindowChange, by_effect, changes, explained, reasons, settings
 from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
 from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
@@ -28,7 +27,7 @@ def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = N
 
 
 def words(of: WindowChange) -> list[tuple[str, str]]:
-    return [(reason.word, reason.text) for reason in cells.reasons(of)]
+    return [(reason.word, reason.text) for reason in reasons(of)]
 
 
 @pytest.mark.parametrize("limited, word, text", [
@@ -37,8 +36,8 @@ def words(of: WindowChange) -> list[tuple[str, str]]:
     ({"limited_by": CONGESTION_WINDOW, "seen_first_flight": 3}, CONGESTION_WINDOW,
      "the congestion window let 3.0 of 10 segments leave at first"),
     ({"limited_by": RECEIVE_WINDOW, "seen_first_flight": 8}, RECEIVE_WINDOW,
-     "the client's receive window, 27 segments, lets only 8 of 10 leave at first: still larger"
-     " windows cannot help (set a larger net.ipv4.tcp_rmem)")])
+     "the client's receive window, 27 segments, lets only 8 of 10 leave at first: a larger"
+     " window cannot help further (set a larger net.ipv4.tcp_rmem)")])
 def test_what_limited_the_larger_window_is_named(limited: dict[str, Any], word: str, text: str
                                                  ) -> None:
     assert words(change({"seen_first_flight": 3}, limited, **LARGE)) == [(word, text)]
@@ -69,26 +68,33 @@ def test_the_bandwidth_decides_where_it_takes_three_fifths_of_the_time(more_ms: 
 @pytest.mark.parametrize(("more_bytes", "fits"), [(0, True), (1, False)])
 def test_a_response_fits_to_its_last_byte(more_bytes: int, fits: bool) -> None:
     """Three segments hold 4344 bytes, of which the head takes 61."""
-    said = words(change(response_bytes=3 * 1448 - 61 + more_bytes))
-    assert said[0][1] == ("larger windows cannot help: the whole response (3 segments) fits in 3"
-                          if fits else "10 segments hold the whole response (4 segments): still"
-                          " larger windows cannot help")
+    times = {"total_ms": 280.0}, {"total_ms": 280.0 if fits else 180.0}
+    said = words(change(*times, response_bytes=3 * 1448 - 61 + more_bytes))
+    assert said[0][1] == ("a larger window cannot help: the whole response (3 segments) fits in 3"
+                          if fits else "10 segments hold the whole response (4 segments): a larger"
+                          " window cannot help further")
 
 
 def test_random_losses_keep_a_response_that_fits_open() -> None:
     """What is lost may well be changed by the window."""
     fits = change(None, {"random_drops": 1}, response_bytes=2000)
     assert words(fits)[0][1].startswith("10 segments hold the whole response (2 segments)")
-    assert words(change(response_bytes=1000))[0] == (
-        "response size", "larger windows cannot help: the whole response (1 segment) fits in 3")
+    same = {"total_ms": 200.0}
+    assert words(change(same, same, response_bytes=1000))[0] == (
+        "response size", "a larger window cannot help: the whole response (1 segment) fits in 3")
 
 
-@pytest.mark.parametrize("base, larger, text", [
-    (0, 7, "7 with 10 segments and none with 3"), (2, 0, "none with 10 segments and 2 with 3"),
-    (1.5, 2.5, "2.5 with 10 segments and 1.5 with 3")])
-def test_the_queue_is_named_where_either_window_overflows_it(base: float, larger: float,
-                                                             text: str) -> None:
-    made = change({"queue_drops": base}, {"queue_drops": larger}, queue_packets=5, **LARGE)
+@pytest.mark.parametrize("base, larger, saved_ms, text", [
+    (0, 7, -90, "7 packets with 10 segments and none with 3"),
+    (0, 7, 90, "7 packets with 10 segments and none with 3, and still it was faster"),
+    (2, 0, 90, "none with 10 segments and 2 with 3"),
+    (9, 1, -90, "1 packet with 10 segments and 9 with 3: fewer, but the first loss ends slow"
+     " start, and came before the window had grown"),
+    (1.5, 2.5, -90, "2.5 packets with 10 segments and 1.5 with 3")])
+def test_what_the_queue_dropped_is_named_as_far_as_it_explains_the_time(
+        base: float, larger: float, saved_ms: float, text: str) -> None:
+    made = change({"queue_drops": base, "total_ms": 900.0},
+                  {"queue_drops": larger, "total_ms": 900.0 - saved_ms}, queue_packets=5, **LARGE)
     assert words(made) == [("queue", f"the queue of 5 packets dropped {text}")]
 
 
@@ -104,24 +110,25 @@ def test_without_headers_seen_nothing_is_said_of_the_size() -> None:
 # In sentences -------------------------------------------------------------------------
 
 def test_what_is_the_same_everywhere_is_said_once() -> None:
-    one, other = (change({"queue_drops": 0}, {"queue_drops": 7}, rtt_ms=rtt_ms, queue_packets=5,
+    one, other = (change({"queue_drops": 0, "total_ms": 900.0 - rtt_ms},
+                         {"queue_drops": 7, "total_ms": 950.0}, rtt_ms=rtt_ms, queue_packets=5,
                          **LARGE) for rtt_ms in (100.0, 200.0))
-    line = "the queue of 5 packets dropped 7 with 10 segments and none with 3."
-    assert cells.said([one]) == [f"T{line[1:]}"]
-    assert cells.said([one, other]) == [f"Everywhere: {line}"]
-    fits = change(response_bytes=2000, rtt_ms=500.0)
-    assert cells.said([one, other, fits]) == [
-        f"In 2 of 3 comparisons: {line[:-1]} (as at RTT 100 ms, BW 1000 kbit/s, queue 5"
-        " packets, size 60000 bytes, 3 → 10).",
-        "In 1 of 3 comparisons: larger windows cannot help: the whole response (2 segments) fits"
-        " in 3."]
+    line = "the queue of 5 packets dropped 7 packets with 10 segments and none with 3."
+    assert explained([one]) == [f"T{line[1:]}"]
+    assert explained([one, other]) == [f"Everywhere: {line}"]
+    fits = change({"total_ms": 900.0}, {"total_ms": 900.0}, response_bytes=2000, rtt_ms=500.0)
+    assert explained([one, other, fits]) == [
+        f"In 2 of 3 comparisons: {line[:-1]} (RTT 200 ms, queue 5 packets, size"
+        " 60000 bytes, 3 → 10).",
+        "In 1 of 3 comparisons: a larger window cannot help: the whole response (2 segments) fits"
+        " in 3 (RTT 500 ms, queue 1000 packets, size 2000 bytes, 3 → 10)."]
 
 
 def test_the_cells_with_the_largest_change_come_first() -> None:
     small, large = (change({"total_ms": 500.0 + more}, {"total_ms": 500.0}) for more in (10, -90))
-    ordered: list[Record] = cells.by_effect([small, large])
+    ordered: list[Record] = by_effect([small, large])
     assert [record.total_ms for record in ordered] == [410.0, 500.0, 510.0, 500.0]
-    assert cells.said([]) == []
+    assert explained([]) == []
 
 
 def test_a_receive_window_that_held_later_flights_back_is_named() -> None:
@@ -133,3 +140,37 @@ def test_a_receive_window_that_held_later_flights_back_is_named() -> None:
                              "seen_first_flight": 7}))
     assert [word for word, _ in both].count(RECEIVE_WINDOW) == 1
     assert not any(word == RECEIVE_WINDOW for word, _ in words(change()))
+
+
+# Why nothing changed ------------------------------------------------------------------
+
+FLIGHTS = {"response_flights": "3+6+33", "response_round_trips": 3}
+
+
+@pytest.mark.parametrize("larger, saved_ms, word", [
+    ({"response_flights": "10+20+12", "response_round_trips": 3}, 0.4, "same flights"),
+    ({"response_flights": "10+32", "response_round_trips": 2}, 90.0, "round trips"),
+    ({"response_flights": "10+32", "response_round_trips": 2}, 0.0, "bandwidth")])
+def test_flights_say_why_a_window_saves_time_or_not(larger: dict[str, Any], saved_ms: float,
+                                                    word: str) -> None:
+    """Fewer flights and no faster: the link sent without a pause under either window."""
+    made = change({"total_ms": 900.0, **FLIGHTS}, {"total_ms": 900.0 - saved_ms, **larger},
+                  **LARGE)
+    ((said, text),) = words(made)
+    assert said == word
+    assert word == "bandwidth" or "3+6+33" in text and larger["response_flights"] in text
+
+
+def test_random_loss_is_the_reason_where_the_larger_window_is_slower() -> None:
+    slower = change({"total_ms": 600.0, "random_drops": 1},
+                    {"total_ms": 700.0, "random_drops": 4}, **LARGE)
+    assert words(slower) == [("random loss", "random loss took 4 packets of a transfer with 10"
+                              " segments and 1 with 3")]
+    faster = change({"total_ms": 900.0, "random_drops": 1},
+                    {"total_ms": 700.0, "random_drops": 4}, **LARGE)
+    assert "random loss" not in dict(words(faster))
+
+
+def test_earlier_responses_are_named() -> None:
+    same = {"total_ms": 100.0}
+    assert words(change(same, same, kept=1))[0][0] == "earlier responses"

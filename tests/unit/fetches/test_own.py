@@ -15,10 +15,7 @@ from lab.core.findings.findings import Finding, Report
 from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
-from lab.fetches.figures import cells, grid
-from lab.fetches.figures.cells import WindowChange, changes, settings
-from lab.fetches.verify.limits import RECEIVE_WINDOW, RESPONSE
-from lab.fetches.verify.record import Record
+from lab.fetches.figures import grid
 from tests.golden import stored_fetches
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
@@ -134,73 +131,6 @@ def test_a_part_of_the_cells_says_what_is_missing() -> None:
     records = stored_fetches.stored("zhao2019")[:4]
     told = finding(asked.report(RunData(Path("own"), stored_fetches.FACTS, records)), "map")
     assert told.chart is None and "were not measured" in told.missing
-
-
-# What decided ------------------------------------------------------------------------
-
-def change(base: dict[str, Any] | None = None, larger: dict[str, Any] | None = None,
-           **trial: Any) -> WindowChange:
-    """A cell of the golden run, 100 ms at 1 Mbit/s, with other values."""
-    records = []
-    for record in stored_fetches.stored("zhao2019"):
-        if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (100, 1000):
-            other: dict[str, Any] = (base if record.trial.initcwnd == 3 else larger) or {}
-            records.append(replace(record, header_bytes=61, trial=replace(record.trial, **trial),
-                                   **other))
-    (made,) = changes(settings(records))
-    return made
-
-
-def said(of: WindowChange) -> str:
-    (line,) = cells.said([of])
-    return line
-
-
-def test_a_response_that_fits_cannot_be_helped() -> None:
-    small = change({"limited_by": RESPONSE, "seen_first_flight": 2}, response_bytes=2000)
-    assert said(small) == ("Larger windows cannot help: the whole response (2 segments) fits in 3.")
-    assert "still larger windows cannot help" in said(change())  # seven segments fit in ten
-
-
-def test_the_receive_window_is_named() -> None:
-    asked = {"response_bytes": 60000, "initrwnd": 5}
-    part = change({"seen_first_flight": 3}, {"limited_by": RECEIVE_WINDOW, "seen_first_flight": 5},
-                  **asked)
-    assert said(part) == ("The client's receive window, 5 segments, lets only 5 of 10 leave at"
-                          " first: still larger windows cannot help (set initrwnd = 10).")
-    none = change({"seen_first_flight": 3}, {"limited_by": RECEIVE_WINDOW, "seen_first_flight": 3},
-                  **asked)
-    assert "larger windows cannot help: the client's" in said(none).lower()
-
-
-def test_the_queue_is_named_with_what_it_dropped() -> None:
-    dropping = change({"queue_drops": 0}, {"queue_drops": 7}, response_bytes=60000,
-                      queue_packets=5)
-    assert said(dropping) == ("The queue of 5 packets dropped 7 with 10 segments and none with 3.")
-
-
-def test_the_bandwidth_is_named_where_it_takes_the_time() -> None:
-    slow = change({"total_ms": 600.0}, {"total_ms": 590.0}, response_bytes=60000)
-    assert said(slow).startswith("The bandwidth decides: 502 of 600 ms")
-    assert cells.reasons(change({"total_ms": 900.0}, {"total_ms": 800.0},
-                                  response_bytes=60000)) == []
-
-
-def test_earlier_responses_are_named() -> None:
-    kept = change({"total_ms": 100.0}, {"total_ms": 100.0}, kept=1)
-    assert "had grown with the earlier responses" in said(kept)
-
-
-def test_cells_that_one_thing_decides_on_share_a_sentence() -> None:
-    one, other = change(response_bytes=8000), change(response_bytes=9000)
-    (line,) = cells.said([one, other])
-    assert line.startswith("In 2 of 2 comparisons: 10 segments hold the whole response")
-    assert "(as at RTT 100 ms" in line
-    assert [record.trial.initcwnd for record in cells.by_effect([one, other])] == [3, 10, 3, 10]
-
-
-def test_records_are_those_of_the_cells() -> None:
-    assert all(isinstance(record, Record) for record in cells.by_effect([change()]))
 
 
 def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(

@@ -14,7 +14,7 @@ from lab.fetches.features.replication.causes import GROUP_OF, GROUPS, AsPublishe
 from lab.fetches.features.replication.causes import levels as levels_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
-from lab.fetches.figures.cells import raw_rows
+from lab.fetches.figures.cell_tables import raw_rows
 from lab.fetches.figures.claims import judged
 from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
 from lab.fetches.scenario.sweep import bucket_value

@@ -126,7 +126,7 @@ def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("small", "large", "words"), [
     ((3, 500.0), (2, 400.0), "take 3 round trips with 3 segments and 2 with 10"),
-    ((1, 400.0), (1, 400.2), "larger windows cannot help: handshake and response fit in 3"),
+    ((1, 400.0), (1, 400.2), "a larger window cannot help: handshake and response fit in 3"),
     ((1, 400.0), (1, 300.0), ""), ((None, 400.0), (1, 300.0), ""), ((1, 400.0), (None, 400.0), "")])
 def test_what_decided_on_a_handshake_is_said(small: tuple[int | None, float],
                                              large: tuple[int | None, float], words: str) -> None:
