@@ -58,7 +58,7 @@ class Look:
     write: Callable[[SquareChart, Square | None, float], list[Text]]
     high: float
     narrowest: float = math.inf
-    widest: float = 1.35
+    widest: float = 1.8
     left: float = 0.95
     name: float = 0.62
     right: float = 0.0
@@ -141,11 +141,14 @@ def _set_axes(axes: Axes, chart: SquareChart, each: SquareMap, look: Look) -> No
 # What each scale looks like ----------------------------------------------------------
 
 def _look_of(chart: SquareChart) -> Look:
-    """Of levels with as much room as the labels of their rows need."""
+    """With as much room as the labels of the rows need."""
     look = LOOKS[chart.scale]
+    label = LABEL_INCHES * max(map(len, chart.rows)) + 0.15
+    if chart.scale in ("improved", "window"):
+        more = max(0.0, label - look.name)
+        return replace(look, left=look.left + more + 0.1, name=look.name + more)
     if chart.scale != "level":
         return look
-    label = LABEL_INCHES * max(map(len, chart.rows)) + 0.15
     return replace(look, left=label + (0.45 if chart.y_label else 0.0), name=label + 0.15)
 
 
@@ -154,10 +157,14 @@ def _improved_shade(chart: SquareChart, each: SquareMap, row: int, column: int) 
     square = each.rows[row][column]
     if square is None:
         return None
-    most = min(MOST_PERCENT, max(LEAST_PERCENT, *(
-        abs(other.percent) for one in chart.maps for squares in one.rows for other in squares
-        if other)))
+    most = _full_percent(chart)
     return min(max((square.percent + most) / (2 * most), 0.0), 1.0)
+
+
+def _full_percent(chart: SquareChart) -> float:
+    return min(MOST_PERCENT, max([LEAST_PERCENT, *(
+        abs(other.percent) for one in chart.maps for squares in one.rows for other in squares
+        if other)]))
 
 
 def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
@@ -235,6 +242,13 @@ LOOKS = {
 
 
 def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
+    """What the colours say; the numbers in the squares say the rest."""
+    if chart.scale == "improved":
+        most = number(_full_percent(chart), 0)
+        return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5,
+                      label=label) for shade, label in (
+            (0.0, f"{most} % worse, or more"), (0.5, "no difference"),
+            (1.0, f"{most} % better, or more"))]
     if chart.scale != "published":
         return []
     part = {2: "half", 3: "third", 4: "quarter"}.get(int(FULL_RATIO), f"1/{FULL_RATIO:g}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,25 @@ from lab.core.errors import UsageError
 from lab.core.words import nearest, plain
 
 _MOST_WINDOW = 65_535  # segments: that of initcwnd
+
+
+# Of units that people write larger ones for: theirs, each a thousand times the one before.
+LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
+
+
+def _is_round(value: Any) -> bool:
+    """Whether it is a number that three digits say exactly."""
+    return isinstance(value, (int, float)) and float(f"{value:.3g}") == value
+
+
+def in_words(value: Any, unit: str) -> str:
+    """A value with its unit, or a larger one where that says it in three digits: "300 kB"."""
+    units, power = LARGER_UNITS.get(unit, (unit,)), 0
+    if not _is_round(value):
+        return f"{plain(value)} {unit}".rstrip()
+    while power < len(units) - 1 and abs(value) >= 1000:
+        value, power = value / 1000, power + 1
+    return f"{plain(value)} {units[power]}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -97,6 +117,13 @@ class Quantity:
     def with_unit(self, value: str) -> str:
         """A value as text, with its unit if it has one."""
         return f"{value} {self.unit}".rstrip()
+
+    def ticks(self, values: Sequence[Any]) -> tuple[list[str], str]:
+        """Values as an axis has them, and its name: "300 kB", "1 Gbit/s" where they are round."""
+        if self.unit not in LARGER_UNITS or not all(map(_is_round, values)):
+            return [plain(value) for value in values], self.axis
+        return [in_words(value, self.unit) for value in values], self.axis.removesuffix(
+            f" ({self.unit})")
 
     @property
     def axis(self) -> str:

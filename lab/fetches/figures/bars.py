@@ -202,10 +202,10 @@ def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False
     around: dict[str, Any] = {
         "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
                     f"{f', averaged over {over}' if over else ''}",),
-        "foot": (f"{panel.n} trials verified on the wire"
-                 + ("" if panel.excluded.total else "; none left out")),
-        "alarm": " ".join([*([f"left out: {panel.excluded}."] if panel.excluded.total else []),
-                           *panel.remarks]).removesuffix("."),
+        "foot": " ".join([f"{panel.n} trials verified on the wire"
+                          + ("." if panel.excluded.total else "; none left out."),
+                          *panel.remarks]).removesuffix("."),
+        "alarm": f"left out: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.published else
                      "by them" if not figure.published.startswith("paper_") else

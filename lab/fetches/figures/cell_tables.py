@@ -75,8 +75,8 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 
 def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange]) -> Finding:
     """What each cell was asked, seen and measured, and what the windows changed."""
-    tables = [_settings(settings), *([changes_table(changes, MOST_ROWS)] if changes else [])]
-    return Finding("cells", "Every cell: asked, seen and measured", tables=tuple(tables))
+    tables = [*([changes_table(changes, MOST_ROWS)] if changes else []), _settings(settings)]
+    return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
 
 
 def _settings(settings: Sequence[CellSetting]) -> Table:
@@ -95,7 +95,7 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
         rows.append((*(cell(row.asked) for _, cell in asked), *_seen(row.records), total_ms,
                      model_ms, late_ms, latency_ms,
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
-    return Table("", (*(column for column, _ in asked), *_OF_CELL), tuple(rows),
+    return Table("Every cell", (*(column for column, _ in asked), *_OF_CELL), tuple(rows),
                  tuple(f"[{place}] {note}" for note, place in footnotes.items()),
                  len(settings) - len(rows)).without_empty(unknown=False)
 

@@ -11,7 +11,7 @@ from lab.core.findings.charts import GroupChart, Square, SquareChart, SquareMap,
 from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Table
 from lab.core.scenario.quantities import quantity
-from lab.core.scenario.quantity import Quantity
+from lab.core.scenario.quantity import Quantity, in_words
 from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
 from lab.fetches.figures import analysis
@@ -74,7 +74,7 @@ class Grid:
         """A square for each place of which something is known."""
         known = {place: square(each) for place, each in found.items() if each is not None}
         columns = self.values(self.figure.by)
-        return SquareMap(title, tuple(map(plain, columns)), tuple(
+        return SquareMap(title, tuple(quantity(self.figure.by).ticks(columns)[0]), tuple(
             tuple(known.get((column, row)) for column in columns)
             for row in self.values(self.figure.down)))
 
@@ -93,16 +93,17 @@ class Grid:
 
     def chart(self, maps: Sequence[SquareMap], foot: str, **more: Any) -> SquareChart:
         figure = self.figure
+        rows, y_label = ([""], "") if not figure.down else quantity(figure.down).ticks(
+            self.values(figure.down))
         return SquareChart(
-            figure.title, (heading(self.chosen),), foot, maps=tuple(maps),
-            rows=tuple(map(plain, self.values(figure.down))), x_label=quantity(figure.by).axis,
-            y_label=quantity(figure.down).axis if figure.down else "", **more)
+            figure.title, (heading(self.chosen),), foot, maps=tuple(maps), rows=tuple(rows),
+            x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
 
 
 def named(name: str, value: Any) -> str:
     """A value with the name and the unit of its quantity."""
     known = quantity(name)
-    return f"{known.head} {plain(value)} {known.unit}".rstrip()
+    return f"{known.head} {in_words(value, known.unit)}"
 
 
 # What a larger window changes --------------------------------------------------------

@@ -7,7 +7,8 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from lab.core.findings.findings import Cell, Column, Rounded
-from lab.core.scenario.quantities import quantity
+from lab.core.scenario.quantities import AUTO, quantity
+from lab.core.scenario.quantity import in_words
 from lab.core.words import plain
 from lab.fetches.scenario.trial import UNSAID, Trial
 
@@ -35,7 +36,7 @@ def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[
 
 def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
     """The columns of a trial in words, but for its window: what tells it from the others."""
-    return [f"{column.name} {_in_words(value)} {column.unit}".rstrip()
+    return [f"{column.name} {in_words(_plain(value), column.unit)}"
             for column, show in asked_columns(others, without=("initcwnd",))
             if (value := show(trial)) != ""]
 
@@ -46,10 +47,8 @@ def differing(trial: Trial, others: Sequence[Trial]) -> list[str]:
             if any(words not in told(other, others) for other in others)]
 
 
-def _in_words(value: Cell) -> str:
-    if isinstance(value, Rounded) and isinstance(value.value, float):
-        return plain(value.value)
-    return str(value)
+def _plain(value: Cell) -> Any:
+    return value.value if isinstance(value, Rounded) else value
 
 
 def order(trial: Trial) -> tuple[Any, ...]:
@@ -80,6 +79,8 @@ def _column(each: Field[Any]) -> Asked:
 
 def _value(each: Field[Any], trial: Trial) -> Any:
     """The field, "" where it is the default; where chance decides nothing, its 0."""
+    if each.name == "queue_packets" and trial.queue_from == AUTO:
+        return ""  # it follows from RTT and bandwidth
     value = getattr(trial, each.name)
     default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
     if value == default and not each.metadata.get("random"):

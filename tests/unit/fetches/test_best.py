@@ -93,8 +93,8 @@ def test_a_map_for_each_size_and_a_row_for_each_cell(tmp_path: Path) -> None:
     told = found(tmp_path, time_ms)
     chart = told.chart
     assert isinstance(chart, SquareChart) and chart.windows == WINDOWS
-    assert [each.title for each in chart.maps] == ["size 9000 bytes", "size 60000 bytes"]
-    assert (chart.maps[0].columns, chart.rows) == (("20", "50"), ("56", "256"))
+    assert [each.title for each in chart.maps] == ["size 9 kB", "size 60 kB"]
+    assert (chart.maps[0].columns, chart.rows) == (("20", "50"), ("56 kbit/s", "256 kbit/s"))
     assert windows(told) == [[[3, 3], [3, 3]], [[3, 3], [3, 40]]]
     small_map, large_map, every = told.tables
     assert large_map.rows == (("56", "3", "3"), ("256", "3", "40"))

@@ -55,7 +55,7 @@ def test_the_finding_has_a_row_for_each_cell_and_a_note_for_each_reason(
     failed = replace(pair[0], ok=False, error="curl 28: timed out", total_ms=None,
                      trial=replace(pair[0].trial, repeat=2))
     settings = cells.settings([*pair, failed])
-    seen, changed = cells_finding(settings, cells.changes(settings)).tables
+    changed, seen = cells_finding(settings, cells.changes(settings)).tables
     assert names(seen, "asked") == ["RTT", "BW", "IW", "size"]
     assert seen.column("verdict") == ["1/2 [1] [2]", "1/1 [1]"]
     assert seen.notes == ("[1] a timer below the wait", "[2] curl 28: timed out")

@@ -118,10 +118,10 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
     assert explained([one, other]) == [f"Everywhere: {line}"]
     fits = change({"total_ms": 900.0}, {"total_ms": 900.0}, response_bytes=2000, rtt_ms=500.0)
     assert explained([one, other, fits]) == [
-        f"In 2 of 3 comparisons: {line[:-1]} (RTT 200 ms, queue 5 packets, size"
-        " 60000 bytes, 3 → 10).",
+        f"In 2 of 3 comparisons: {line[:-1]} (RTT 200 ms, queue 5 packets, size 60"
+        " kB, 3 → 10).",
         "In 1 of 3 comparisons: a larger window cannot help: the whole response (2 segments) fits"
-        " in 3 (RTT 500 ms, queue 1000 packets, size 2000 bytes, 3 → 10)."]
+        " in 3 (RTT 500 ms, queue 1000 packets, size 2 kB, 3 → 10)."]
 
 
 def test_the_cells_with_the_largest_change_come_first() -> None:

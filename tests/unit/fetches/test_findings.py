@@ -155,7 +155,7 @@ def test_a_part_of_a_scenario_is_its_cells(stored: list[Record]) -> None:
     report = stored_fetches.report("zhao2019", stored[:4], whole=False)
     assert [each.name for each in report.findings] == ["cells"]
     assert [table.title for table in report.findings[0].tables] == [
-        "", "What the larger window changed"]
+        "What the larger window changed", "Every cell"]
 
 
 def test_an_interrupted_run_says_so(stored: list[Record]) -> None:

@@ -34,9 +34,9 @@ def dropping(stored: list[Record]) -> list[Record]:
 
 
 def of_figures(report: Report) -> list[str]:
-    """The sentence, the notes and the alarm of each figure with a chart."""
+    """The sentence, the notes and the foot of each figure with a chart."""
     return [text for found in report.findings if found.chart for text in
-            (found.sentence, " ".join(found.tables[0].notes), found.chart.alarm + ".")]
+            (found.sentence, " ".join(found.tables[0].notes), f"{found.chart.foot}.")]
 
 
 @pytest.mark.parametrize(("change", "told"), [(limited, LIMITED), (dropping, DROPPED)])
@@ -61,7 +61,7 @@ def test_the_verdict_names_the_limit_with_numbers_and_what_lifts_it(stored: list
     place = next(place for place, record in enumerate(records) if record.limited_by)
     records[place] = replace(records[place], trial=replace(records[place].trial, initrwnd=7))
     report = stored_fetches.report("zhao2019", records, whole=False)
-    cells = report.findings[0].tables[0]
+    cells = report.findings[0].tables[1]
     (own,) = [each for each in cells.notes if each.endswith(note)]
     assert cells.column("verdict").count(f"1/1 {own.partition(' 10')[0]}") == 1
     assert report.trials is not None and note in report.trials.notes
@@ -86,7 +86,7 @@ def test_each_limit_in_words(stored: list[Record], limited_by: str, initrwnd: in
 def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
                                                           scenario: Scenario) -> None:
     report = stored_fetches.report("zhao2019", dropping(stored), whole=False)
-    for table in (report.findings[0].tables[0], report.trials):
+    for table in (report.findings[0].tables[1], report.trials):
         assert table is not None
         for name, count in (("dropped by queue", 3), ("lost at random", 1)):
             assert [cell for cell in table.column(name, "seen") if cell != ""] == [count]
@@ -94,7 +94,7 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
         ("packets were lost at random", 1), ("the queue dropped packets", 1)
     } <= set(report.causes.rows)
     assert any("(1 after the queue dropped packets)" in each for each in report.sentences)
-    plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[0]
+    plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[1]
     assert "dropped by queue" not in [column.name for column in plain.columns]
 
 
