@@ -3,7 +3,7 @@
 set -euo pipefail
 trap 'exit 130' INT     # whatever it was at has said so
 # Whoever calls it stays in their folder: paths among the flags begin there.
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 
 # Mininet lives with the system's Python; another one may come first on the PATH. Ctrl-C waits
 # until experiment.py is read: an interpreter that it interrupts while it starts says so at length.

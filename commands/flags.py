@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from commands.run import overrides_of, own_server
-from commands.runners import ELSEWHERE, elsewhere
+from commands.runners import ELSEWHERE, congestion_controls, elsewhere
 from lab.core import command_line, files
-from lab.core.command_line import Parser, listed, positive
+from lab.core.command_line import Parser, positive, whole
 from lab.core.run.measuring import CAPTURES_KEPT
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
+from lab.core.scenario.quantity import Quantity
+from lab.core.words import nearest
 
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
@@ -39,9 +42,72 @@ exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usa
 """
 
 
+SHORT = """\
+usage: ./run.sh [SCENARIO ...] [FLAG ...]
+
+Measure what TCP's initial window does, on real Linux TCP in virtual time.
+
+  ./run.sh                                   the paper's Figure 5, measured here
+  ./run.sh --rtt 25ms --bw 20M --iw 10,40    a question of your own
+  ./run.sh --users access.log --bw 10M       which window for my users
+  ./run.sh --list                            what else can be measured
+
+your question (flags take lists, 10,20 or 10..40:10; all combinations are run)
+  --rtt 50ms      round-trip time           --iw 10,30    initial windows
+  --bw 10M        bandwidth, bits a second  --size 30kB   response size
+  --queue 1bdp    bottleneck's queue        --loss 1%     random loss
+  --cc cubic,bbr  congestion control        --qdisc fq    queueing discipline
+  --chain 4kB     TLS 1.3 with a chain      --repeat 10   transfers of a setting
+
+your server and users
+  --probe URL        the initial window that your server uses, seen from here
+  --users FILE       logs, CSV or captures of your users: the best window
+  --find-cliff KIND  the size from which a response costs a round trip
+
+how
+  --full         print every table          --dry-run      what would be done
+  --jobs N       guests side by side        --fresh        do not resume
+  --results DIR  where results go           --export csv F findings as a file
+  --quiet        no progress                --version      the version
+
+./run.sh --help all has every flag with its unit, range and default.
+exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
+4 this machine cannot · 130 interrupted · 141 the output pipe was closed
+"""
+
+# What people type, and what there is.
+_TWO_OBJECTS = ("a question is one transfer at a time; ./run.sh ietf78_connections measures several"
+                " connections at once, and for a page over HTTP/2 --size takes the sum")
+SYNONYMS = {
+    **dict.fromkeys(("--initcwnd", "--iws", "--window", "--windows", "--initial-window", "--cwnd",
+                     "--icw", "-w"), "write --iw 10,20"),
+    **dict.fromkeys(("--initrwnd", "--receive-window"), "write --rwnd 100"),
+    **dict.fromkeys(("--latency", "--delay", "--ping", "--rtts"), "write --rtt 50ms"),
+    **dict.fromkeys(("--bandwidth", "--rate", "--throughput", "--speed", "--link"),
+                    "write --bw 10M"),
+    **dict.fromkeys(("--sizes", "--bytes", "--response", "--filesize", "--length"),
+                    "write --size 30kB"),
+    **dict.fromkeys(("--buffer", "--buffers", "--queues"), "write --queue 1bdp"),
+    **dict.fromkeys(("--packet-loss", "--losses", "--drop"), "write --loss 1%"),
+    **dict.fromkeys(("--congestion", "--congestion-control", "--tcp", "--algorithm"),
+                    "write --cc cubic,bbr"),
+    **dict.fromkeys(("--scenarios", "--ls"), "write --list"),
+    **dict.fromkeys(("--repeats", "--runs", "--count", "-n"), "write --repeat 10"),
+    **dict.fromkeys(("--threads", "--parallel", "-j"), "write --jobs 2"),
+    **dict.fromkeys(("--output", "--out", "-o"), "write --results DIR"),
+    **dict.fromkeys(("--log", "--logs", "--accesslog"), "write --users FILE"),
+    **dict.fromkeys(("--connections", "--pages", "--page", "--objects", "--streams"),
+                    _TWO_OBJECTS),
+    **dict.fromkeys(("--tls", "--https"), "write --chain 3kB: TLS 1.3 with a certificate chain"),
+    **dict.fromkeys(("--verbose", "-vv"), "--full prints every table"),
+    "-v": "--version prints the version, --full every table",
+    "-V": "write --version", "-q": "write --quiet", "--help-all": "write --help all"}
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        prog="run.sh", description="Measure what TCP's initial window does, on real Linux TCP.",
+        SYNONYMS, SHORT, prog="run.sh",
+        description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
     add("--list", action="store_true", help="list the scenarios and what each claims")
@@ -53,7 +119,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="write NAME.toml here, a scenario with every key told; it runs as it is")
     add("--check", metavar="FILE",
         help="read a scenario, expand it and say how long it takes; measure nothing")
-    add("--scenario", nargs="+", metavar="SCENARIO", default=[],
+    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[],
         help="what to measure, as without a flag")
     add("--as-published", action="store_true",
         help="of a published reproduction: why its numbers are what they are; the scenarios'"
@@ -64,12 +130,35 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_how(parser)
     arguments = parser.parse_args(argv)
     arguments.scenario = [*arguments.names, *arguments.scenario]
+    check_names(parser, arguments.names, argv)
     if arguments.as_published:
         arguments.scenario = as_published(arguments.scenario, parser)
     check_together(parser, arguments)
     if not arguments.scenario and not arguments.own:
         arguments.scenario = DEFAULT_SCENARIOS
     return arguments
+
+
+def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
+    """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
+    for name in names:
+        before = next((word for word in reversed(argv[:argv.index(name)]) if word[:1] == "-"), "")
+        if name in ("help", "list", "version"):
+            parser.error(f"{name}: write --{name}")
+        if name[:1].isdigit() and not name.endswith(".toml"):
+            flag = before.partition("=")[0] or "--iw"
+            parser.error(f"{name!r} belongs to no flag: the values of a list have commas between"
+                         f" them and no spaces, such as {flag} 10,{name.strip(',')}")
+
+
+def as_typed(quantity: Quantity) -> Callable[[str], list[Any]]:
+    """Reads a list of a quantity's values, as people type them."""
+    def read(words: str) -> list[Any]:
+        try:
+            return quantity.listed(words)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return read
 
 
 def sample(word: str) -> str | int:
@@ -89,6 +178,7 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
             parser.error(wrong)
     if arguments.probe and (arguments.scenario or given or asked):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
+    check_controls(parser, arguments)
     others = elsewhere(arguments)
     if others and (arguments.engine == "host" or arguments.jobs):
         parser.error(f"--{others}: its workers measure in guests, each as many as it has threads:"
@@ -103,6 +193,15 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                              or len(arguments.scenario) != 1 and not arguments.own):
         parser.error(f"--export: {', '.join(command_line.EXPORTS)} of one scenario, not"
                      f" {arguments.export[0]} of {len(arguments.scenario) or 'the default ones'}")
+
+
+def check_controls(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Exits with a line where the guest's kernel lacks a congestion control, before it boots."""
+    known = [] if arguments.engine == "host" else congestion_controls()
+    for name in arguments.congestion_control or ():
+        if known and name not in known:
+            parser.error(f"--cc: the guest's kernel has no {name!r}"
+                         f"{nearest(name, known)}; it has {', '.join(known)}")
 
 
 def check_own_server(parser: Parser, arguments: argparse.Namespace,
@@ -150,7 +249,7 @@ def add_question(parser: Parser) -> None:
         " here;\nwith a scenario, its own, and these take the place of it.").add_argument
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
-            type=listed(quantity.parsed, quantity.like), help=quantity.help)
+            action="extend", type=as_typed(quantity), help=quantity.help)
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
         help="a TCP setting of both hosts other than a current distribution's, like"
              " net.ipv4.tcp_slow_start_after_idle=0; may be said several times (default none)")
@@ -216,7 +315,7 @@ def add_how(parser: Parser) -> None:
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
     for package in ELSEWHERE.values():
         import_module(package).add_flags(add)
-    add("--seed", type=int, default=1, metavar="N",
+    add("--seed", type=whole, default=1, metavar="N",
         help="for whatever is drawn at random (default 1; a lossless scenario draws nothing)")
     add("--dry-run", action="store_true",
         help="print the trials, the commands and the expected time; measure nothing")

@@ -26,7 +26,7 @@ from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile
 from lab.render import brief, text
 
-DRY_RUN_LISTED = 500
+DRY_RUN_LISTED = 20
 OWN_CAPTURES = 64  # trials
 MOST_NAMES = 3  # of files in one folder, in a line; more are counted
 KEPT = "; what is measured is kept, the same command resumes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +14,7 @@ from engines import engine, uml
 from engines.engine import Engine, HostEngine, NoEngine, choose_engine
 from engines.job import EngineCannot, EngineError
 from engines.uml import UmlEngine, built_kernel, made_from
+from lab.core import files
 from lab.core.command_line import say
 from lab.core.errors import CannotError, FirstFlightError
 from lab.core.results import provenance
@@ -24,6 +26,16 @@ from lab.core.run.measuring import Measurer, OneMachine
 ELSEWHERE = {
     "cluster": "engines.cluster",
 }
+
+
+def congestion_controls() -> list[str]:
+    """Those of the guest's kernel, by its configuration and the sources that are added to it."""
+    guest = files.PROJECT / "engines" / "guest"
+    config = (guest / "kernel.config").read_text(encoding="utf-8")
+    added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
+    return ["reno", *(name.lower() for name in
+                      re.findall(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", config, re.MULTILINE)),
+            *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
 
 
 def elsewhere(arguments: argparse.Namespace) -> str:

@@ -15,7 +15,7 @@ _first_flight() {
             if [[ $word == -* ]]; then
                 # The flags are those that --help tells, so that none is forgotten here.
                 mapfile -t COMPREPLY < <(compgen -W \
-                    "$("$program" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*')" -- "$word")
+                    "$("$program" --help all 2>/dev/null | grep -oE -- '--[a-z][a-z-]*')" -- "$word")
             else
                 mapfile -t COMPREPLY < <(cd -- "$folder/scenarios" 2>/dev/null &&
                     compgen -G "$word*.toml" | sed 's/\.toml$//')

@@ -12,14 +12,14 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lab.core import __version__
 from lab.core.errors import CANNOT, FAILED, INTERRUPTED, UNREAD, USAGE, FirstFlightError, one_line
-from lab.core.words import duration
+from lab.core.words import duration, near_words
 
 EXPORTS = ("json", "md", "csv")  # of findings, lab.render.data
 PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
@@ -61,30 +61,81 @@ def terminal_width() -> int:
     return max(60, min(110, shutil.get_terminal_size((110, 24)).columns))
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and leaves the flags to --help; has --version."""
+class Once(argparse._StoreAction):
+    """A flag with one value, which is refused where it is given twice: the last never wins."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**more)
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
+                 values: Any, option_string: str | None = None) -> None:
+        given: set[str] = vars(namespace).setdefault("_given", set())
+        if option_string and self.dest in given:
+            raise argparse.ArgumentError(self, "is given twice; give it once")
+        given.add(self.dest)
+        super().__call__(parser, namespace, values, option_string)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and leaves the flags to --help; has --version.
+
+    synonyms: of flags that there are not, what to type, by what people type. short: the text of
+    --help, where `--help all` shows every flag.
+    """
+
+    def __init__(self, synonyms: Mapping[str, str] = {}, short: str = "", **more: Any) -> None:
+        super().__init__(add_help=not short, **more)
+        self.synonyms, self.short = synonyms, short
+        for name in (None, "store"):
+            self.register("action", name, Once)
+        if short:
+            self.add_argument("-h", "--help", nargs="?", const="", choices=("", "all"),
+                              action=_Help, metavar="all",
+                              help="the flags that most people need; all: every flag")
         self.add_argument("--version", action="version", version=f"First Flight {__version__}",
                           help="print the project's version and exit")
 
+    def parse_args(self, args: Any = None,  # type: ignore[override]
+                   namespace: Any = None) -> argparse.Namespace:
+        arguments, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._of_unknown(unknown))
+        return arguments
+
+    def _of_unknown(self, unknown: Sequence[str]) -> str:
+        """What to type in the place of the first word that is none of the flags."""
+        flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+        if not flag:
+            return f"unrecognized arguments: {' '.join(unknown)}"
+        known = [*self._option_string_actions, *self.synonyms]
+        near = flag if flag in self.synonyms else next(iter(near_words(flag, known)), "")
+        if near in self.synonyms:
+            return f"{flag}: there is no such flag; {self.synonyms[near]}"
+        return f"unrecognized arguments: {flag}{f' (did you mean {near}?)' if near else ''}"
+
     def error(self, message: str) -> NoReturn:
-        say(one_line(f"{self.prog}: {message} (--help shows every flag)"))
+        every = "--help all" if self.short else "--help"
+        say(one_line(f"{self.prog}: {message} ({every} shows every flag)"))
         sys.exit(USAGE)
 
 
-def listed(of: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
-    """Reads a comma-separated list; lab.core.scenario.quantities judges the range of its values."""
-    def read(words: str) -> list[Any]:
-        try:
-            return [of(word) for word in words.split(",")]
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"'{words}' is not a list of {what}") from None
-    return read
+class _Help(argparse.Action):
+    """Prints the short help, or all of it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
+                 values: Any, option_string: str | None = None) -> None:
+        printed(parser.format_help() if values else getattr(parser, "short"))
+        sys.exit(0)
 
 
-whole_numbers = listed(int, "whole numbers like 3,10")
+def whole(word: str) -> int:
+    """Reads a whole number."""
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number") from None
+
+
+def whole_numbers(words: str) -> list[int]:
+    """Reads a list like 3,10."""
+    return list(map(whole, words.split(",")))
 
 
 def positive(word: str) -> int:

@@ -93,8 +93,13 @@ def tight(text: str) -> str:
                   "\u00a0", text)
 
 
+def near_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """Known words that look like this one, the most alike first."""
+    return [] if len(word) > _LONGEST else difflib.get_close_matches(
+        word, [each for each in known if len(each) <= _LONGEST], n=most)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """" (did you mean …?)" where a known word is near, else nothing."""
-    close = [] if len(word) > _LONGEST else difflib.get_close_matches(
-        word, [each for each in known if len(each) <= _LONGEST], n=1)
+    close = near_words(word, known)
     return f" (did you mean {close[0]!r}?)" if close else ""

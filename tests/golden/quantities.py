@@ -45,7 +45,7 @@ def _lines(each: Quantity) -> list[str]:
         for value in (end - abs(end) / 1e6 - (not end), end, end + abs(end) / 1e6 + (not end)))
     return [f"{each.name}: {each.what}; {each.unit}; {each.head}; {each.axis}"
             f"{f'; {each.range}' if ranged else ''}",
-            *([f"  {each.flag} {each.metavar} {each.help}; a list: {each.like}"]
+            *([f"  {each.flag} {each.metavar} {each.help}"]
               if each.flag else []),
             *(f"  {_answer(each, value)}" for value in (*ends, *ALWAYS, *(WORDS if words else ())))]
 

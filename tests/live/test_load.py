@@ -134,7 +134,7 @@ def test_the_driver_measures_a_single_cell_and_says_what_came_of_it(
 
 @pytest.mark.parametrize(("flags", "said"), [
     (("--load", "1.5"), "offered load of 1.5"),
-    (("--load", "much"), "not a list of numbers"),
+    (("--load", "much"), "is not a number"),
     (("--client", "wget"), "clients of its own"),
 ])
 def test_bad_flags_are_one_line(drive: Driver, flags: tuple[str, ...], said: str) -> None:

@@ -7,16 +7,19 @@ heads of tables and axes of figures all follow from its line here.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from lab.core.errors import UsageError
+from lab.core.scenario import typed
 from lab.core.scenario.quantity import Quantity, Sizes, Windows, Word
 from lab.core.words import plain
 
 # A queue that is long enough for slow start to fill the path: what routers are built with.
 AUTO, LEAST_AUTO_PACKETS = "auto", 100
+_PACKET_BYTES = 1514  # of a full one on Ethernet
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,6 @@ class Length(Quantity):
 
     Values are words: "100", "50ms", "1bdp", or AUTO.
     """
-
-    like = "lengths like 100,50ms,bdp"
 
     def check(self, value: Any, where: str) -> str:
         if isinstance(value, (int, float)):
@@ -41,6 +42,21 @@ class Length(Quantity):
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")
         name = {"ms": "queue_ms", "bdp": "queue_bdp", "": "queue_packets"}[found[2]]
         return f"{plain(QUANTITIES[name].check(float(found[1] or 1), where))}{found[2]}"
+
+    def listed(self, words: str) -> list[str]:
+        """With its unit in any case; a length in bytes is refused with what it is in packets."""
+        found = []
+        for word in typed.spread(words, "packets", whole=True):
+            low = re.sub(r"(?<=\d)\s*(p|pkts?|packets?)$|\s", "", word.lower())
+            if re.fullmatch(r"[\d.]+[kmg]?i?b(ytes)?", low):
+                packets = math.ceil(typed.number(low, "bytes") / _PACKET_BYTES)
+                raise ValueError(f"{word!r} is a length in bytes; a queue holds packets, here"
+                                 f" {packets} of {_PACKET_BYTES} bytes: write {packets}, 50ms or"
+                                 " 1bdp")
+            if seconds := re.fullmatch(r"([\d.]+)(us|s)", low):
+                low = f"{plain(typed.number(seconds[0], 'ms'))}ms"
+            found.append(low)
+        return found
 
     def parsed(self, word: str) -> str:
         return word

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core.errors import UsageError
+from lab.core.scenario import typed
 from lab.core.words import nearest, plain
 
 _MOST_WINDOW = 65_535  # segments: that of initcwnd
@@ -81,14 +82,18 @@ class Quantity:
                              f"{self.why}")
         return int(value) if self.whole else float(value)
 
-    def parsed(self, word: str) -> Any:
-        """A value as it stands on a command line, unchecked. Raises ValueError."""
-        return int(word) if self.whole else float(word)
+    def listed(self, words: str) -> list[Any]:
+        """A list as typed on a command line, unchecked. Raises ValueError that says what to type.
+        """
+        return [self.parsed(word) for word in typed.spread(words, self.unit, self.whole)]
 
-    @property
-    def like(self) -> str:
-        """What a list of its values is, in a message."""
-        return "whole numbers like 3,10" if self.whole else "numbers like 20,50"
+    def parsed(self, word: str) -> Any:
+        """One value of it. Raises ValueError."""
+        value = typed.number(word, self.unit)
+        if self.whole and value != int(value):
+            raise ValueError(f"{word!r} is not a whole number"
+                             f"{f' of {self.unit}' if self.unit else ''}")
+        return int(value) if self.whole else value
 
     @property
     def metavar(self) -> str:
@@ -138,7 +143,6 @@ class Word(Quantity):
     """One of some words, or a name that looks right; known: the words, () for any such name."""
 
     known: tuple[str, ...] = ()
-    like = "names like cubic,bbr"
 
     def check(self, value: Any, where: str) -> str:
         if self.known and value not in self.known:
@@ -150,6 +154,9 @@ class Word(Quantity):
         if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
             raise UsageError(f"{where}: {value!r} is no name of an algorithm")
         return value
+
+    def listed(self, words: str) -> list[str]:
+        return [word.strip().lower() for word in words.split(",")]
 
     def parsed(self, word: str) -> str:
         return word
@@ -166,8 +173,6 @@ class Word(Quantity):
 @dataclass(frozen=True)
 class Sizes(Quantity):
     """Sizes in bytes of several writes, as "17+38+2", "" for none."""
-
-    like = "sizes like 17+38+2"
 
     def check(self, value: Any, where: str) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",

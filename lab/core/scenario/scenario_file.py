@@ -13,7 +13,7 @@ from lab.core import files
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
 from lab.core.scenario.sysctls import sysctls_of
-from lab.core.words import nearest
+from lab.core.words import near_words
 
 SCENARIOS = Path(__file__).resolve().parent.parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "result", "sysctls")
@@ -103,9 +103,19 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
         return _own(Path(name), folder)
     path, known = folder / f"{name}.toml", names(folder)
     if name not in known:
-        raise UsageError(f"unknown scenario {name!r}{nearest(name, known)}; known:"
-                         f" {', '.join(known) or 'none'}")
+        raise UsageError(_unknown(name, known))
     return read(path)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    """What is wrong with a name that is no scenario's, and what is meant, as far as one can see."""
+    if os.path.isdir(name):
+        return f"{name!r} is a folder: name a scenario, or a file in it that ends in .toml"
+    if os.path.exists(name):
+        return f"{name!r} is a file that does not end in .toml, as scenarios do"
+    near = near_words(name.lower(), known, most=3)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"unknown scenario {name!r}; {meant}./run.sh --list shows all {len(known)}"
 
 
 def of_run(name: str, text: str) -> ScenarioFile:
@@ -123,6 +133,10 @@ def _own(path: Path, folder: Path) -> ScenarioFile:
     if not re.fullmatch(r"[a-z0-9_]{1,100}", path.stem):
         raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only, at"
                          " most 100 of them")
+    if not os.path.lexists(path):
+        known = (f"; the scenario {path.stem} is named without .toml"
+                 if path.stem in names(folder) else "")
+        raise UsageError(f"{path}: there is no such file{known}")
     if path.stem in names(folder) and \
             os.path.realpath(path.parent) != os.path.realpath(folder):
         raise UsageError(f"{path}: there is a scenario {path.stem} already, whose results these"

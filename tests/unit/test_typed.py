@@ -1,0 +1,130 @@
+"""What people type: each is understood, or answered in one line that says what to type."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import flags, run
+from lab.core.errors import UsageError
+from lab.core.scenario import typed
+
+# What is typed, and the values that are read.
+UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
+    ("--rtt 50ms", {"rtt_ms": [50]}), ("--rtt 50MS", {"rtt_ms": [50]}),
+    ("--rtt 1.5s", {"rtt_ms": [1500]}), ("--rtt 500us", {"rtt_ms": [0.5]}),
+    ("--rtt '20 ms, 0.05 s'", {"rtt_ms": [20, 50]}), ("--rtt 1e2", {"rtt_ms": [100]}),
+    ("--rtt 10..50:20", {"rtt_ms": [10, 30, 50]}), ("--rtt 20,5 --rtt 30", {"rtt_ms": [20, 5, 30]}),
+    ("--bw 10M", {"bandwidth_kbps": [10_000]}), ("--bw 10Mbit", {"bandwidth_kbps": [10_000]}),
+    ("--bw 10mbps", {"bandwidth_kbps": [10_000]}), ("--bw 10Mbit/s", {"bandwidth_kbps": [10_000]}),
+    ("--bw 1G", {"bandwidth_kbps": [1_000_000]}), ("--bw 1.1g", {"bandwidth_kbps": [1_100_000]}),
+    ("--bw 256k", {"bandwidth_kbps": [256]}), ("--bw 10000", {"bandwidth_kbps": [10_000]}),
+    ("--bw 512kbps,1Gbps", {"bandwidth_kbps": [512, 1_000_000]}),
+    ("--uplink 5Mb/s", {"uplink_kbps": [5000]}),
+    ("--size 100k", {"response_bytes": [100_000]}), ("--size 1MB", {"response_bytes": [1_000_000]}),
+    ("--size 100KiB", {"response_bytes": [102_400]}), ("--size 1e6", {"response_bytes": [10 ** 6]}),
+    ("--size 1.5kb", {"response_bytes": [1500]}), ("--size 30kB,1mib", {
+        "response_bytes": [30_000, 1_048_576]}),
+    ("--loss 1%", {"loss_percent": [1]}), ("--loss 0.5", {"loss_percent": [0.5]}),
+    ("--jitter 5ms", {"jitter_ms": [5]}), ("--think 0.1s", {"gap_ms": [100]}),
+    ("--idle 2min", {"idle_ms": [120_000]}),
+    ("--iw 10-12", {"initcwnd": [10, 11, 12]}), ("--iw 10..12", {"initcwnd": [10, 11, 12]}),
+    ("--iw 10..100:30", {"initcwnd": [10, 40, 70, 100]}), ("--iw '10, 20'", {"initcwnd": [10, 20]}),
+    ("--iw=10,20", {"initcwnd": [10, 20]}), ("--iw 20,10", {"initcwnd": [20, 10]}),
+    ("--iw '10 segments'", {"initcwnd": [10]}), ("--rwnd 100..300:100", {
+        "initrwnd": [100, 200, 300]}),
+    ("--queue 1BDP", {"queue": ["1bdp"]}), ("--queue 50MS,100", {"queue": ["50ms", "100"]}),
+    ("--queue 0.05s", {"queue": ["50ms"]}), ("--queue '100 packets'", {"queue": ["100"]}),
+    ("--queue AUTO", {"queue": ["auto"]}), ("--cc BBR", {"congestion_control": ["bbr"]}),
+    ("--cc 'cubic, bbr'", {"congestion_control": ["cubic", "bbr"]}),
+    ("--chain 4kB", {"chain_bytes": [4000]}), ("--mss 1400", {"mss": [1400]})]
+
+# What is typed, and words of the answer.
+ANSWERED = [
+    ("--iw 10 20", "commas between them and no spaces, such as --iw 10,20"),
+    ("--iw 10:20", "'10:20' is not a number; write 10"), ("--iw 10.5", "'10.5' is not a whole number of segments"),
+    ("--iw 1..1000", "is 1000 values, more than 200; give a step"),
+    ("--iw 20-10", "runs downwards; write 10..20"), ("--rtt 10-50", "needs a step, such as 10..50:10"),
+    ("--rtt 50,000", "a comma separates values; write 50000"),
+    ("--rtt 0", "an RTT of 0 ms is out of range; it can be 0.1 to"),
+    ("--rtt -5", "an RTT of -5 ms is out of range"), ("--rtt 0,5", "an RTT of 0 ms"),
+    ("--rtt fast", "'fast' is not a number; write 50, 50ms or 1.5s"),
+    ("--rtt 50kB", "'kB' is no unit of what is in ms; write 50, 50ms or 1.5s"),
+    ("--bw 10MB/s", "write 80M for bytes a second, or 10M if bits were meant"),
+    ("--bw 10MBps", "write 80M for bytes a second"), ("--bw 10X", "'X' is no unit of what is in kbit/s"),
+    ("--queue 64KB", "here 43 of 1514 bytes: write 43, 50ms or 1bdp"),
+    ("--queue long", "'long' is no length of a queue"),
+    ("--size 60000000", "a response of 60000000 bytes is out of range; it can be 1 to 50000000"),
+    ("--size 30ms", "'ms' is no unit of what is in bytes; write 30000, 100kB or 1MB"),
+    ("--cc bbr3", "(did you mean 'bbr'?); it has reno, cubic, bbr"),
+    ("--cc bbr2", "the guest's kernel has no 'bbr2'"), ("--cc 'b b r'", "has no 'b b r'"),
+    ("--qdisc pfifo", "(did you mean 'fifo'?); known: fifo, fq, fq_codel, cake"),
+    ("--jobs 0", "'0' is not a whole number above 0"), ("--seed abc", "'abc' is not a whole number"),
+    ("--jobs 1 --jobs 2", "--jobs: is given twice"), ("--seed 1 --seed=2", "--seed: is given twice"),
+    ("--name a --name b", "--name: is given twice"),
+    ("--initcwnd 10", "write --iw 10,20"), ("--iws 10", "write --iw 10,20"),
+    ("--windows 10", "write --iw 10,20"), ("--latency 50", "write --rtt 50ms"),
+    ("--bandwidth 10M", "write --bw 10M"), ("--bandwith 10M", "write --bw 10M"),
+    ("--scenarios", "write --list"), ("--buffer 100", "write --queue 1bdp"),
+    ("--connections 6", "./run.sh ietf78_connections measures several connections at once"),
+    ("--pages 3", "over HTTP/2 --size takes the sum"), ("--verbose", "--full prints every table"),
+    ("-v", "--version prints the version"), ("--help-all", "write --help all"),
+    ("--dryrun", "did you mean --dry-run?"), ("--userss f", "did you mean --users?"),
+    ("help", "write --help"), ("list", "write --list"),
+    ("zhao2018", "did you mean zhao2019"), ("Zhao2019", "did you mean zhao2019"),
+    ("dukkipati", "did you mean dukkipati2010"), ("nonsense", "./run.sh --list shows all"),
+    ("zhao2019.toml", "there is no such file; the scenario zhao2019 is named without .toml"),
+    ("nofile.toml", "nofile.toml: there is no such file"),
+    ("/tmp", "'/tmp' is a folder: name a scenario"), ("scenarios", "'scenarios' is a folder"),
+    ("README.md", "a file that does not end in .toml")]
+
+
+@pytest.mark.parametrize(("words", "values"), UNDERSTOOD)
+def test_it_is_understood(words: str, values: dict[str, list[Any]]) -> None:
+    arguments = flags.parse(shlex.split(words))
+    assert {name: getattr(arguments, name) for name in values} == values
+    if "uplink" not in words:
+        run.read(arguments)  # and is in range
+
+
+@pytest.mark.parametrize(("words", "answer"), ANSWERED)
+def test_it_is_answered_in_one_line(words: str, answer: str, monkeypatch: pytest.MonkeyPatch,
+                                    capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(Path(__file__).resolve().parent.parent.parent)
+    try:
+        run.read(flags.parse(shlex.split(words)))
+        line = "it was taken"
+    except UsageError as error:
+        line = str(error)
+    except SystemExit as error:
+        assert error.code == 2
+        line = capsys.readouterr().err.rstrip("\n")
+    assert answer in line and "\n" not in line and len(line) < 400
+
+
+def test_help_fits_a_screen_and_all_of_it_has_every_flag(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    for words, least, most in ((["--help"], 20, 40), (["--help", "all"], 100, 400)):
+        with pytest.raises(SystemExit) as ended:
+            flags.parse(words)
+        lines = capsys.readouterr().out.splitlines()
+        assert ended.value.code == 0 and least <= len(lines) <= most
+        if words == ["--help"]:
+            assert max(map(len, lines)) <= 80
+
+
+def test_what_the_synonyms_say_to_write_is_taken() -> None:
+    for what in set(flags.SYNONYMS.values()):
+        if what.startswith("write "):
+            advice = what.removeprefix("write ").partition(":")[0].split()
+            if advice[0] not in ("--list", "--help", "--version", "--users"):
+                flags.parse(advice)
+
+
+@pytest.mark.parametrize(("word", "unit", "value"), [
+    ("1.1k", "bytes", 1100), ("0.1s", "ms", 100), ("33.3Mbit", "kbit/s", 33_300), (".5", "%", 0.5)])
+def test_digits_are_those_that_were_typed(word: str, unit: str, value: float) -> None:
+    assert typed.number(word, unit) == value
