@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Write docs/RESULTS.md and what README says of results; measures nothing unless told to.
+"""Write docs/RESULTS.md, its pages and README's chapter on results; measures only with --measure.
 
 The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
-where they replace those of an older run, and both documents are rendered from there.
+where they replace those of an older run. All documents are rendered from there: the page
+docs/results/<scenario>.md, the index docs/RESULTS.md and the chapter of README.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ if __name__ == "__main__":
     quietly("results.py")
 
 import argparse
+import os
 import signal
 import subprocess
 import textwrap
@@ -38,34 +40,37 @@ FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
 README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
-# What README says of results, with quotes in place of numbers, and where it stands there.
+# README's chapter on results with quotes in place of numbers, and its heading there.
 TEMPLATE = files.PROJECT / "docs" / "what_comes_out.md"
+# Behind MORE is what only docs/RESULTS.md has.
 HEADING, NEXT = "## What comes out\n", "\n## "
+MORE = "\n\n---\n\n"
 WIDTH = 88
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="results.py", allow_abbrev=False,
-        description="Write docs/RESULTS.md, every published bar and statement beside ours, and what"
-                    " README says of results, from the newest whole run of every scenario.")
+        description="Write docs/RESULTS.md, a page for each scenario with every published bar and"
+                    " statement, and README's chapter on results, from the newest whole run of"
+                    " every scenario.")
     add_results(parser)
     parser.add_argument("--findings", type=Path, default=FINDINGS, metavar="DIR",
-                        help="where findings are kept: of a scenario without a newer run they"
-                             " stand (default docs/results)")
+                        help="where findings and pages are kept; a scenario without a newer run"
+                             " keeps its own (default docs/results)")
     parser.add_argument("--output", type=Path, metavar="FILE",
-                        help="what to write (default docs/RESULTS.md; with --run standard"
-                             " output)")
+                        help="the index (default docs/RESULTS.md); with --run the chapter (default"
+                             " standard output)")
     parser.add_argument("--readme", type=Path, default=README, metavar="FILE",
-                        help="whose chapter on results is written anew (default README.md)")
+                        help="the file whose chapter on results is updated (default README.md)")
     parser.add_argument("--measure", type=positive, metavar="HOURS",
-                        help="before that measure every scenario that has no whole run of the last"
-                             " HOURS; the same command goes on where it was stopped")
+                        help="first measure every scenario that has no whole run of the last HOURS;"
+                             " the same command resumes an interrupted one")
     parser.add_argument("--gallery", action="store_true",
                         help="write docs/GALLERY.md as well, with a picture of every scenario that"
                              " has a whole run")
     parser.add_argument("--run", type=Path, metavar="FOLDER",
-                        help="the chapter of this run alone, whatever its scenario")
+                        help="only the chapter of this run, of any scenario")
     return parser.parse_args(argv)
 
 
@@ -115,6 +120,33 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     return found
 
 
+def documents(reports: Mapping[str, Report], index: Path, findings: Path,
+              text: str = "") -> dict[Path, str]:
+    """The pages, which lie where findings are kept, and the index, which links to them.
+
+    text: what the index reports besides its table.
+    """
+    unmeasured = [name for name in scenario_file.names() if name not in reports]
+    back, folder = os.path.relpath(index, findings), os.path.relpath(findings, index.parent)
+    pages = {findings / f"{name}.md": markdown.page(report, back)
+             for name, report in reports.items()}
+    return {**pages, index: markdown.results(list(reports.values()), unmeasured, folder, text)}
+
+
+def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
+    """The index, its pages, and README's chapter unless it quotes what is not kept."""
+    long = ""
+    try:
+        short, long = what_comes_out(reports.values())
+        readme = in_readme(files.content(arguments.readme).decode(), short)
+        print(files.write(arguments.readme, readme))
+    except FirstFlightError as error:
+        say(f"results.py: {arguments.readme}: left unchanged: {error}")
+    for path, document in documents(reports, arguments.output or OUTPUT, arguments.findings,
+                                    long).items():
+        print(files.write(path, document))
+
+
 def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
     """docs/GALLERY.md and its pictures.
 
@@ -145,13 +177,19 @@ def first_figure(name: str, results: Path) -> Report | None:
     return replace(report, findings=(replace(finding, also=()),)) if report and finding else None
 
 
-def in_readme(text: str, reports: Iterable[Report]) -> str:
-    """README's text with its chapter on results written anew. Raises FirstFlightError."""
+def what_comes_out(reports: Iterable[Report]) -> tuple[str, str]:
+    """README's chapter, and the longer text of the index. Raises FirstFlightError."""
+    text = filled(quoted(TEMPLATE.read_text(encoding="utf-8").strip(), reports))
+    short, _, long = text.partition(MORE)
+    return short, long
+
+
+def in_readme(text: str, chapter: str) -> str:
+    """README's text with its chapter on results replaced. Raises FirstFlightError."""
     before, heading, after = text.partition(HEADING)
     if not heading:
         raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
-    said = filled(quoted(TEMPLATE.read_text(encoding="utf-8").strip(), reports))
-    return f"{before}{heading}\n{said}\n{NEXT}{after.partition(NEXT)[2]}"
+    return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
 
 
 def filled(text: str) -> str:
@@ -179,13 +217,7 @@ def main(argv: Sequence[str]) -> int:
             measure(name, arguments.results, arguments.measure)
         keep_newest(name, arguments.results, arguments.findings)
     reports = kept_reports(arguments.findings)
-    print(files.write(arguments.output or OUTPUT, markdown.results(
-        list(reports.values()), [name for name in scenario_file.names() if name not in reports])))
-    try:
-        readme = in_readme(files.content(arguments.readme).decode(), reports.values())
-        print(files.write(arguments.readme, readme))
-    except FirstFlightError as error:  # it quotes a scenario of which nothing is kept
-        say(f"results.py: {arguments.readme}: is left as it is: {error}")
+    write_documents(reports, arguments)
     if arguments.gallery:
         draw_gallery(reports, arguments.results)
     return errors.OK

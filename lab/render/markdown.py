@@ -1,4 +1,4 @@
-"""docs/RESULTS.md, every published bar and statement beside ours, and docs/GALLERY.md."""
+"""docs/RESULTS.md and its pages, every published bar with ours, and docs/GALLERY.md."""
 
 from __future__ import annotations
 
@@ -17,63 +17,83 @@ from lab.render.text import counted, head, shortened, written
 HEAD = f"""\
 # Results: measured and published
 
-Written by `/usr/bin/python3 results.py` from the findings of the newest whole run of every
-scenario, which are kept in `docs/results`; no number here was typed. How it is measured:
-[METHOD.md](METHOD.md).
+One line for each scenario; its page has every table, every published number and the run that was
+measured. `/usr/bin/python3 results.py` writes all of it from the findings of the newest whole run,
+kept in `docs/results`; no number here was typed. How it is measured: [METHOD.md](METHOD.md).
+Terms: [GLOSSARY.md](GLOSSARY.md).
+"""
 
-Every bar has one result, by a test on two numbers, the improvement in milliseconds and in percent.
-The tolerance is {claims.WITHIN_PERCENT:g} % of the published milliseconds and \
-{claims.WITHIN_POINTS:g} points of the published percentage, or the error
-of a published value that was rounded or read from a figure, where that is more:
+WORDS = f"""\
+## What the results mean
+
+Every published bar has one result, by a test on two numbers, the improvement in milliseconds and
+in percent. The tolerance is {claims.WITHIN_PERCENT:g} % of the published milliseconds and \
+{claims.WITHIN_POINTS:g} points of the published percentage. Where a published value was rounded or
+read from a figure and its error is larger, the tolerance is that error.
 
 - **{REPRODUCED}**: our whole 95 % interval lies within the tolerance, of both numbers.
-- **{in_full(TOO_FEW)}**: it does not, but no interval lies wholly outside: whether we are near
-  enough is not known, and more data would decide. It counts as neither.
+- **{in_full(TOO_FEW)}**: it does not, but no interval lies wholly outside. More data would decide.
+  It counts as neither.
 - **{DIRECTION_ONLY}**: an interval lies wholly outside the tolerance, and both lie wholly on the
   published side of zero.
 - **{NOT_REPRODUCED}**: an interval lies wholly outside, and the direction is not certain either.
 
 This is a test of equivalence by intervals (two one-sided tests). Fewer data make an interval wider,
-and a wider one lies within nothing that the narrower did not lie within: they never make
-anything reproduced. Fewer than {claims.LEAST_DRAWS} independent values (clients, or fetches) \
-count as no interval.
+and a wider interval lies within no tolerance that the narrower one exceeds. Therefore fewer data
+never make anything reproduced. Fewer than {claims.LEAST_DRAWS} independent values (clients, or \
+fetches) count as no interval.
 
 "% of the baseline" is the paper's definition: (baseline − experiment) / baseline. Some
-reproductions print baseline / experiment − 1, which is larger (25 % there are 20 % in the paper);
-their tables show both, and compare in theirs. Intervals are 95 % bootstrap intervals; "exact" means
+reproductions print baseline / experiment − 1, which is larger (25 % there are 20 % in the paper).
+Their tables show both, and compare in theirs. Intervals are 95 % bootstrap intervals. "exact" means
 that nothing varies: without loss, in virtual time, a repeated fetch gives the same packets.
 n counts fetches.
 
-Scenarios under load and traces have statements in place of bars: what the source says, what was
-found, and the same results. Under load a statement on two windows is {REPRODUCED} where
-the 95 % interval of the difference, over independent seeds, lies on its side in every cell that it
-speaks of (of values said to be alike: within 5 % of zero), and {in_full(TOO_FEW)} where in some
-cells it reaches farther and in none it excludes what is said (one seed has no interval).
-Else it is {DIRECTION_ONLY} where the mean over the cells has it; ± is half of the interval.
-Figures of steps have them too: {REPRODUCED} where every trial has what is said.
+Scenarios under load and traces have statements in place of bars: what the source claims, what was
+measured, and the same results. Under load a statement on two windows is {REPRODUCED} where
+the 95 % interval of the difference, over independent seeds, lies on the claimed side in every cell
+of the statement (for values claimed to be alike: within 5 % of zero). It is {in_full(TOO_FEW)}
+where in some cells the interval reaches farther and in none it excludes the claim (one seed has no
+interval). Otherwise it is {DIRECTION_ONLY} where the mean over the cells agrees. ± is half of the
+interval. Figures of steps have statements too: {REPRODUCED} where every trial agrees.
 """
 
 NOTHING = "nothing published to compare with"
-UNTOLD = "What it comes to cannot be told"
+UNTOLD = "The result cannot be rendered"
 
 
-def results(reports: Sequence[Report], unmeasured: Sequence[str] = ()) -> str:
-    """The whole document. unmeasured: scenarios of which there is no whole run."""
-    rows = ["| scenario | measured | bars and statements |", "|---|---|---|"]
-    rows += [f"| [{report.name}](#{report.name}) | {_when(report)} |"
+def results(reports: Sequence[Report], unmeasured: Sequence[str] = (),
+            folder: str = "results", text: str = "") -> str:
+    """The index: a line for each scenario, with a link to its page in `folder`.
+
+    unmeasured: scenarios of which there is no whole run. text: what comes out of all together.
+    """
+    rows = ["| scenario | what comes out | published bars and statements |", "|---|---|---|"]
+    rows += [f"| [{report.name}]({folder}/{report.name}.md) | {_in_one_sentence(report)} |"
              f" {escaped('; '.join(counted(report.findings))) or NOTHING} |"
              for report in reports]
-    rows += [f"| {name} | not measured: {code(f'./run.sh --scenario {name}')} | |"
-             for name in unmeasured]
-    return "\n".join([HEAD, *rows, "", "\n".join(map(chapter, reports))])
+    rows += [f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured]
+    together = ["## What comes out", "", text, ""] if text else []
+    return "\n".join([HEAD, *rows, "", *together, WORDS])
+
+
+def _in_one_sentence(report: Report) -> str:
+    """The first sentence of the scenario's result, else its claim."""
+    said = _opening(report)[0] if report.opening else escaped(report.claim)
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", said, maxsplit=1)[0]
+
+
+def page(report: Report, index: str) -> str:
+    """A scenario's chapter as a document. index: the path of the index as seen from there."""
+    return f"[All results, and what the words mean]({index})\n\n{chapter(report)}"
 
 
 def chapter(report: Report) -> str:
-    """One run, as a section of the second level; it ends in a newline."""
+    """One run as a document of its own; it ends in a newline."""
     verified = (_joined([line.strip().rstrip(".") for line in report.summary])
                 or f"{report.verified} of {report.count} trials verified")
     counts = [f"{line[0].upper()}{escaped(line[1:])}." for line in counted(report.findings)]
-    parts = [f"## {escaped(report.name)}",
+    parts = [f"# {escaped(report.name)}",
              f"{escaped(report.title)}. {escaped(report.source)}.", escaped(report.claim),
              *_opening(report),
              f"{_run(report)}; {escaped(verified)}.", *counts]
@@ -89,20 +109,13 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _opening(report: Report) -> list[str]:
-    """The scenario's own words with their numbers; what they quote in vain is told."""
+    """The scenario's result with its numbers, or what could not be quoted."""
     if not report.opening:
         return []
     try:
         return [escaped(quoted(report.opening, [report]))]
     except FirstFlightError as error:
         return [f"{UNTOLD}: {escaped(str(error))}."]
-
-
-def _when(report: Report) -> str:
-    facts = report.facts
-    return escaped(", ".join(part for part in (
-        str(facts.get("finished_at", ""))[:10], f"Linux {report.kernel}" if report.kernel else "",
-        f"engine {facts.get('engine')}") if part))
 
 
 def _run(report: Report) -> str:
@@ -123,10 +136,10 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _finding(scenario: str, finding: Finding) -> list[str]:
-    """The paragraphs of a section of the third level."""
-    parts = [f"### {escaped(finding.name)}: {escaped(finding.title)}"]
+    """The paragraphs of a section of the second level."""
+    parts = [f"## {escaped(finding.name)}: {escaped(finding.title)}"]
     if finding.missing:
-        parts.append(f"Not to be had: {escaped(finding.missing)}.")
+        parts.append(f"Not available: {escaped(finding.missing)}.")
     bars = claims.summary(finding.bars)
     about = [f"{bars}."] if bars else []
     if finding.chart is not None:
@@ -181,8 +194,8 @@ GALLERY_HEAD = """\
 # Gallery
 
 Written by `/usr/bin/python3 results.py --gallery` from the newest whole run of every
-scenario; [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first figure of
-a scenario; `./run.sh` draws all of them into `figures/`.
+scenario. [RESULTS.md](RESULTS.md) has the numbers. A picture shows the first figure of
+a scenario. `./run.sh` draws all of them into `figures/`.
 """
 
 
@@ -205,5 +218,5 @@ def _entry(report: Report, picture: str, words: Mapping[str, str]) -> str:
     finding = next(each for each in report.findings if each.chart is not None)
     said = escaped(finding.text or finding.sentence) or words.get(picture, escaped(finding.title))
     parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{said}]({picture})",
-             code(f"./run.sh --scenario {report.name}")]
+             code(f"./run.sh {report.name}")]
     return "\n\n".join(parts) + "\n"
