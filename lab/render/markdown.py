@@ -14,7 +14,7 @@ from lab.core.words import clean
 from lab.render.placeholders import quoted
 from lab.render.text import counted, head, shortened, written
 
-HEAD = f"""\
+HEAD = """\
 # Results: measured and published
 
 One line for each scenario; its page has every table, every published number and the run that was

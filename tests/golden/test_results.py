@@ -1,4 +1,4 @@
-"""docs/RESULTS.md and README say what the kept findings of whole runs say, number for number."""
+"""docs/RESULTS.md, its pages and README say what the kept findings of whole runs say, number for number."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ ANEW = "/usr/bin/python3 results.py writes it anew"
 MOST_BYTES = 850_000  # of all together; the map of windows has a sixth
 
 
-def document(reports: dict[str, Report]) -> str:
-    return markdown.results(list(reports.values()),
-                            [name for name in scenario_file.names() if name not in reports])
+def documents(reports: dict[str, Report]) -> dict[Path, str]:
+    return results.documents(reports, results.OUTPUT, results.FINDINGS,
+                             results.what_comes_out(reports.values())[1])
 
 
 def readme(reports: dict[str, Report]) -> str:
-    return results.in_readme(results.README.read_text(encoding="utf-8"), reports.values())
+    return results.in_readme(results.README.read_text(encoding="utf-8"),
+                             results.what_comes_out(reports.values())[0])
 
 
 @pytest.fixture(name="reports", scope="module")
@@ -35,9 +36,12 @@ def _reports() -> dict[str, Report]:
     return results.kept_reports(results.FINDINGS)
 
 
-def test_the_document_is_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
-    assert document(reports) == results.OUTPUT.read_text(encoding="utf-8"), ANEW
-    assert markdown.UNTOLD not in document(reports)
+def test_the_documents_are_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+    written = documents(reports)
+    assert set(results.FINDINGS.glob("*.md")) < set(written)
+    for path, text in written.items():
+        assert text == path.read_text(encoding="utf-8"), ANEW
+        assert markdown.UNTOLD not in text
 
 
 def test_readme_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
@@ -62,13 +66,16 @@ def changed(finding: Finding) -> Finding:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in results.FINDINGS.glob("*.json")))
-def test_another_number_in_a_finding_is_another_document(name: str, reports: dict[str, Report]
-                                                         ) -> None:
+def test_another_number_in_a_finding_is_another_page(name: str, reports: dict[str, Report]
+                                                     ) -> None:
     one = replace(reports[name], opening="")  # which names cells by others
     other = replace(one, findings=tuple(map(changed, one.findings)))
-    assert document({name: other}) != document({name: one})
-    quotes = f"{{{name}." in results.TEMPLATE.read_text(encoding="utf-8")
-    assert (readme({**reports, name: other}) != readme(reports)) == quotes
+    assert markdown.page(other, "") != markdown.page(one, "")
+    short, _, long = results.TEMPLATE.read_text(encoding="utf-8").partition(results.MORE)
+    after = {**reports, name: other}
+    assert (readme(after) != readme(reports)) == (f"{{{name}." in short)
+    told = [results.what_comes_out(each.values())[1] for each in (reports, after)]
+    assert (told[0] != told[1]) == (f"{{{name}." in long)
 
 
 def test_without_what_it_quotes_readme_cannot_be_written() -> None:

@@ -219,11 +219,14 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
     assert results_command.main(asked) == 0
     said = capsys.readouterr()
     kept_file = tmp_path / "findings" / "zhao2019.json"
-    assert said.out == f"{kept_file}\n{output}\n{tmp_path / 'README.md'}\n"
+    page = kept_file.with_suffix(".md")
+    assert said.out == f"{kept_file}\n{tmp_path / 'README.md'}\n{page}\n{output}\n"
     assert [path.name for path in output.parent.iterdir()] == ["RESULTS.md"]
-    document = output.read_text()
-    assert "Run `zhao2019/20260102-uml`" in document and document.count("\n## ") == 1
-    assert "| marrama2012 | not measured: `./run.sh --scenario marrama2012` | |" in document
+    assert "Run `zhao2019/20260102-uml`" in page.read_text()
+    assert "](../deep/RESULTS.md)" in page.read_text()
+    index = output.read_text()
+    assert "](../findings/zhao2019.md)" in index
+    assert "| marrama2012 | not measured: `./run.sh marrama2012` | |" in index
     lines = said.err.splitlines()
     assert all(line.startswith("results.py: ") for line in lines)
     assert [line for line in lines if "zhao2019:" not in line and "20260103-uml" in line] == [
@@ -243,13 +246,14 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
         tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home, output = tmp_path / "zhao2019", tmp_path / "RESULTS.md"
     kept_file, asked = tmp_path / "findings" / "zhao2019.json", written_to(tmp_path, output)
+    page = kept_file.with_suffix(".md")
 
     def kept_of(stamp: str, finished_at: str) -> tuple[bool, bool]:
-        """Whether the findings are written, and the document says that run's path."""
+        """Whether the findings are written, and the page says that run's path."""
         save(home / stamp, finished_at=finished_at)
         assert results_command.main(asked) == errors.OK
         assert (tmp_path / "README.md").read_text().endswith("\n\n## Else\n\nkept\n")
-        return str(kept_file) in capsys.readouterr().out, f"/{stamp}`" in output.read_text()
+        return str(kept_file) in capsys.readouterr().out, f"/{stamp}`" in page.read_text()
 
     assert kept_of("20260101-uml", "2026-01-01T00:00:00+00:00") == (True, True)
     readme = (tmp_path / "README.md").read_text()
@@ -258,7 +262,7 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
     assert kept_of("20260103-uml", "2026-01-03T00:00:00+00:00") == (True, True)
     shutil.rmtree(home)
     assert results_command.main(asked) == errors.OK  # from what is kept
-    assert "/20260103-uml`" in output.read_text()
+    assert "/20260103-uml`" in page.read_text()
     kept_file.write_text("{}")
     with pytest.raises(FirstFlightError, match="holds no findings"):
         results_command.main(asked)
@@ -296,7 +300,7 @@ def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
     folder = save(tmp_path / "20260101-uml", state=runs.RUNNING)
     assert results_command.main(["--run", str(folder)]) == errors.OK
     chapter = capsys.readouterr().out
-    assert chapter.startswith("## zhao2019\n") and chapter.endswith("--iw 42.\n")
+    assert chapter.startswith("# zhao2019\n") and chapter.endswith("--iw 42.\n")
     output = tmp_path / "one.md"
     assert results_command.main(["--run", str(folder), "--output", str(output)]) == errors.OK
     assert output.read_text() == chapter

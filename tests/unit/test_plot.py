@@ -93,7 +93,7 @@ def test_one_scenario_that_cannot_be_drawn_does_not_keep_another(
     assert plot.main(["--results", str(results), "--figures", str(tmp_path), "--scenario",
                       "zhao2091", "zhao2019"]) == 2
     said = capsys.readouterr()
-    assert "unknown scenario 'zhao2091' (did you mean 'zhao2019'?)" in said.err
+    assert "unknown scenario 'zhao2091'; did you mean zhao2019?" in said.err
     assert len(said.out.splitlines()) == 3
 
 
@@ -173,5 +173,5 @@ def test_a_broken_scenario_file_silences_no_other(
                                  str(tmp_path / "kept"), "--readme", str(readme)]) == 0
     told = capsys.readouterr()
     assert "zhao2019" in page.read_text() and said in told.err
-    assert "README.md: is left as it is: {dukkipati2010" in told.err
+    assert "README.md: left unchanged: {dukkipati2010" in told.err
     assert readme.read_bytes() == (PROJECT / "README.md").read_bytes()

@@ -75,7 +75,7 @@ def test_no_spreadsheet_takes_a_strangers_text_for_a_formula(text: str) -> None:
 
 
 def test_markdown_is_the_chapter() -> None:
-    assert exported("md", report()).startswith("## zhao2019\n")
+    assert exported("md", report()).startswith("# zhao2019\n")
 
 
 @pytest.mark.parametrize("form", EXPORTS)

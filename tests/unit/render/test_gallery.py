@@ -24,7 +24,7 @@ def test_an_entry_has_claim_picture_and_command() -> None:
     told = report(findings=(Finding("windows", "Windows", text="What <is> seen.", chart=chart),))
     made = markdown.gallery([told], {told.name: "gallery/x.png"})
     assert f"## {told.name}" in made and "](gallery/x.png)" in made
-    assert "![What \\<is> seen.]" in made and f"`./run.sh --scenario {told.name}`" in made
+    assert "![What \\<is> seen.]" in made and f"`./run.sh {told.name}`" in made
     assert f"## {told.name}" not in markdown.gallery([told], {})
 
 

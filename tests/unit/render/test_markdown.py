@@ -1,17 +1,17 @@
-"""docs/RESULTS.md: one document for reports of all kinds; text of others stays text."""
+"""docs/RESULTS.md and its pages: one form for reports of all kinds; text of others stays text."""
 
 from __future__ import annotations
 
 import re
 
 from lab.core.findings.findings import Finding
-from lab.render.markdown import HEAD, chapter, escaped, results
+from lab.render.markdown import HEAD, WORDS, chapter, escaped, page, results
 from tests.unit.render.reports import FINDINGS, HOSTILE, hostile, report
 
 
 def test_a_chapter() -> None:
     assert chapter(report()) == """\
-## zhao2019
+# zhao2019
 
 Figure 5. Zhao and Jiang 2019.
 
@@ -25,7 +25,7 @@ Bars: 1 of 2 reproduced, 0 compatible (too few data), 0 direction only, 1 not re
 
 Statements: 1 direction only.
 
-### fig5_rtt: Improvement by RTT
+## fig5_rtt: Improvement by RTT
 
 1 of 2 reproduced, 0 compatible (too few data), 0 direction only, 1 not reproduced. Drawn in `figures/zhao2019_fig5_rtt.png`, \
 `figures/zhao2019_fig5_rtt_cdf.png`.
@@ -40,7 +40,7 @@ averaged over bandwidth
 
 Published: paper, Figure 5 (paper/fig5.csv).
 
-### mix: A mix of windows
+## mix: A mix of windows
 
 Drawn in `figures/zhao2019_mix.png`.
 
@@ -54,24 +54,30 @@ Drawn in `figures/zhao2019_mix.png`.
 - “Faster.” Here: the mean falls from 438 ± 24 to 412 ms. **direction only**
 - Where is the mean longer? In no cell.
 
-### fig2: Time by window
+## fig2: Time by window
 
-Not to be had: lacks IW 42; measure with ./run.sh --iw 42.
+Not available: lacks IW 42; measure with ./run.sh --iw 42.
 """
 
 
-def test_the_overview_names_every_scenario() -> None:
-    silent = report(name="silent", findings=(Finding("a", "b"),), facts={"engine": "host"})
-    document = results([report(), silent], ["dukkipati2010"])
-    assert document.startswith(HEAD)
-    overview = document[len(HEAD):document.index("## zhao2019")].strip().splitlines()
-    assert overview[2:] == [
-        "| [zhao2019](#zhao2019) | 2026-01-01, Linux 7.2.11, engine uml | bars: 1 of 2 reproduced,"
-        " 0 compatible (too few data), 0 direction only, 1 not reproduced; statements:"
-        " 1 direction only |",
-        "| [silent](#silent) | engine host | nothing published to compare with |",
-        "| dukkipati2010 | not measured: `./run.sh --scenario dukkipati2010` | |"]
-    assert re.findall(r"^## (\w+)", document, re.MULTILINE) == ["zhao2019", "silent"]
+def test_the_index_names_every_scenario_and_links_to_its_page() -> None:
+    said = report(opening="It saves {fig5_rtt / 20 / improvement: saved, ms / 1} ms. And more.")
+    silent = report(name="silent", findings=(Finding("a", "b"),))
+    document = results([said, silent], ["dukkipati2010"], "pages", "All *together*.")
+    assert document.startswith(HEAD) and document.endswith(WORDS)
+    table, _, rest = document[len(HEAD):-len(WORDS)].strip().partition("\n\n")
+    assert table.splitlines()[2:] == [
+        "| [zhao2019](pages/zhao2019.md) | It saves 6.9 ms. |"
+        " bars: 1 of 2 reproduced, 0 compatible (too few data), 0 direction only, 1 not reproduced;"
+        " statements: 1 direction only |",
+        "| [silent](pages/silent.md) | Ten segments are faster than three. |"
+        " nothing published to compare with |",
+        "| dukkipati2010 | not measured: `./run.sh dukkipati2010` | |"]
+    assert rest == "## What comes out\n\nAll *together*."
+
+
+def test_a_page_is_the_chapter_and_a_link_back() -> None:
+    assert page(report(), "../R.md").endswith(f"](../R.md)\n\n{chapter(report())}")
 
 
 def test_lines_of_a_summary_are_told_as_running_text() -> None:
@@ -91,7 +97,7 @@ def test_a_run_that_says_little_of_itself_is_told_so() -> None:
 def test_the_scenarios_own_words_have_the_numbers_that_were_found() -> None:
     assert "\n\nIt saves 6.9 ms.\n\n" in chapter(report(
         opening="It saves {fig5_rtt / 20 / improvement: saved, ms / 1} ms."))
-    assert ("\n\nWhat it comes to cannot be told: {fig6}: there is no such finding.\n\n"
+    assert ("\n\nThe result cannot be rendered: {fig6}: there is no such finding.\n\n"
             in chapter(report(opening="It saves {fig6}.")))
 
 
