@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from lab.core.errors import FirstFlightError
-from lab.core.findings.findings import Answer, Finding, Report, Table
+from lab.core.findings.findings import Answer, Cell, Finding, Report, Table
 from lab.core.words import duration
 from lab.render.placeholders import quoted
 from lab.render.text import WIDTH, counted, lines_of, statement_text, table_text, wrapped
@@ -79,15 +80,20 @@ def _of_finding(finding: Finding) -> list[str]:
 
 
 def _failures(report: Report) -> list[str]:
-    """Why trials do not count: the first of them, each with its reason."""
+    """Why trials do not count: the most frequent reasons, each with its number of trials."""
     failures: Table | None = report.failures
     if failures is None:
         return []
-    count = len(failures.rows) + failures.left_out
-    shown = [f"- {trial}: {verdict}: {reason}"
-             for trial, verdict, reason in failures.rows[:MOST_FAILURES]]
-    more = count - len(shown)
-    return [f"{count} of {report.count} trials do not count:", *shown,
+    first: dict[tuple[Cell, Cell], Cell] = {}  # of each reason its first trial
+    for trial, *why in failures.rows:
+        first.setdefault((why[0], why[1]), trial)
+    counts = Counter((verdict, reason) for _, verdict, reason in failures.rows)
+    shown = counts.most_common(MOST_FAILURES)
+    more = len(failures.rows) + failures.left_out - sum(count for _, count in shown)
+    return [f"{len(failures.rows) + failures.left_out} of {report.count} trials do not count:",
+            *(f"- {verdict}{f', {count} trials' if count > 1 else ''}: {reason}"
+              f" ({'first ' if count > 1 else ''}{first[verdict, reason]})"
+              for (verdict, reason), count in shown),
             *([f"… and {more} more; the page has all of them"] if more > 0 else [])]
 
 

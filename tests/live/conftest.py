@@ -71,3 +71,8 @@ def processes_with(word: str) -> list[int]:
         except OSError:
             continue  # it has ended meanwhile
     return found
+
+
+def unwrapped(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command printed, on one line: the terminal's width breaks none of its sentences."""
+    return " ".join(done.stdout.split())

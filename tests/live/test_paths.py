@@ -21,5 +21,5 @@ def test_results_and_figures_may_be_relative_and_of_any_name(
     (run,) = (tmp_path / name / "r" / "handley1999_nagle").glob("*-uml")
     assert (run / "trials.csv").read_text().count("\n") > 1
     figures = list((tmp_path / name / "f").iterdir())
-    assert figures and all(f"{name}/f/{figure.name}" in done.stdout for figure in figures)
+    assert figures and f"{name}/f" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -81,7 +81,8 @@ def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Pa
 def test_the_driver_measures_a_trace_twice_alike(drive: Driver, results: Path) -> None:
     tables = []
     for _ in range(2):
-        done = drive("--scenario", "handley1999_memory", "--no-figures", "--fresh")
+        done = drive("--scenario", "handley1999_memory", "--no-figures", "--fresh",
+                     "--full")
         assert done.returncode == 0, done.stderr
         assert "traces: 4 pass" in done.stdout and "ssthresh was increased" in done.stdout
         with (results / "handley1999_memory" / "latest" / "trials.csv").open(newline="") as file:

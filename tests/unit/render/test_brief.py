@@ -22,7 +22,10 @@ def test_no_line_of_words_is_wider_than_asked_and_few_lines_are_printed(name: st
 
 def test_what_does_not_count_is_named_with_its_reason() -> None:
     told = brief.brief(rendering.REPORTS["judged"]())
-    assert "33 of 64 trials do not count:" in told and "… and 30 more" in told
+    assert "33 of 64 trials do not count:" in told and "… and 29 more" in told
+    assert "- failed transfer, 2 trials: TLS: seen a new session, asked resumed (first rtt" in (
+        " ".join(told.split()))
+    assert "- failed transfer: digest: seen other" in told
 
 
 def test_the_run_the_scenario_and_then_the_claim_answer() -> None:
