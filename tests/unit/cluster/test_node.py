@@ -134,11 +134,20 @@ def test_a_cache_that_others_may_write_to_is_refused(home: Path) -> None:
 
 def slow(begun: Path, before: str = "pass") -> Node:
     """Its batches last, and say by a file that they have begun."""
-    lasts = f"    import signal, time; {before}; open({str(begun)!r}, 'w'); time.sleep(600)\n"
+    # Python drops a signal that comes while it closes a file that nobody holds any more.
+    lasts = f"    import os, signal, time; {before}; os.mkdir({str(begun)!r}); time.sleep(600)\n"
     return node(archive(**{"commands/batch.py": BATCH.replace("    content = sys", lasts
                                                      + "    content = sys")}))
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches have little time to end by themselves."""
+    # A cluster in this process unpickles the class: its methods then have other globals.
+    monkeypatch.setitem(Node.teardown.__globals__["end"].__globals__, "END_S", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")  # a Python that starts may drop the signal
 def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
     made = slow(tmp_path / "begun")
     made.teardown(None)
@@ -173,10 +182,8 @@ def test_it_ends_also_where_the_worker_ignores_ctrl_c(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_what_does_not_hear_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A cluster in this process unpickles the class: its methods then have other globals.
-    used = Node.teardown.__globals__["end"].__globals__
-    monkeypatch.setitem(used, "END_S", 0.3)
+@pytest.mark.usefixtures("impatient")
+def test_what_does_not_hear_is_killed(tmp_path: Path) -> None:
     deaf = slow(tmp_path / "begun", "signal.signal(signal.SIGINT, signal.SIG_IGN)")
     assert ended(deaf, tmp_path / "begun") == (FAILED, b"it ended with -9")
 
