@@ -44,7 +44,8 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
     from lab.fetches.scenario import own
-    return study_of(own.file(name, asked), Overrides({}, many=asked.many), seed)
+    with own.errors_by_flags():
+        return study_of(own.file(name, asked), Overrides({}, many=asked.many), seed)
 
 
 def cliff_question(what: str, asked: Overrides) -> Study:

@@ -8,7 +8,8 @@ bars of windows for none, groups of them for one, maps for more.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from lab.core.errors import UsageError
@@ -27,6 +28,7 @@ REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
 _FOLLOWS = {"uplink_kbps": ("same",), "system": ()}
 # What published set-ups did otherwise is asked for in a file only.
 ASKED = tuple(name for name in SWEPT if name in FLAGS)
+_WHERE = "the question"  # in the place of a file's name
 MOST_BARS = 6  # in a group; a map shows more
 
 
@@ -51,7 +53,17 @@ def file(name: str, asked: Overrides) -> ScenarioFile:
     values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
     usual = TLS_CLIENT if any(values["chain_bytes"]) or asked.own_server.get("ca") else CLIENT
     client = schema.one_of(asked.client or usual, CLIENTS, "--client")
-    return parsed(name, _text(values, client, asked), "the question")
+    return parsed(name, _text(values, client, asked), _WHERE)
+
+
+@contextmanager
+def errors_by_flags() -> Iterator[None]:
+    """What is wrong with a question, in the words of its flags: "(kept, --kept)" is "(--kept)"."""
+    try:
+        yield
+    except UsageError as error:
+        words = str(error).removeprefix(f"{_WHERE}: ").removeprefix('[[sweep]] "own": ')
+        raise UsageError(re.sub(r"\(\w+, (--[^)]*)\)", r"(\1)", words)) from None
 
 
 def _usual(name: str) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[
     """Each with what it shows of a trial: network, window and size, and whatever else differs.
 
     Another field has a column where it differs between the trials or from
-    its default; a default is not shown.
+    its default.
     """
     return [_column(each) for each in _FIELDS if each.name not in without
             and (each.name in _ALWAYS or _tells(each, trials))]
@@ -74,17 +74,21 @@ def _column(each: Field[Any]) -> Asked:
     return (Column(named.head or named.label or named.name, named.unit, ASKED,
                    is_text=str(each.type) == "str",
                    is_filter=each.name not in ("repeat", "sample")),
-            lambda trial: shown(_value(each, trial)))
+            lambda trial: shown(_said(each, trial)))
 
 
 def _value(each: Field[Any], trial: Trial) -> Any:
     """The field, "" where it is the default; where chance decides nothing, its 0."""
     if each.name == "queue_packets" and trial.queue_from == AUTO:
         return ""  # it follows from RTT and bandwidth
-    value = getattr(trial, each.name)
+    value = _said(each, trial)
     default = trial.bandwidth_kbps if each.name == "uplink_kbps" else _default(each)
-    if value == default and not each.metadata.get("random"):
-        return ""
+    return "" if value == default and not each.metadata.get("random") else value
+
+
+def _said(each: Field[Any], trial: Trial) -> Any:
+    """The field, "" where its value only says that nothing was asked."""
+    value = getattr(trial, each.name)
     return "" if value == each.metadata.get(UNSAID, MISSING) else value
 
 

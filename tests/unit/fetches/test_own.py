@@ -91,7 +91,9 @@ def test_the_kept_text_asks_the_same() -> None:
     ("own", {"sysctls": ('a="\n',)}, "--sysctl: .* is not NAME=VALUE"),
     ("own", {"sysctls": ("net.ipv4.ip_forward=1",)}, "unknown 'net.ipv4.ip_forward'"),
     ("own", {"sysctls": ("net.ipv4.tcp_sack=$(x)",)}, "is not numbers or words"),
-    ("own", {"client": "lynx"}, "--client: unknown 'lynx'")])
+    ("own", {"client": "lynx"}, "--client: unknown 'lynx'"),
+    ("own", {"lists": {"loss_burst": [3]}},
+     r"^bursts of losses \(--burst-loss\) need random loss \(--loss\)$")])
 def test_what_is_wrong_is_told_by_its_flag(name: str, asked: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         registry.own_question(name, Overrides(**{"lists": {}, **asked}))
