@@ -116,7 +116,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
              " response a question of your own)")
     add("--new", metavar="NAME",
-        help="write NAME.toml here, a scenario with every key told; it runs as it is")
+        help="write NAME.toml here, a scenario with every key explained; it runs as it is")
     add("--check", metavar="FILE",
         help="read a scenario, expand it and say how long it takes; measure nothing")
     add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[],
@@ -245,14 +245,14 @@ def add_question(parser: Parser) -> None:
     """The flags that say what is measured."""
     add = parser.add_argument_group(
         "a question of your own: a network, TCP and responses",
-        "Each takes a list, and every combination is measured. What is not said has the default"
+        "Each takes a list, and every combination is measured. What you leave out has the default"
         " here;\nwith a scenario, its own, and these take the place of it.").add_argument
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             action="extend", type=as_typed(quantity), help=quantity.help)
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
-        help="a TCP setting of both hosts other than a current distribution's, like"
-             " net.ipv4.tcp_slow_start_after_idle=0; may be said several times (default none)")
+        help="a TCP setting of both hosts that differs from a current distribution's, like"
+             " net.ipv4.tcp_slow_start_after_idle=0; may be given several times (default none)")
     add("--repeat", type=positive, metavar="N",
         help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
     add("--client", choices=("curl", "wget", "libcurl"),
@@ -275,7 +275,7 @@ def add_own_server(parser: Parser) -> None:
              " {key} the files of --chain."
              " The scenario's files name none unless --allow-commands is said (default: --server)")
     add("--server-folder", action="append", type=Path, default=[], metavar="DIR",
-        help="what it may read beside programs; it starts in the first; may be said several times"
+        help="what it may read beside programs; it starts in the first; may be given several times"
              " (default none)")
     add("--server-ready", metavar="PATH",
         help="it is ready when it answers this path with status 200 (default: when it takes"

@@ -70,7 +70,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
         raise UsageError(f"{scenario.name}: --load: one transfer at a time is no load; the"
                          " scenarios that take it are of kind load (--list)")
     if overrides.sysctls:
-        raise UsageError(f"{scenario.name}: --sysctl: of a scenario they stand in its file, under"
+        raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
                          " [sysctls]")
     single: dict[str, Any] = {}  # what is no list
     if overrides.own_server:

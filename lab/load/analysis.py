@@ -66,7 +66,7 @@ class Runs:
     def notes(self) -> tuple[str, ...]:
         """What is said of runs that do not count, if there are any."""
         are = "run is" if self.left_out == 1 else "runs are"
-        return (f"{self.left_out} {are} left out: not measured, or not verified",
+        return (f"{self.left_out} {are} excluded: not measured, or not verified",
                 ) if self.left_out else ()
 
     def values(self, axis: str) -> list[Any]:

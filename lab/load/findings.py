@@ -53,7 +53,7 @@ def _assumed(scenario: LoadScenario, figure: LoadFigure, found: Finding) -> Find
 def of_runs(records: Sequence[LoadRecord]) -> Finding:
     """Of a part of a scenario: a line a run, and what the windows changed in each cell."""
     changes = tables.changes(records)
-    return Finding("runs", "what was asked, and what came of it",
+    return Finding("runs", "what was requested, and what was measured",
                    (tables.each_run(records), *([changes] if changes.rows else [])))
 
 
@@ -90,7 +90,7 @@ def _deck(runs: Runs) -> Content:
 def _mix(runs: Runs) -> Content:
     mixes = analysis.mixes(runs)
     beside = [tables.percentiles([*mixes.alone.values(), *groups],
-                                 f"{analysis.window_label(window)} beside unmixed runs")
+                                 f"{analysis.window_label(window)} compared with unmixed runs")
               for window, groups in mixes.groups.items()]
     return Content((*beside, tables.fairness(mixes), tables.runs_themselves(runs)),
                    charts.mix(runs, mixes), _mix_answers(mixes))
@@ -165,7 +165,7 @@ def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...
                     worse[name].append(f"{where} ({estimated(gain.percent, 1)} %)")
     nowhere = ("in no cell whose 95 % interval excludes zero."
                if any(point.mean.absolute.interval for line in lines for point in line.points)
-               else "not to be told: one seed has no interval.")
+               else "undetermined: one seed has no interval.")
     return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
                            " longer:", "; ".join(cells) + "." if cells else nowhere)
                  for name, cells in worse.items())
@@ -184,7 +184,7 @@ def _cost(base: analysis.Shared, each: analysis.Shared) -> Statement:
             f" {estimated(gain.percent, 1).lstrip(MINUS)} %"
             f" {'less' if gain.percent.value > 0 else 'more'}")
     if gain.absolute.interval is not None and gain.absolute.sign == 0:
-        what += ", which is not told from nothing"
+        what += ", which is statistically indistinguishable from zero"
     return Statement(f"What {each.initcwnd} segments for your users cost the others, who have"
                      f" {base.initcwnd}:", f"{what}; for your users it is"
                      f" {estimated(each.first.percent, 1)} % saved.")

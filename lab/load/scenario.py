@@ -202,7 +202,7 @@ class LoadSweep:
             raise UsageError(f"{where}: clients is missing")
         hosts = len(links) * max(map(len, self.windows)) + self.servers
         if hosts > MOST_HOSTS:
-            raise UsageError(f"{where}: {hosts} hosts are asked for; a guest has memory for"
+            raise UsageError(f"{where}: {hosts} hosts are requested; a guest has memory for"
                              f" {MOST_HOSTS}")
         return replace(self, links=links)
 

@@ -42,7 +42,7 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
     return replace(scenario, claims=(), traces=tuple(
         replace(trace, initcwnd=tuple(windows.get(trace.name, trace.initcwnd)))
         for trace in scenario.traces), figures=tuple(
-        replace(figure, title=f"{figure.title} (but for what the command line says)")
+        replace(figure, title=f"{figure.title} (except what the command line gives)")
         for figure in scenario.figures
         if all(any(curve.is_of(record.trial) for record in records) for curve in figure.curves)))
 
@@ -58,7 +58,7 @@ def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
               for record in records if not record.counts),
             "window samples that are what the TCP's rules say, to the segment:"
             f" {checked - wrong} of {checked}",
-            f"restarts after more than an RTO, window and flight as the rule says: {restarts}")
+            f"restarts after more than an RTO, window and flight as the rule requires: {restarts}")
 
 
 def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
@@ -97,7 +97,7 @@ def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -
 # Tables ------------------------------------------------------------------------------
 
 def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Table:
-    columns = (TCP, *map(Column, ("segments", "lost", "sent again", "timeouts",
+    columns = (TCP, *map(Column, ("segments", "lost", "retransmitted", "timeouts",
                                   "largest window")),
                Column("longest RTT", "ms"), Column("finished", "s", digits=3),
                Column("in recovery, not judged"), Column("window as its rules say"))
@@ -154,7 +154,7 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
         title = title_of(scenario, figure, record.trial)
         if view is None or record.verdict != PASS:
             return Statement(
-                claim.says, f"not to be told, {title} does not count ({record.why_not}).",
+                claim.says, f"undetermined, {title} does not count ({record.why_not}).",
                 NOT_MEASURED if record.verdict == SKIPPED else NOT_REPRODUCED)
         numbers.append(metric.of(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
@@ -234,7 +234,8 @@ class WarmColumn:
 
 WARM_COLUMNS = (WarmColumn("latency (ms)", lambda record: record.latency_ms or 0.0),
          WarmColumn("window at the restart (segments)", lambda record: record.last_window or 0),
-         WarmColumn("segments sent again for it", lambda record: record.last_retransmissions or 0))
+         WarmColumn("segments retransmitted for it",
+                    lambda record: record.last_retransmissions or 0))
 
 
 def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
@@ -259,7 +260,7 @@ def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
         for think_s, line in measured.items()]
     return Table(
         f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
-        " segments sent again)",
+        " segments retransmitted)",
         (Column("think time", "s"),
          *(Column(f"IW {window}") for window in windows)), tuple(rows))
 
@@ -315,8 +316,8 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
     left_out = len(records) - counted
     return LineChart(
         figure.title, (context,),
-        f"{counted} connections verified on the wire{'' if left_out else ', none left out'}",
-        f"{left_out} left out" if left_out else "",
+        f"{counted} connections verified on the wire{'' if left_out else ', none excluded'}",
+        f"{left_out} excluded" if left_out else "",
         columns=tuple(tuple(_warm_plot(shown, each, title if shown is WARM_COLUMNS[0] else "",
                                   each is measured[-1])
                             for each, title in zip(measured, titles)) for shown in WARM_COLUMNS),

@@ -416,7 +416,7 @@ def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     for name, flag in overrides.given.items():
         if name not in OVERRIDDEN:
             raise UsageError(f"{scenario.head.name}: {flag} does not go with a scenario of kind"
-                             ' "trace": its schedules and TCPs stand in its file')
+                             ' "trace": its schedules and TCPs are in its file')
     changes = overrides.checked()
     for name, values in changes.items():
         if name != "initcwnd" and len(values) != 1:

@@ -125,7 +125,7 @@ def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
     run = stored_trace.run()
     assert not partial.whole
     (finding,) = partial.report(run).findings
-    assert finding.title == "Two seconds idle (but for what the command line says)"
+    assert finding.title == "Two seconds idle (except what the command line gives)"
     assert finding.tables and not finding.statements
     without = [record for record in run.records if record.trial.tcp != "cwv"]
     assert not partial.report(replace(run, records=without)).findings
@@ -180,7 +180,7 @@ def test_the_answer_names_think_times_and_windows(warm: Study) -> None:
 def test_the_chart_has_a_row_for_each_curve_and_a_line_for_each_window(warm: Study) -> None:
     _, chart = found(warm, list(map(warm_record, warm.trials)))
     assert (chart.foot, chart.alarm) == (
-        "128 connections verified on the wire, none left out", "")
+        "128 connections verified on the wire, none excluded", "")
     assert (chart.legend, chart.palette) == (True, "ordered")
     latency, window, again = chart.columns
     assert [plot.title for plot in latency] == [
@@ -206,4 +206,4 @@ def test_what_does_not_count_is_left_out(warm: Study) -> None:
     finding, chart = found(warm, records)
     assert finding.tables[0].rows[0][1:3] == (None, "100.0 (64 → 1)")
     assert chart.columns[0][0].lines[0].x[0] == 0.3
-    assert (chart.foot, chart.alarm) == ("127 connections verified on the wire", "1 left out")
+    assert (chart.foot, chart.alarm) == ("127 connections verified on the wire", "1 excluded")

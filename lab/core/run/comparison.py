@@ -65,7 +65,7 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
                              " they measured the same network, response and window")
     return Report(
         name="comparison", title=f"{base_name} beside {', '.join(pairs)}",
-        claim="Runs beside each other", source="", path="", facts={},
+        claim="Runs compared", source="", path="", facts={},
         verified=sum(record.counts for _, run in runs for record in run.records),
         count=sum(len(run.records) for _, run in runs),
         findings=(Finding(
@@ -147,7 +147,7 @@ def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
     names = sorted({name for facts in told for name in facts})
     rows = [(name, *(facts.get(name, "") for facts in told)) for name in names
             if len({facts.get(name, "") for facts in told}) > 1]
-    return Table("What was asked or used otherwise", (
+    return Table("What was requested or used differently", (
         Column("of run.json", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
         tuple(rows), () if rows else ("Nothing: the runs say the same of themselves.",))
 

@@ -151,7 +151,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
     name, count = names.most_common(1)[0] if names else ("", 0)
     if count > 1:
         raise UsageError(f"{count} trials would be called {name}: they differ in what a name"
-                         " does not tell; ask for one of them")
+                         " does not show; choose one of them")
     return {"engine": engine, "kernel": kernel, "seed": str(seed),
             "scenario file": _digest([study.head.text]),
             "trials": _digest(_asked_of(study.trials, trial_class(study.kind.record)))}

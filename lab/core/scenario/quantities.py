@@ -137,7 +137,7 @@ _ALL: tuple[Quantity, ...] = (
     Quantity("idle_ms", "a pause", "ms", 0, 3_600_000, head="idle",
              label="pause before the request", flag="--idle", default="0",
              flag_help="pauses before the last request; on a connection that was in use, so"
-             " --kept is 1 unless it is said"),
+             " --kept is 1 unless you give it"),
     # The server, TLS, and the server's writes.
     Word("server", "a server", head="server", label="server", flag="--server",
          default="builtin", known=("builtin", "nginx", "own"),

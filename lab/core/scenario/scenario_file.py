@@ -186,9 +186,9 @@ def check_count(count: int, what: str = "trials", many: bool = False) -> None:
     To be asked before the trials are made: a slip can ask for billions.
     """
     if count > MOST_TRIALS:
-        raise UsageError(f"{count} {what} are asked for, at most {MOST_TRIALS} fit in one run")
+        raise UsageError(f"{count} {what} are requested, at most {MOST_TRIALS} fit in one run")
     if count > MANY_TRIALS and not many:
-        raise UsageError(f"{count} {what} are asked for, more than {MANY_TRIALS}; if that is meant,"
+        raise UsageError(f"{count} {what} are requested, more than {MANY_TRIALS}; if that is meant,"
                          " say --yes")
 
 

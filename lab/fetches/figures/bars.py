@@ -99,7 +99,7 @@ def _first_columns(panel: Panel) -> list[Filled]:
     return [(Column(panel.by.head, panel.by.unit), lambda row: row.bucket.label),
             (Column("share", "%", digits=2, rank=2), lambda row: row.bucket.share_percent),
             (Column("n"), lambda row: row.bucket.n),
-            (Column("left out"), lambda row: row.bucket.excluded.total if left_out else "")]
+            (Column("excluded"), lambda row: row.bucket.excluded.total if left_out else "")]
 
 
 def _improved_columns(panel: Panel) -> list[Filled]:
@@ -184,7 +184,7 @@ def _left_out(panel: Panel) -> list[str]:
         if bucket.excluded.total:
             cells = (f"{bucket.cells} of {bucket.cells_asked} cells count; "
                      if bucket.cells < bucket.cells_asked else "")
-            lacking.setdefault(f"{cells}left out: {bucket.excluded}", []).append(bucket.label)
+            lacking.setdefault(f"{cells}excluded: {bucket.excluded}", []).append(bucket.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
 
 
@@ -203,9 +203,9 @@ def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False
         "context": (f"real Linux TCP, {panel.congestion_control}; {metric}"
                     f"{f', averaged over {over}' if over else ''}",),
         "foot": " ".join([f"{panel.n} trials verified on the wire"
-                          + ("." if panel.excluded.total else "; none left out."),
+                          + ("." if panel.excluded.total else "; none excluded."),
                           *panel.remarks]).removesuffix("."),
-        "alarm": f"left out: {panel.excluded}" if panel.excluded.total else "",
+        "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.published else
                      "by them" if not figure.published.startswith("paper_") else

@@ -30,7 +30,7 @@ def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     known = [tuple(map(float, values)) for record in records if record.counts
              and None not in (values := [value_of(record, each) for each in columns])]
     if len(known) < len(records):
-        return Statement(claim.says, f"not to be told: {len(records) - len(known)} of"
+        return Statement(claim.says, f"undetermined: {len(records) - len(known)} of"
                          f" {len(records)} trials do not count.", NOT_MEASURED)
     return (_at_most if claim.at_most else _more_where)(claim, metric, known)
 
@@ -49,7 +49,7 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
     larger, others = ([value > least for value, *two in trials if (two[0] > two[1]) == is_larger]
                       for is_larger in (True, False))
     if not larger or not others:
-        return Statement(claim.says, f"not to be told: {first} is larger than {second} in"
+        return Statement(claim.says, f"undetermined: {first} is larger than {second} in"
                          f" {len(larger)} of {len(trials)} trials.", NOT_MEASURED)
     found = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
              f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)}, and"

@@ -32,8 +32,8 @@ def summary(records: Sequence[Record]) -> str:
     counting, excluded = _counted(records)
     line = f"{counting} of {len(records)} trials verified on the wire"
     if expected := _expected(records):
-        line += f", {expected} failed as they had to"
-    return f"{line}; left out: {excluded}" if excluded.total else line
+        line += f", {expected} failed as expected"
+    return f"{line}; excluded: {excluded}" if excluded.total else line
 
 
 def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
@@ -45,7 +45,7 @@ def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
 
 
 def _expected(records: Sequence[Record]) -> int:
-    """How many fetches failed as they had to."""
+    """How many fetches failed as expected."""
     return sum(record.failed_as_expected for record in records)
 
 
@@ -67,9 +67,9 @@ def _verified(records: Sequence[Record]) -> str:
         failed = (f" {expected} more were to fail, and no packet of theirs left the client."
                   if expected else "")
         return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
-                f" show {window}, the RTT and the bandwidth that were asked for.{failed}"
+                f" show {window}, the RTT and the bandwidth that were requested.{failed}"
                 f"{_over_quic(records)}")
-    return (f"{counting} of {len(records)} transfers were verified on the wire. Left out of"
+    return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
             f" every number here: {excluded}.")
 
 
@@ -77,7 +77,7 @@ def _over_quic(records: Sequence[Record]) -> str:
     """What is otherwise over HTTP/3; "" where there is none."""
     count = sum(record.trial.http == HTTP_3 for record in records)
     return (f" Of the {count} over QUIC the datagrams show the RTT, the bandwidth, and that no more"
-            " was sent to a client than it may be before its address is validated: QUIC tells"
+            " was sent to a client than it may be before its address is validated: QUIC reports"
             " nobody its window, and no route sets it." if count else "")
 
 
@@ -115,7 +115,7 @@ def _held(judged: Sequence[JudgedPanel]) -> list[str]:
     text = (f"Of {len(said)} published statements, {len(said) - len(failed) - len(left_open)}"
             " hold here")
     text += f"; not so: {'; '.join(failed)}" if failed else ""
-    return [text + (f"; too few data to tell: {'; '.join(left_open)}." if left_open else ".")]
+    return [text + (f"; too few data to decide: {'; '.join(left_open)}." if left_open else ".")]
 
 
 def _recovered(judged: Iterable[JudgedPanel]) -> list[str]:
@@ -198,7 +198,7 @@ def _sent_again(records: Sequence[Record]) -> list[str]:
     by_queue = sum(bool(record.queue_drops) for record in lost)
     after += f" ({by_queue} after the queue dropped packets)" if by_queue else ""
     return [f"{len(again)} of {len(records)} transfers retransmitted data, {after}; the"
-            " causes stand under the verdicts."]
+            " causes are with the verdicts."]
 
 
 # Of a figure -------------------------------------------------------------------------

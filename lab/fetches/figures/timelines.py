@@ -120,7 +120,7 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
             offered.append((ms, acknowledged + (segment.window << scale)))
     latency_ms = exchange.latency_ms
     text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
-            f" the first flight, {len(exchange.retransmissions)} sent again,"
+            f" the first flight, {len(exchange.retransmissions)} retransmitted,"
             f" {len(exchange.lost_data)} lost; "
             + (f"all acknowledged {short(latency_ms)} ms after the first left"
                if latency_ms is not None else "not all acknowledged"))

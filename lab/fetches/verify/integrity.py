@@ -94,9 +94,9 @@ def _tls(evidence: Evidence) -> Iterable[Compared]:
 INTEGRITY = (
     Check("exit status", "the client ended without an error", _exit_status, is_fetched),
     Check("HTTP status", "the server answered 200", _http_status, is_fetched),
-    Check("HTTP version", "as the client tells it", _http_version,
+    Check("HTTP version", "as the client reports it", _http_version,
           lambda record: is_fetched(record) and record.trial.http != HTTP_1, seldom=True),
-    Check("size", "as many bytes as asked for", _size, is_fetched),
+    Check("size", "as many bytes as requested", _size, is_fetched),
     Check("digest", "the bytes that the server sent", _digest, is_fetched),
     Check("TLS", "version 1.3, its chain, and a session resumed or not, as asked", _tls,
           lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)

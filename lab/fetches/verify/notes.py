@@ -86,8 +86,8 @@ def of_servers(records: Sequence[Record]) -> list[str]:
     return [*(f"{count} of {len(records)} trials are skipped: {why}."
               for why, count in sorted(skipped.items())),
             *([f"In which writes {names} sends is not known, so {len(others)} of {len(records)}"
-               " trials have no model: they are verified by window, RTT, bandwidth, losses, what"
-               f" was sent again and the bytes that came{_over_quic(others)}."] if others else []),
+               " trials have no model: they are verified by window, RTT, bandwidth, losses,"
+               f" retransmissions and the received bytes{_over_quic(others)}."] if others else []),
             *_early(records)]
 
 
@@ -117,7 +117,7 @@ def _limits(records: Sequence[Record]) -> list[str]:
         least = min((record for record in limited if record.limited_by == name), key=_part)
         parts.append(f"the {name} in {count}, down to {least.seen_first_flight} of"
                      f" {least.trial.initcwnd} segments")
-    return [f"In {len(limited)} of {len(records)} transfers something else than the initial window"
+    return [f"In {len(limited)} of {len(records)} transfers another cause than the initial window"
             f" limited the first flight: {'; '.join(parts)}."]
 
 

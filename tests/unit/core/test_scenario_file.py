@@ -123,9 +123,9 @@ def test_other_encodings_are_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_run_has_a_most_of_trials() -> None:
     check_count(1_000_000, many=True)
     check_count(100_000)
-    with pytest.raises(UsageError, match="100001 trials are asked for, more than 100000; .*--yes"):
+    with pytest.raises(UsageError, match="100001 trials are requested, more than 100000; .*--yes"):
         check_count(100_001)
-    with pytest.raises(UsageError, match="1000001 runs are asked for, at most 1000000 fit"):
+    with pytest.raises(UsageError, match="1000001 runs are requested, at most 1000000 fit"):
         check_count(1_000_001, "runs", many=True)
 
 

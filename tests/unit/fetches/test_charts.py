@@ -28,7 +28,7 @@ def test_a_chart_tells_what_was_measured_and_how() -> None:
     assert by_rtt.context == (
         "real Linux TCP, cubic; curl's total time, handshake included, averaged"
         " over bandwidth by the paper's shares",)
-    assert by_rtt.foot == "128 trials verified on the wire; none left out" and not by_rtt.alarm
+    assert by_rtt.foot == "128 trials verified on the wire; none excluded" and not by_rtt.alarm
     assert (by_rtt.axis, by_rtt.unit, by_rtt.even_scale) == ("RTT (ms)", "ms", False)
     assert [bar.n for bar in by_rtt.bars] == [16] * 8 and by_rtt.bars[2].share_percent == 48.36
     assert "the joint distribution of RTT and bandwidth" in bars_of("zhao2019",
@@ -41,7 +41,7 @@ def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> No
     made = chart(judged(panel, ()))
     assert isinstance(made, BarChart)
     assert made.foot == "126 trials verified on the wire"
-    assert made.alarm == "left out: 1 failed transfer, 1 record without its counterpart"
+    assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
     assert (made.bars[0].n, made.bars[0].left_out) == (14, 2)
 
 

@@ -95,7 +95,7 @@ def test_a_small_file_that_asks_for_billions_of_cells_is_refused(tmp_path: Path)
     done = check(tmp_path, HEAD + SWEEP + lists + figures)
     assert done.returncode == 2, done.stderr
     assert done.stderr.endswith("3579612398 trials of "
-                                f"{tmp_path}/own.toml are asked for, at most 1000000 fit in one"
+                                f"{tmp_path}/own.toml are requested, at most 1000000 fit in one"
                                 " run\n")
 
 
@@ -117,7 +117,7 @@ rtt_ms = {list(range(1, 1001))}
 bandwidth_kbps = {[100] * 1000}
 response_bytes = {[100] * 1000}
 """)
-    with pytest.raises(UsageError, match="^5998000 trials are asked for, at most 1000000"):
+    with pytest.raises(UsageError, match="^5998000 trials are requested, at most 1000000"):
         registry.study_of(file)
 
 
@@ -126,7 +126,7 @@ def test_trials_of_causes_count() -> None:
     part = feature.drawn(scenario)
     most = replace(part.populations[0], clients=50_000, responses=5, explained=5, initcwnd=(3,))
     asked = replace(scenario, parts=(replace(part, populations=(most,)),))
-    with pytest.raises(UsageError, match=r"^2000000 trials of causes are asked for"):
+    with pytest.raises(UsageError, match=r"^2000000 trials of causes are requested"):
         expand(asked, NOTHING)
 
 

@@ -49,7 +49,7 @@ def test_a_figure_is_one_table_of_values() -> None:
     assert row["", "result", ""] == "direction only"
     assert str(row["", "test", ""]).startswith("not within 15.2 … 28.3 ms; not")
     assert "averaged over bandwidth by the paper's shares" in table.notes[0]
-    assert "left out" not in [column.name for column in table.columns]
+    assert "excluded" not in [column.name for column in table.columns]
     assert by_rtt.bars == {"reproduced": 1, "compatible": 0, "direction only": 7, "not reproduced": 0}
     assert "100 ms: 78.9 ms, 21.8 %" in by_rtt.text and "published 21.8 ms, 5.2 %" in by_rtt.text
     assert by_rtt.published.endswith("(paper/paper_figure5.csv)")
@@ -112,12 +112,12 @@ def test_what_is_left_out_is_counted(stored: list[Record]) -> None:
                       verdict_reason="RTT: seen 90.000 ms, asked 100 ms; new check: seen 1,"
                                      " asked 2")
     report = zhao(changed(stored, at5=failed(stored[5]), at40=refused))
-    assert report.summary == ("126 of 128 trials verified on the wire; left out: 1 failed transfer,"
+    assert report.summary == ("126 of 128 trials verified on the wire; excluded: 1 failed transfer,"
                               " 1 failed verdict",)
     assert report.sentences[0].startswith("126 of 128 transfers were verified")
     (table,) = finding(report, "fig5_rtt").tables
-    assert table.column("left out") == [2, 0, 2, 0, 0, 0, 0, 0]
-    assert any(note.startswith(f"{table.rows[0][0]}: 7 of 8 cells count; left out: 1 failed"
+    assert table.column("excluded") == [2, 0, 2, 0, 0, 0, 0, 0]
+    assert any(note.startswith(f"{table.rows[0][0]}: 7 of 8 cells count; excluded: 1 failed"
                                " transfer, 1 record without its counterpart")
                for note in table.notes), table.notes
     assert report.failures is not None and report.checks is not None

@@ -107,7 +107,7 @@ def asked(folder: Path, **more: Any) -> Study:
 
 
 @pytest.mark.parametrize("more, message", [
-    ({"sysctls": ("net.ipv4.tcp_sack=0",)}, "small: --sysctl: of a scenario they stand in its"
+    ({"sysctls": ("net.ipv4.tcp_sack=0",)}, "small: --sysctl: those of a scenario are in its"
      " file, under [sysctls]"),
     ({"lists": {"load": [0.5]}}, "small: --load: one transfer at a time is no load; the scenarios"
      " that take it are of kind load (--list)"),

@@ -12,7 +12,7 @@ from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from tests.golden import stored_fetches
 
-LIMITED = ("In 1 of 128 transfers something else than the initial window limited the first"
+LIMITED = ("In 1 of 128 transfers another cause than the initial window limited the first"
            " flight: the receive window in 1, down to 7 of 10 segments.")
 DROPPED = ("The queue was too short for 1 of 128 transfers and dropped 3 of their packets, apart"
            " from random loss.")

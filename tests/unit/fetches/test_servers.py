@@ -229,8 +229,8 @@ def test_what_is_not_known_of_servers_is_said() -> None:
     said = of_servers([record, ours, skipped])
     assert said[0] == "1 of 3 trials are skipped: no nginx."
     assert said[1].startswith("In which writes nginx sends is not known, so 1 of 3 trials")
-    assert said[1].endswith("what was sent again and the bytes that came.")
+    assert said[1].endswith("retransmissions and the received bytes.")
     (over_quic,) = of_servers([stored.load("quic").judge()])
-    assert "bytes that came; over QUIC (1), whose window nobody can see" in over_quic
+    assert "received bytes; over QUIC (1), whose window nobody can see" in over_quic
     assert of_servers([ours]) == []
-    assert summary([record, ours, skipped]).endswith("left out: 1 skipped trial")
+    assert summary([record, ours, skipped]).endswith("excluded: 1 skipped trial")

@@ -90,7 +90,7 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
                  for flight, trips in ((100, 2), (9000, 1))]
     assert steps.tested(claim, "handshake_round_trips", backwards).word == NOT_REPRODUCED
     alone = steps.tested(claim, "handshake_round_trips", [GOOD])
-    assert alone.word == NOT_MEASURED and alone.found.startswith("not to be told: ")
+    assert alone.word == NOT_MEASURED and alone.found.startswith("undetermined: ")
     assert alone.found.endswith("is larger than what it may send at once in 1 of 1 trials.")
 
 

@@ -29,7 +29,7 @@ def packet(time_ms: float, *, to_client: bool, seq: int, ack: int, flags: int,
 
 
 def captures() -> tuple[bytes, bytes]:
-    """A handshake, two segments of which the first is lost and sent again, their ACKs."""
+    """A handshake, two segments of which the first is lost and retransmitted, their ACKs."""
     sent = [packet(20, to_client=True, seq=500, ack=101, flags=0x12, number=1),
             packet(60, to_client=True, seq=501, ack=102, flags=0x10, payload=1000, number=2),
             packet(61, to_client=True, seq=1501, ack=102, flags=0x10, payload=1000, number=3),
@@ -57,7 +57,7 @@ def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
     assert [(mark.time_ms, mark.from_bytes, mark.to_bytes) for mark in three.marks] == [
         (60, 1, 1001), (61, 1001, 2001), (320, 1, 1001)]
     assert three.acknowledged == ((40, 1), (360, 2001))
-    assert "3 data segments" in three.text and "1 sent again" in three.text
+    assert "3 data segments" in three.text and "1 retransmitted" in three.text
     assert three.to_ms > 360 and (three.to_ms, three.to_bytes) == (ten.to_ms, ten.to_bytes)
 
 

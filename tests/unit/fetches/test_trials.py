@@ -189,7 +189,7 @@ def test_seeds_start_netem_at_unlike_places() -> None:
 
 def test_trials_are_counted_before_they_are_made(tmp_path: Path) -> None:
     many = Overrides({"rtt_ms": [1 + each / 100 for each in range(500)]}, repeat=100)
-    with pytest.raises(UsageError, match="200000 trials are asked for, .*say --yes"):
+    with pytest.raises(UsageError, match="200000 trials are requested, .*say --yes"):
         expand(small(tmp_path), many)
     part = drawn(scenario_of("dukkipati2010"))
     many = replace(part.populations[0], clients=10**6, responses=10**6)

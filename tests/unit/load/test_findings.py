@@ -162,10 +162,10 @@ def test_what_is_left_out_is_drawn_to_be_seen(records: list[LoadRecord]) -> None
             for record in records]
     (finding, *_) = findings.of_figures(SCENARIO, some, RUN)
     assert finding.chart is not None
-    assert finding.chart.alarm == "4 runs are left out: not measured, or not verified"
+    assert finding.chart.alarm == "4 runs are excluded: not measured, or not verified"
     assert finding.chart.foot == ("small · 4 runs, 6 s each after the warm-up · one seed: no"
                                   " interval")
-    assert finding.tables[0].notes == ("4 runs are left out: not measured, or not verified",)
+    assert finding.tables[0].notes == ("4 runs are excluded: not measured, or not verified",)
 
 
 def test_the_queue_is_drawn_below_its_limit(found: dict[str, Finding]) -> None:

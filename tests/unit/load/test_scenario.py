@@ -105,7 +105,7 @@ def test_a_mix_gives_every_window_its_share_of_every_client() -> None:
     ({"load": [1.2]}, "offered load of 1.2 is out of range"),
     ({"load": [0]}, "offered load of 0 is out of range"),
     ({"queue_bdp": [0]}, "a bottleneck without a buffer passes nothing on"),
-    ({"clients": 60}, "hosts are asked for; a guest has memory for 30"),
+    ({"clients": 60}, "hosts are requested; a guest has memory for 30"),
     ({"mixes": [[[3, 0.5], [10, 0.4]]]}, "0.5 + 0.4 sum to 0.9, not to 1"),
     ({"mixes": [[3, 10]]}, "list of [initial window, share]"),
     ({"initcwnd": []}, "has no initcwnd and no mixes"),
@@ -201,7 +201,7 @@ def test_a_published_table_is_looked_for_before_measuring() -> None:
 
 def test_runs_are_counted_before_they_are_made() -> None:
     many = made(load=[each / 1000 for each in range(1, 1000)], repeat=10_000)
-    with pytest.raises(UsageError, match="19980000 runs are asked for, at most"):
+    with pytest.raises(UsageError, match="19980000 runs are requested, at most"):
         expand(many, Overrides({}, many=True), 1)
     assert made(repeat=3).sweeps[0].count == len(expand(made(repeat=3), Overrides({}), 1))
 

@@ -41,7 +41,7 @@ def test_it_is_told_and_drawn(runs: Runs) -> None:
     assert [row[0] for row in table.rows] == [3, 16] and table.rows[0][2] == ""
     (said,) = shown.answers
     assert said.says.startswith("What 16 segments for your users cost the others, who have 3:")
-    assert ", 10.0 ± 50.6 % more, which is not told from nothing; for your" in said.found
+    assert ", 10.0 ± 50.6 % more, which is statistically indistinguishable from zero; for your" in said.found
     assert isinstance(shown.chart, LineChart)
     (mean,), (p99,) = shown.chart.columns
     assert [line.name for line in mean.lines] == ["your users", "the others"]

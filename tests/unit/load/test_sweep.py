@@ -56,7 +56,7 @@ def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: in
     if hosts == 30:
         assert trials(**defaults)
     else:
-        with pytest.raises(UsageError, match=f"{hosts} hosts are asked for"):
+        with pytest.raises(UsageError, match=f"{hosts} hosts are requested"):
             made(**defaults)
 
 

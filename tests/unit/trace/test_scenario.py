@@ -287,6 +287,6 @@ def test_traces_are_counted_before_they_are_made(tmp_path: Path) -> None:
     windows = ", ".join(map(str, range(1, 60_000)))
     text = GOOD.replace('tcp = ["linux"]', f'tcp = ["linux"]\ninitcwnd = [{windows}]')
     assert load(tmp_path, GOOD).count == len(load(tmp_path, GOOD).trials())
-    with pytest.raises(UsageError, match="119998 traces are asked for"):
+    with pytest.raises(UsageError, match="119998 traces are requested"):
         registry.study_of(scenario_file.parsed("mine", text + text[text.index("[[trace]]"):text.index(
             "[[figure]]")].replace("first", "second")), Overrides({}))

@@ -54,7 +54,7 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
 def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
     return Finding("fig5", "The panels together", chart=BarPage(f"{title}: Figure 5", (),
                                                                 charts=charts),
-                   text="The panels together. Their numbers stand in the tables of the single"
+                   text="The panels together. Their numbers are in the tables of the single"
                         " figures.")
 
 
