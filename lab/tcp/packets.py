@@ -41,6 +41,7 @@ _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on t
 _IP = struct.Struct(">12xHBxHHHxB2x4s4s")
 _TCP = struct.Struct(">HHIIHHHH")  # ports, numbers, length and flags, window, checksum, urgent
 _STAMPS = struct.Struct(">II")
+_ONLY_STAMPS = bytes((1, 1, 8, 10))  # two of padding, then kind and length (RFC 7323, appendix A)
 _IPV4, _TCP_PROTOCOL, _FRAGMENT_OFFSET, _FLAGS = 0x0800, 6, 0x1FFF, 0x1FF
 _SEQUENCE_SPACE = 1 << 32
 _OPTIONS_END, _OPTION_NONE, _OPTION_SCALE, _OPTION_SACK, _OPTION_TIMESTAMP = 0, 1, 3, 5, 8
@@ -280,7 +281,11 @@ def _segment(packet: _Packet, starts: dict[bool, int]) -> Segment:
     stamp = echo = None
     scale = 0
     sacked: tuple[tuple[int, int], ...] = ()
-    for kind, data in _options(packet.options):
+    options = packet.options
+    if len(options) == len(_ONLY_STAMPS) + _STAMPS.size and options.startswith(_ONLY_STAMPS):
+        stamp, echo = _STAMPS.unpack_from(options, len(_ONLY_STAMPS))  # nearly every packet
+        options = b""
+    for kind, data in _options(options):
         if kind == _OPTION_TIMESTAMP and len(data) == 8:
             stamp, echo = _STAMPS.unpack(data)
         elif kind == _OPTION_SCALE and len(data) == 1:

@@ -38,10 +38,13 @@ class Link:
         What comes with the last nanosecond finds that gone which was due before, as guests
         showed by queues that were just long enough.
         """
+        travelling, leaving = self.travelling, self.leaving
         for due in (now - 2 * LATE_NS, now):
-            self._let_in(now, due)
-            while self.leaving and self.leaving[0][0] <= due:
-                self._arrive(now, self.leaving.popleft()[1])
+            if travelling and travelling[0][0] <= due:
+                self._let_in(now, due)
+            while leaving and leaving[0][0] <= due:
+                for each in leaving.popleft()[1]:
+                    each(now)
         self._set_timers(now)
 
     def _let_in(self, now: int, due: int) -> None:
