@@ -18,6 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
               f" {errors.one_line(url.path or '/')}; --dry-run opens none")
         return errors.OK
+    if client.is_this_machine(url):
+        raise FirstFlightError(f"--probe: {words} {client.THIS_MACHINE}")
     try:
         seen = client.observe(url)
     except client.NotAllowed as error:

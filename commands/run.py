@@ -45,24 +45,35 @@ def run(arguments: argparse.Namespace,
     CannotError where it is certain by now.
     """
     check_rights(arguments)
-    studies = read(arguments)
-    # The worst status of several scenarios: a failure before a verdict, and that before nothing.
-    statuses = [run_study(study, arguments) for study in studies]
+    return worst([run_study(study, arguments) for study in list(read(arguments))])
+
+
+def worst(statuses: Sequence[int]) -> int:
+    """Of several scenarios: a failure before a verdict, and that before nothing."""
     return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT, errors.UNREAD)
                  if status in statuses), errors.OK)
 
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
-    """Measure one scenario, write its page and figures, then print; return the exit status.
+    """Measure one scenario and show what it says; return the exit status."""
+    if arguments.dry_run:
+        with engine_errors(KEPT):
+            dry_run(study, *planned(study, arguments))
+        return errors.OK
+    return show(study, measured(study, arguments), arguments)
+
+
+def measured(study: Study, arguments: argparse.Namespace) -> RunData:
+    """Measure one scenario."""
+    with engine_errors(KEPT), measurer_for(study, arguments) as measurer:
+        return measure(study, measurer, asked_of(arguments, len(study.trials)))
+
+
+def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
+    """Write the page and figures of a run, then print; return the exit status.
 
     In this order: a reader who leaves early (`| head`) loses nothing but the text.
     """
-    with engine_errors(KEPT):
-        if arguments.dry_run:
-            dry_run(study, *planned(study, arguments))
-            return errors.OK
-        with measurer_for(study, arguments) as measurer:
-            run = measure(study, measurer, asked_of(arguments, len(study.trials)))
     report = study.report(run)
     written = [run.folder / runs.TRIALS_CSV] if study.trials else []
     if arguments.export:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from commands import run as measure
 from lab import registry
-from lab.core.command_line import positive
+from lab.core.command_line import positive, say
 from lab.core.errors import UsageError
-from lab.core.run.kinds import Overrides, Study
+from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.fetches.features.users.requested import LOAD, QUANTITY_NAMES, TRIALS, WINDOWS, Asked
+from lab.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
+                                                  WINDOWS, Asked)
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -44,16 +46,46 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 
 def read(arguments: argparse.Namespace) -> list[Study]:
     """A sample of the users of a file; and with others on a link, if asked. Raises UsageError."""
+    return list(_studies(arguments, asked_of(arguments)))
+
+
+def _studies(arguments: argparse.Namespace, asked: Asked) -> Iterator[Study]:
     from lab.fetches.features.users import reading, sample, shared  # numpy is slow
-    asked, users = asked_of(arguments), reading.read(arguments.users)
-    makers = [sample.scenario] if asked.shared_kbps is None else [sample.scenario, shared.scenario]
-    return [registry.study_of(make(users, asked, arguments.users, arguments.seed),
-                              Overrides({}, many=arguments.yes), arguments.seed)
-            for make in makers]
+    users = reading.read(arguments.users)
+    for make in [sample.scenario] if asked.shared_kbps is None else [sample.scenario,
+                                                                     shared.scenario]:
+        yield registry.study_of(make(users, asked, arguments.users, arguments.seed),
+                                Overrides({}, many=arguments.yes), arguments.seed)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return measure.run(arguments, read)
+    """Measure; where no windows are named, larger ones too while the largest is the best."""
+    if arguments.dry_run or arguments.initcwnd is not None:
+        return measure.run(arguments, read)
+    measure.check_rights(arguments)
+    asked = asked_of(arguments)
+    while True:
+        first, *others = list(_studies(arguments, asked))
+        found = measure.measured(first, arguments)
+        largest = max(asked.windows)
+        if largest >= LARGEST_WINDOW or _chosen(first, found) != largest:
+            break
+        say(f"run.sh: {largest} segments, the largest window so far, is the best: measured again"
+            f" with {2 * largest} too (name windows with --iw to leave this out)")
+        asked = replace(asked, windows=(*asked.windows, 2 * largest))
+    return measure.worst([measure.show(first, found, arguments),
+                          *(measure.run_study(study, arguments) for study in others)])
+
+
+def _chosen(study: Study, found: RunData) -> int:
+    """The window that the rule chooses for all users; 0 where none of them counts."""
+    from lab.fetches.features.users import analysis
+    from lab.fetches.features.users.feature import Sampled
+    users = study.scenario.part(Sampled).users
+    counting = analysis.measured(users, found.records)
+    if not len(counting.weight):
+        return 0
+    return analysis.verdict(counting, users.baseline_initcwnd).initcwnd
 
 
 def asked_of(arguments: argparse.Namespace) -> Asked:

@@ -38,6 +38,8 @@ _SO_MEMINFO, _DROPS = 55, 8
 _TCP_INFO_BYTES = 240
 _FIN_OR_RST = 0x05
 CLOSED = "closes the connection without an answer"
+THIS_MACHINE = ("is this machine itself: over loopback a packet is as large as 64 kB and no window"
+                " counts, so nothing can be seen; probe the server from another machine")
 # Payload or a FIN: dropped. The packet begins with TCP's header here.
 _NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 0),
             (0x80, 0, 0, 0), (0x1C, 0, 0, 0), (0x15, 0, 3, 0), (0x30, 0, 0, 13),
@@ -216,6 +218,18 @@ def _connected(url: SplitResult, capture: bool, stack: ExitStack,
             continue
         return connection, tap
     raise NoAnswer(f"{url.hostname} has no address")
+
+
+def is_this_machine(url: SplitResult) -> bool:
+    """Whether the host of a URL is the machine that asks; nothing is sent."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(url.hostname, url.port or 80,
+                                                      type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as asking:
+            asking.connect(address)
+            return bool(asking.getsockname()[0] == asking.getpeername()[0])
+    except (OSError, ValueError):  # no such name or network: connecting says so
+        return False
 
 
 def request(url: SplitResult) -> bytes:

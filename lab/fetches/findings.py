@@ -59,7 +59,7 @@ def report(study: Study, run: RunData) -> Report:
     found += raw if study.whole else []
     return reporting.report_of(
         study, run, found, tiles=tiles, timelines=lines,
-        answer=_answer(scenario, made, cells, changed, judged),
+        answer=_answer(scenario, made, cells, changed, judged, found),
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
         sentences=(*why, *summary.of_run(run, judged, () if judged or scenario.cells else changed)),
         trials=trials_table(run.records, scenario.raw, raw_of), causes=causes_table(run.records))
@@ -67,8 +67,11 @@ def report(study: Study, run: RunData) -> Report:
 
 def _answer(scenario: Scenario, made: Sequence[tuple[Figure, Made]],
             cells: Sequence[CellSetting], changed: Sequence[WindowChange],
-            judged: Sequence[JudgedPanel]) -> Answer:
-    """What is read first: what a figure answers by itself, single cells, or figures of bars."""
+            judged: Sequence[JudgedPanel], found: Sequence[Finding]) -> Answer:
+    """What is read first: what a part or figure answers, single cells, or figures of bars."""
+    own = next((each.answer for each in found if each.answer is not None), None)
+    if own is not None:
+        return own
     answers = [each.finding.sentence for figure, each in made
                if kinds.FIGURES[figure.kind].is_answer and not each.finding.missing]
     if answers:

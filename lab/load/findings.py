@@ -23,6 +23,7 @@ from lab.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT, 
                                SHARE, LoadClaim, LoadFigure, LoadScenario)
 
 ALIKE_PERCENT = 5.0  # two values that a source calls alike
+MOST_RETRANSMITTED_PERCENT = 10.0  # of a baseline that others are compared with
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,13 @@ def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...
 
 def _share(runs: Runs) -> Content:
     found = analysis.found(runs)
+    again = found[0].retransmission.value
+    if again > MOST_RETRANSMITTED_PERCENT:
+        raise MissingRuns(
+            f"{runs.figure.name}: with {found[0].initcwnd} segments for everybody {number(again)} %"
+            f" of the bytes are already sent again, more than {MOST_RETRANSMITTED_PERCENT:g} %:"
+            " this link is overloaded whatever the window is, so its costs are not the window's."
+            " Ask with a lower --load, a faster --share-link or a longer --queue")
     return Content((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
                    tuple(_cost(found[0], each) for each in found[1:]))
 

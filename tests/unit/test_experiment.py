@@ -375,10 +375,17 @@ def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("probe.client.attach", refused)
+    monkeypatch.setattr("probe.client.is_this_machine", lambda url: False)
     with socket.create_server(("127.0.0.1", 0)) as server, \
             pytest.raises(CannotError, match="^--probe: http.*; run it as root$") as raised:
         experiment.main(["--probe", f"http://127.0.0.1:{server.getsockname()[1]}/"])
     assert raised.value.exit_status == errors.CANNOT
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_loopback_is_not_probed(host: str) -> None:
+    with pytest.raises(FirstFlightError, match="is this machine itself: over loopback a packet"):
+        experiment.main(["--probe", f"http://{host}:1/"])
 
 
 @pytest.mark.parametrize("url", ["example.org", "ftp://example.org/", "http://", "http://[::1/",

@@ -105,6 +105,18 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a reader wants first: one sentence, a table of at most some 20 rows, and what decides.
+
+    sentence: "" where the run has none of its own; then its first statements are the answer.
+    """
+
+    sentence: str = ""
+    table: Table | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Finding:
     """What belongs to one figure.
 
@@ -115,6 +127,7 @@ class Finding:
     measured: what they are of, as on an axis; also: other drawings of them,
     by the name of the file in drawing/.
     published: where the published values are from; held_out: no parameter was chosen by them.
+    answer: where it answers the question of the whole run.
     """
 
     name: str
@@ -131,6 +144,7 @@ class Finding:
     also: tuple[str, ...] = ()
     published: str = ""
     held_out: bool = False
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True)
@@ -139,18 +153,6 @@ class Tile:
 
     value: str
     meaning: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a reader wants first: one sentence, a table of at most some 20 rows, and what decides.
-
-    sentence: "" where the run has none of its own; then its first statements are the answer.
-    """
-
-    sentence: str = ""
-    table: Table | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.stats import Estimate, percentile_interval
+from lab.core.words import between
 from lab.fetches.features.users.scenario import PART, Users
 from lab.fetches.figures.paired import Responses, resampling_factors, statistics
 from lab.fetches.verify.record import Record
@@ -27,7 +28,8 @@ PERCENTILES = (50, 95, 99)
 NOISE_PART = 0.01  # of the best mean: what is nearer to it is as good
 WORST_P99_PART = 0.02  # by how much a window may lengthen the 99th percentile
 WORST_RETRANSMITTED_POINTS = 0.5  # by how much it may raise the share sent again
-SAME_MS = 1.0  # a user who is faster by less is told as "the same"
+ONLY_WINDOW = "no other window was measured"
+SAME_MS = 1.0  # a user who is faster by less counts as "the same"
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,14 @@ class Verdict:
     users: int
 
 
-def measured(users: Users, records: Sequence[Record]) -> Measured:
-    """The users whose records count under every window."""
+def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measured:
+    """The users whose records count under every window.
+
+    part: of SCALES; users whose bandwidth is known are the same in each.
+    """
     found = Responses(records).by_sample(PART)
+    if part != PART:
+        found = {**found, **Responses(records).by_sample(part)}
     whole = {sample: rows for sample, rows in sorted(found.items())
              if all(window in rows and rows[window].counts and rows[window].total_ms is not None
                     for window in users.initcwnd)}
@@ -159,18 +166,27 @@ def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: floa
     best = min(outcomes, key=lambda each: each.mean_ms)
     harmed = [f"{each.initcwnd} does harm: {_harm(each, base)}" for each in outcomes
               if _harm(each, base)]
-    if chosen is base:
+    if len(outcomes) == 1:
+        reasons = [ONLY_WINDOW]
+    elif chosen is base:
         reasons = ([f"all responses fit in {base.initcwnd} segments"] if fits > 100 - 1e-9 else
-                   ["no other window is faster"] if best is base else
-                   [f"no window saves more than noise: the best, {best.initcwnd}, saves"
-                    f" {best.saved.value:.1f} ms of {base.mean_ms:.1f}"]
-                   if _as_good(base, outcomes) else
-                   ["every window that saves time does harm"])
+                   ["none of the other windows measured is faster"] if best is base else
+                   [_too_little(best, base)] if best.saved.sign <= 0 or _as_good(base, outcomes)
+                   else ["every window that saves time does harm"])
     else:
         reasons = [f"it saves {chosen.saved.value:.1f} ms of {base.mean_ms:.1f}"]
         if best.initcwnd > chosen.initcwnd:
             reasons.append(f"{best.initcwnd} would save {best.saved.value:.1f} ms")
     return "; ".join([*reasons, *harmed])
+
+
+def _too_little(best: Outcome, base: Outcome) -> str:
+    """Why the fastest window is not set: its saving may be none, or is under NOISE_PART."""
+    saved = f"the best, {best.initcwnd}, saves {best.saved.value:.1f} ms of {base.mean_ms:.1f}"
+    if best.saved.sign > 0:
+        return f"no window saves as much as {100 * NOISE_PART:g} % of the time: {saved}"
+    return (f"no window saves more than noise: {saved}, 95 % interval"
+            f" {between(best.saved.interval)} ms")
 
 
 # Numbers -----------------------------------------------------------------------------

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.core.findings.charts import Line, LineChart, Plot
-from lab.core.findings.findings import Column, Finding, Interval, Statement, Table, Tile
+from lab.core.findings.findings import (Answer, Column, Finding, Interval, Statement, Table,
+                                        Tile)
 from lab.core.words import number, plain
 from lab.fetches.features.users import analysis, window_commands
 from lab.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
-from lab.fetches.features.users.scenario import Users
+from lab.fetches.features.users.scenario import PART, SCALES, Users
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.verify.record import Record
 
@@ -17,7 +18,7 @@ ALL, OTHERS = "all", "without a group"
 ASIDE = 0.06  # of the distance between windows: groups beside each other
 MOST_GROUPS = 6  # in the figure; the table has all
 RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
-        " best, or not told from it by the interval; and whose p99 is at most"
+        " best, or differs from it by less than the interval; and whose p99 is at most"
         f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
         f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments sent again. Where"
         " no window saves more than its interval, the baseline stays.")
@@ -34,21 +35,79 @@ def users_findings(scenario: Scenario, users: Users,
     if len(users.groups) > 1:
         verdicts |= _by_group(users, found)
     whole = verdicts[ALL]
-    chosen = ("keep" if whole.initcwnd == users.baseline_initcwnd else "set")
-    sentence = f"For all of them {chosen} {whole.initcwnd} segments: {whole.why}."
-    commands = [] if chosen == "keep" and len(set(_chosen(verdicts))) == 1 else [
+    keeps = whole.initcwnd == users.baseline_initcwnd
+    sentence = _choice(users, whole)
+    depends = _depends(users, records, whole)
+    edge = _edge(users, whole)
+    commands = [] if keeps and len(set(_chosen(verdicts))) == 1 else [
         window_commands.table(whole.initcwnd, ((name, verdict.initcwnd)
                                                for name, verdict in verdicts.items()))]
+    outcomes, choices = _outcomes_table(verdicts), _choice_table(users, verdicts)
+    notes = (depends, edge, _left_out(scenario, found),
+             "" if keeps else f"To set it: {window_commands.set_now(whole.initcwnd)} (IPv6, after"
+             " a restart, and how to undo it: docs/USERS.md and the page).")
     finding = Finding(
         "windows", title,
-        (_outcomes_table(verdicts), _choice_table(users, verdicts), *commands),
-        (Statement("Which window?", sentence), Statement("By which rule?", RULE),
+        (outcomes, choices, *commands),
+        (Statement("Which window?", sentence),
+         *([Statement("What does the assumed bandwidth decide?", depends)] if depends else []),
+         *([Statement("Is the list of windows long enough?", edge)] if edge else []),
+         Statement("By which rule?", RULE),
          Statement("What cannot change?", f"{number(whole.fits_percent)} % of the responses fit in"
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users))),
         text=f"The mean saving against {users.baseline_initcwnd} segments, by"
-        f" window, with intervals. {sentence}", chart=_chart(scenario, users, verdicts, found))
+        f" window, with intervals. {sentence}", chart=_chart(scenario, users, verdicts, found),
+        answer=Answer(sentence, outcomes if len(verdicts) == 1 else choices,
+                      tuple(filter(None, notes))))
     return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
+
+
+def _choice(users: Users, whole: Verdict) -> str:
+    """The recommendation in a sentence; of a single window there is none."""
+    if len(users.initcwnd) == 1:
+        only = users.initcwnd[0]
+        return (f"Nothing can be recommended: {only} is the only window that was measured."
+                f" Compare several: --iw {only},{2 * only},{4 * only}.")
+    does = "keep" if whole.initcwnd == users.baseline_initcwnd else "set"
+    return f"For all of them {does} {whole.initcwnd} segments: {whole.why}."
+
+
+def _depends(users: Users, records: Sequence[Record], whole: Verdict) -> str:
+    """What the rule chooses with half and with double of an assumed bandwidth; "" without one."""
+    others = {}
+    for part in users.parts:
+        found = analysis.measured(users, records, part)
+        if part != PART and len(found.weight):
+            others[SCALES[part] * (users.assumed_kbps or 0)] = analysis.verdict(
+                found, users.baseline_initcwnd).initcwnd
+    if not others or users.assumed_kbps is None or len(users.initcwnd) == 1:
+        return ""
+    assumed = f"{plain(users.assumed_kbps)} kbit/s is an assumption, not from the file"
+    if set(others.values()) == {whole.initcwnd}:
+        return (f"The bandwidth of {assumed}. The choice is the same from {plain(min(others))} to"
+                f" {plain(max(others))} kbit/s.")
+    chosen = " and ".join(f"{window} with {plain(kbps)} kbit/s"
+                          for kbps, window in sorted(others.items()))
+    return (f"The bandwidth of {assumed}, and it decides: the rule chooses {chosen}. Find out what"
+            " bandwidth your users have.")
+
+
+def _edge(users: Users, whole: Verdict) -> str:
+    """That a larger window may be better than the best of the list; "" where it is inside."""
+    largest = max(users.initcwnd)
+    if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
+        return ""
+    windows = ",".join(map(str, (users.baseline_initcwnd, largest, 2 * largest, 4 * largest)))
+    return (f"{largest} is the largest window measured, so a still larger one may be better: try"
+            f" --iw {windows}.")
+
+
+def _left_out(scenario: Scenario, found: Measured) -> str:
+    """How the file was read, and how many of it and of the sample do not count."""
+    lost = (f" {found.left_out} of the sample left out: a trial of theirs does not count."
+            if found.left_out else "")
+    return f"{scenario.head.source}.{lost}"
 
 
 def _assumed(scenario: Scenario, users: Users) -> str:

@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lab.core.errors import UsageError
 from lab.core.words import nearest
-from lab.fetches.features.users.rows import (EVERYBODY, Row, Skipped, Users, collect, group_of,
-                                             value_of)
+from lab.fetches.features.users.rows import (EMPTY_RESPONSE, EVERYBODY, Row, Skipped, Users,
+                                             collect, group_of, value_of)
 
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
 KNOWN = ("a CSV file with the columns rtt_ms,bandwidth_kbps,response_bytes[,group][,weight];"
          " nginx's access log with $tcpinfo_rtt and $body_bytes_sent; the output of ss -tin;"
          " a pcap or pcapng capture of a server")
-EMPTY_RESPONSE = "without a body"
 SHOWN = 100  # characters of a first line that is not understood
 
 # No part of it may stand for what the next one begins with: that takes the square of a line.
@@ -81,9 +80,7 @@ def _each(parse: Callable[[str], Row], lines: Iterable[str]) -> Iterator[Row | s
             try:
                 yield parse(line)
             except Skipped as why:
-                # A redirection or a cached page has no body: nothing is wrong with the row.
-                if str(why) != EMPTY_RESPONSE:
-                    yield str(why)
+                yield str(why)
 
 
 # Each format -------------------------------------------------------------------------

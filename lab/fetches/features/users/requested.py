@@ -8,6 +8,7 @@ from typing import Any
 
 TRIALS = 500  # under each window, if the command line does not say
 WINDOWS = (10, 16, 20, 32)
+LARGEST_WINDOW = 128  # to which the list grows while its largest is the best
 LOAD = 0.8  # of a link that is shared, if the command line does not say
 QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row may know
 

@@ -26,6 +26,7 @@ MOST_CHARACTERS = 60  # of a group's name
 MOST_GROUPS = 1000  # each has its tables on the page
 MOST_WEIGHT = 1e12  # sums of more lose what is smaller, or overflow
 EVERYBODY = ""  # the group of rows that name none
+EMPTY_RESPONSE = "without a body"  # a redirection or a cached page: nothing is wrong with the row
 
 
 class Row(NamedTuple):
@@ -93,13 +94,13 @@ def collect(rows: Iterable[Row | str], form: str, where: str,
         if len(groups) > MOST_GROUPS:
             raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
                              " or give fewer")
-    lost, kept = skipped.total(), len(group)
-    told = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
+    lost, kept = skipped.total() - skipped[EMPTY_RESPONSE], len(group)
+    reasons = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
     if not kept:
-        raise UsageError(f"{where}: has no usable row" + (f": {told}" if told else ""))
+        raise UsageError(f"{where}: has no usable row" + (f": {reasons}" if reasons else ""))
     if lost > MOST_SKIPPED * (lost + kept):
         raise UsageError(f"{where}: {lost} of {lost + kept} rows cannot be used, more than a"
-                         f" tenth: {told}")
+                         f" tenth: {reasons}")
     rtt_ms, bandwidth_kbps, response_bytes, weight = map(numpy.array, columns)
     return Users(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
                  tuple(groups), dict(skipped), estimated or {})

@@ -16,7 +16,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lab.core.errors import UsageError
-from lab.core.scenario.quantities import FLAGS
+from lab.core.scenario.quantities import AUTO, FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile, parsed
 from lab.core.words import exact, toml
 from lab.fetches.features.users.requested import QUANTITY_NAMES, Asked
@@ -26,7 +26,7 @@ LINUX_WINDOW = 10  # TCP_INIT_CWND
 DIGITS = 3  # netem's delay has whole microseconds
 DEFAULTS: Mapping[str, Any] = {
     "client": "libcurl",  # hundreds of fetches in one process
-    "congestion_control": "cubic", "queue": "100", "loss_percent": 0, "repeat": 1}
+    "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
 KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
 
 
@@ -37,6 +37,8 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
     baseline = baseline_of(asked.windows)
     known = {name: _known(users, name, asked.given or {}) for name in QUANTITY_NAMES}
     named = printable(path.name)
+    assumed = ([f"assumed_kbps = {exact(columns['bandwidth_kbps'][gaps][0])}"]
+               if (gaps := numpy.isnan(users.bandwidth_kbps)).any() else [])
     text = "\n".join([
         f"# Which initial window for the users of {named}?",
         'kind = "fetches"',
@@ -46,7 +48,7 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
         "[defaults]", *(f"{KEYS.get(name, name)} = {toml(value)}" for name, value in
                         {**DEFAULTS, **(asked.defaults or {})}.items()), "",
         "[users]", f"initcwnd = {list(asked.windows)}", f"baseline_initcwnd = {baseline}",
-        f"groups = {toml(users.groups)}",
+        *assumed, f"groups = {toml(users.groups)}",
         f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
         *(f"{name} = {toml(column[picks].tolist())}" for name, column in columns.items())]) + "\n"
     return parsed(f"users_of_{stem_of(path)}", text, str(path))
@@ -88,11 +90,11 @@ def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
 def _known(users: Users, name: str, given: Mapping[str, float]) -> str:
     """Where a quantity is from, in words; "" where every row has it as measured."""
     missing = int(numpy.isnan(getattr(users, name)).sum())
-    told = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
+    found = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
     if missing:
-        told.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
+        found.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
                     " command line")
-    return "; ".join(told)
+    return "; ".join(found)
 
 
 def picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int

@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 
 from lab.core.errors import UsageError
 from lab.core.scenario import schema
+from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.quantity import Quantity
 from lab.core.scenario.schema import Reader, key
 from lab.fetches.scenario.sweep import Sweep, seed_of
 from lab.fetches.scenario.trial import Trial
 
 PART = "users"
+# What an assumed bandwidth decides: the same users with half and with double of it.
+SCALES = {PART: 1.0, "users_half": 0.5, "users_double": 2.0}
 _PLACE = Quantity("group", "the place of a group", lowest=0, highest=10**6, whole=True)
 _TIMES = Quantity("times", "a number of users", lowest=1, highest=10**9, whole=True)
 
@@ -29,7 +32,9 @@ class Users:
 
     rtt_ms, bandwidth_kbps, response_bytes: of each. times: how many of the
     sample it stands for. group: its place in groups, "" for everybody else.
-    like: all that the users have in common, of the file's [defaults].
+    assumed_kbps: the bandwidth of all whose own is not known: they are measured with half and
+    double of it too; None where each is known. like: all that the users have in common, of the
+    file's [defaults].
     """
 
     initcwnd: tuple[int, ...]
@@ -40,7 +45,8 @@ class Users:
     response_bytes: tuple[int, ...] = key(reader=_column(schema.number("response_bytes")))
     times: tuple[int, ...] = key(reader=_column(_TIMES.check))
     group: tuple[int, ...] = key(reader=_column(_PLACE.check))
-    like: Sweep = key(absent=True)
+    assumed_kbps: float | None = key(None, quantity="bandwidth_kbps")
+    like: Sweep = key(None, absent=True)
 
     def check(self, where: str) -> None:
         """Raises UsageError where the columns do not go with each other."""
@@ -57,7 +63,20 @@ class Users:
     @property
     def count(self) -> int:
         """How many trials there are."""
-        return len(self.rtt_ms) * self.like.count
+        return sum(map(len, self.parts.values())) * self.like.count
+
+    @property
+    def parts(self) -> dict[str, list[int]]:
+        """The places of the users of each part of SCALES that is measured."""
+        assumed = [place for place, kbps in enumerate(self.bandwidth_kbps)
+                   if kbps == self.assumed_kbps]
+        return {part: list(range(len(self.rtt_ms))) if part == PART else assumed
+                for part, scale in SCALES.items()
+                if part == PART or assumed and self._is_in_range(scale)}
+
+    def _is_in_range(self, scale: float) -> bool:
+        limits = QUANTITIES["bandwidth_kbps"]
+        return limits.lowest <= scale * (self.assumed_kbps or 0) <= limits.highest
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
         """The windows of one user follow each other, with the same random numbers.
@@ -65,11 +84,15 @@ class Users:
         seed: of the run.
         """
         made, total = [], sum(self.times)
-        for sample, (rtt_ms, bandwidth_kbps, response_bytes, times) in enumerate(
-                zip(self.rtt_ms, self.bandwidth_kbps, self.response_bytes, self.times)):
-            user = replace(self.like, rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
-                           response_bytes=(response_bytes,), initcwnd=self.initcwnd)
-            made += [replace(trial, part=PART, sample=sample, weight=times / total,
-                             key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
-                     for trial in user.trials(scenario, seed_of(seed, sample))]
+        for part, places in self.parts.items():
+            for place in places:
+                rtt_ms, bandwidth_kbps = (self.rtt_ms[place],
+                                          SCALES[part] * self.bandwidth_kbps[place])
+                user = replace(self.like, rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
+                               response_bytes=(self.response_bytes[place],),
+                               initcwnd=self.initcwnd)
+                made += [replace(trial, part=part, sample=place,
+                                 weight=self.times[place] / total,
+                                 key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
+                         for trial in user.trials(scenario, seed_of(seed, place))]
         return made

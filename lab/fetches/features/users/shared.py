@@ -7,16 +7,21 @@ what differs between the halves is the window.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
+from lab.core.scenario.quantities import AUTO, FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile, parsed
 from lab.core.words import exact, plain, toml
 from lab.fetches.features.users.requested import Asked
 from lab.fetches.features.users.rows import Users, summary
 from lab.fetches.features.users.sample import baseline_of, filled, picked, printable, stem_of
+from lab.fetches.scenario.sweep import queue_of
+from lab.tcp.packets import HEADER_BYTES, MSS
 
 Numbers = NDArray[numpy.float64]
 
@@ -26,7 +31,10 @@ SEEDS = 4
 CONNECTIONS = 2000  # in the time that counts, roughly
 SHORTEST_S, LONGEST_S = 20.0, 900.0
 WARM_UP = 0.15  # of the time, and half of that at its end
-FULL_SEGMENT = 1514 / 1448  # bytes on the wire for one of data
+FULL_PACKET_BYTES = 1500  # of IP: in them a load scenario counts its queue
+FULL_SEGMENT = (MSS + HEADER_BYTES) / MSS  # bytes on the wire for one of data
+QDISCS = {"fifo": "droptail", "fq": "droptail"}  # as a load scenario names them; fq paces
+HONOURED = ("queue", "qdisc", "congestion_control", "initrwnd", "loss_percent")
 
 
 def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
@@ -40,27 +48,33 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
     sizes = size_points(columns["response_bytes"], users.weight)
     duration_s = _duration_s(asked.shared_kbps * asked.load, sizes)
     windows = [base, *others]
-    name, control = printable(path.name), (asked.defaults or {}).get("congestion_control", "cubic")
+    name, given = printable(path.name), dict(asked.defaults or {})
+    rtt_ms = float(numpy.median(columns["rtt_ms"][rows]))
+    packets = queue_of(str(given.get("queue", AUTO)), rtt_ms, asked.shared_kbps)["queue_packets"]
+    queue_bdp = min(packets / (asked.shared_kbps * rtt_ms / 8 / FULL_PACKET_BYTES),
+                    QUANTITIES["queue_bdp"].highest)
+    qdisc = given.get("qdisc", "fifo")
     text = "\n".join([
         f"# What do larger windows for the users of {name} cost others on a link of"
         f" {plain(asked.shared_kbps)} kbit/s?",
         'kind = "load"',
         f"title = {toml(f'The users of {name} beside others on one link')}",
         f"source = {toml(f'{name}: {summary(users)}')}",
-        f"note = {toml(_defined(asked, base))}", "",
+        f"note = {toml(_defined(asked, base, packets, given))}", "",
         "[defaults]", f"bandwidth_kbps = {exact(asked.shared_kbps)}",
-        f"rtt_ms = {exact(float(numpy.median(columns['rtt_ms'][rows])))}", "queue_bdp = [1.0]",
-        'queue = ["droptail"]', f"load = [{exact(asked.load)}]",
+        f"rtt_ms = {exact(rtt_ms)}", f"queue_bdp = [{exact(queue_bdp)}]",
+        f"queue = [{toml(QDISCS.get(qdisc, qdisc))}]", f"load = [{exact(asked.load)}]",
         f"response_bytes = [{round(sizes[len(sizes) // 2][1])}]",
         f"sizes = {toml([list(point) for point in sizes])}", "connections = [1]",
-        f"initrwnd = {max(100, *asked.windows)}",
-        f"congestion_control = [{toml(control)}]",
-        "paced = [false]", "servers = 1", f"duration_s = {exact(duration_s)}",
+        f"initrwnd = {given.get('initrwnd', max(100, *asked.windows))}",
+        f"congestion_control = [{toml(given.get('congestion_control', 'cubic'))}]",
+        f"paced = [{'true' if qdisc == 'fq' else 'false'}]", "servers = 1", f"duration_s = {exact(duration_s)}",
         f"warmup_s = {round(WARM_UP * duration_s)}",
         f"cooldown_s = {round(WARM_UP / 2 * duration_s)}", f"repeat = {SEEDS}",
         f"mixes = {toml([[[window, 0.5], [base, 0.5]] for window in windows])}", "",
         "[[population]]", 'name = "users"',
-        f"clients = {toml(_clients(columns['rtt_ms'][rows], shares))}", "",
+        "clients = "
+        f"{toml(_clients(columns['rtt_ms'][rows], shares, given.get('loss_percent', 0.0)))}", "",
         "[[sweep]]", 'name = "shared"', 'population = "users"', "",
         "[[figure]]", 'name = "shared"',
         f"title = {toml(f'What larger windows cost others, {name}')}",
@@ -69,21 +83,24 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
     return parsed(f"users_of_{stem_of(path)}_shared", text, str(path))
 
 
-def _defined(asked: Asked, base: int) -> str:
+def _defined(asked: Asked, base: int, packets: int, given: Mapping[str, Any]) -> str:
+    """What is measured; given: by the flags, some of which this scenario cannot have."""
+    other = [FLAGS[name].flag for name in given if name not in HONOURED]
+    without = f". {', '.join(other)}: not of this scenario, of the other one only" if other else ""
     return (f"Half of the connections are your users', half of others, who keep {base} segments;"
             " both have the RTTs and sizes of the file, and links of their own that are faster than"
             " the shared one. That carries"
             f" {plain(asked.shared_kbps or 0)} kbit/s, is offered {plain(100 * asked.load)} %, and"
-            " its queue holds one bandwidth-delay product of the median RTT")
+            f" its queue holds {packets} packets{without}")
 
 
-def _clients(rtt_ms: Numbers, shares: Numbers) -> list[list[float]]:
+def _clients(rtt_ms: Numbers, shares: Numbers, loss_percent: float) -> list[list[float]]:
     """[share, RTT, own link, loss] of each network.
 
     One host stands for many users: with a link of its own they would wait for each other there,
     as they do not. So only the shared link has a rate.
     """
-    return [[float(share), float(rtt), 0.0, 0.0] for rtt, share in zip(rtt_ms, shares)]
+    return [[float(share), float(rtt), 0.0, float(loss_percent)] for rtt, share in zip(rtt_ms, shares)]
 
 
 def size_points(sizes: Numbers, weight: Numbers) -> list[tuple[float, float]]:

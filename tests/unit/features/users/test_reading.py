@@ -47,7 +47,7 @@ def test_nginx_in_both_forms_and_no_address() -> None:
     users = users_of(log + COMBINED.format(status=304, size=0, rtt=35500))
     assert users.rtt_ms.tolist() == [35.5] * 20
     assert users.response_bytes.tolist() == [9000 + number for number in range(20)]
-    assert not users.skipped and "192.0.2" not in repr(users)
+    assert users.skipped == {"without a body": 1} and "192.0.2" not in repr(users)
     named = users_of("rtt=35500 bytes=9000 group=example.org\n")
     assert (named.rtt_ms[0], named.response_bytes[0], named.groups) == (35.5, 9000,
                                                                         ("example.org",))

@@ -53,7 +53,8 @@ def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
                      COMBINED.format(size="-", rtt=100), COMBINED.format(size=9, rtt="-"))
     assert users.format == "nginx's combined log with $tcpinfo_rtt"
     assert users.rtt_ms.tolist() == [35.5, 0.2, *[1.0] * 18]
-    assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1}
+    assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1,
+                             "without a body": 1}
     users = users_of(*[COMBINED.format(size=5, rtt=1000)] * 18, "another line\n")
     assert users.skipped == {"in another format than the first line": 1}
 

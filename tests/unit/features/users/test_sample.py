@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from lab.core.errors import UsageError
+from lab.core.scenario.quantities import QUANTITIES
 from lab.registry import study_of
 from lab.fetches.features.users import logs
 from lab.fetches.features.users.rows import Users
 from lab.fetches.features.users.requested import Asked
 from lab.fetches.features.users.sample import scenario
+from lab.fetches.scenario.trial import Trial
 
 PATH = Path("My log.csv")
 
@@ -116,6 +118,7 @@ uplink = 300
 [users]
 initcwnd = [32, 20, 16]
 baseline_initcwnd = 16
+assumed_kbps = 5000.5
 groups = [""]
 group = [0, 0, 0]
 times = [2, 2, 2]
@@ -132,6 +135,25 @@ def test_the_file_says_all_that_was_asked_and_known() -> None:
     file = scenario(users, Asked((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {
         "queue": "bdp", "uplink_kbps": 300.0, "congestion_control": "reno"}), PATH, 1)
     assert file.text == WHOLE
+
+
+def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it() -> None:
+    """Of one user it is known; half of the least bandwidth that can be measured is left out."""
+    rows = ["20,,9000,,1", "40,3200,48211,,1"]
+
+    def trials(kbps: float) -> list[Trial]:
+        made = scenario(users_of(rows), Asked((10, 20), 20, {"bandwidth_kbps": kbps}), PATH, 1)
+        return list(study_of(made).trials)
+
+    measured = trials(1000.0)
+    assert {(each.part, each.rtt_ms, each.bandwidth_kbps) for each in measured} == {
+        ("users", 20, 1000), ("users", 40, 3200), ("users_half", 20, 500),
+        ("users_double", 20, 2000)}
+    assert len(measured) == 2 * 4
+    users = {each.sample: each.seed for each in measured}
+    assert all(users[each.sample] == each.seed for each in measured), "the same random numbers"
+    least = QUANTITIES["bandwidth_kbps"].lowest
+    assert {each.part for each in trials(least)} == {"users", "users_double"}
 
 
 def test_a_part_of_the_weight_has_that_part_of_the_trials() -> None:

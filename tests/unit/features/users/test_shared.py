@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
 from lab.core.run.kinds import Study
 from lab.core.errors import UsageError
+from lab.load.trial import LoadTrial
 from lab.registry import study_of
 from lab.fetches.features.users.requested import Asked
 from lab.fetches.features.users.shared import NETWORKS, scenario, size_points
@@ -39,9 +41,24 @@ def test_every_network_has_a_host_of_yours_and_one_of_the_others() -> None:
             assert (yours.rtt_ms, yours.kbps, yours.share) == (other.rtt_ms, other.kbps, other.share)
         # One host stands for many users, who do not wait for each other on a link of their own.
         assert {host.kbps for host in hosts} == {0.0}
-        assert (trial.load, trial.bandwidth_kbps, trial.queue_bdp) == (0.9, 20000, 1.0)
+        assert (trial.load, trial.bandwidth_kbps, trial.queue_packets) == (0.9, 20000, 273)
     arrivals = [[each["seed"] for each in trial.job()["traffic"]] for trial in by_window.values()]
     assert arrivals[0] == arrivals[1] == arrivals[2], "the same arrivals under every window"
+
+
+@pytest.mark.parametrize(("flags", "queue", "said"), [
+    ({"queue": "20", "qdisc": "fq_codel"}, (20, "fq_codel", False), "holds 20 packets"),
+    ({"queue": "0.5bdp", "qdisc": "fq"}, (133, "droptail", True), "holds 133 packets"),
+    ({"queue": "1", "jitter_ms": 3.0}, (1, "droptail", False),
+     "holds 1 packets. --jitter: not of this scenario, of the other one only")])
+def test_the_queue_is_the_one_that_is_named(flags: dict[str, Any], queue: tuple[int, str, bool],
+                                            said: str) -> None:
+    made = study(["160,1000,9000,,1"], replace(ASKED, defaults={"loss_percent": 2.0, **flags}))
+    trial = made.trials[0]
+    assert isinstance(trial, LoadTrial)
+    assert (trial.queue_packets, trial.queue, trial.paced) == queue
+    assert {host.loss_percent for host in trial.hosts} == {2.0}
+    assert made.head.note.endswith(said)
 
 
 def test_sizes_are_those_of_the_file() -> None:
@@ -70,13 +87,12 @@ title = "The users of My log.csv beside others on one link"
 source = "My log.csv: 3 rows read as CSV; median RTT 80.0 ms"
 note = "Half of the connections are your users', half of others, who keep 10 segments; both \
 have the RTTs and sizes of the file, and links of their own that are faster than the shared \
-one. That carries 2000.5 kbit/s, is offered 90 %, and its queue holds one bandwidth-delay \
-product of the median RTT"
+one. That carries 2000.5 kbit/s, is offered 90 %, and its queue holds 100 packets"
 
 [defaults]
 bandwidth_kbps = 2000.5
 rtt_ms = 80
-queue_bdp = [1.0]
+queue_bdp = [7.498125468632842]
 queue = ["droptail"]
 load = [0.9]
 response_bytes = [9000]

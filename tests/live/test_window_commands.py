@@ -1,0 +1,286 @@
+"""The commands that --users prints, as they are typed: on default routes as DHCP and router
+advertisements make them, read back from the kernel, and seen on the wire by --probe.
+
+Two hosts in namespaces of this machine's kernel, as the guest's has no IPv6. Programs that keep a
+window come from Debian's packages, unpacked in a folder of the test's own: none is installed here.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lab.fetches.features.users import window_commands as commands
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+GATEWAY, SERVER, CLIENT = "192.0.2.1", "192.0.2.5", "203.0.113.1"
+GATEWAY6, SERVER6, CLIENT6 = "fe80::1", "2001:db8::5", "2001:db8:1::1"
+WINDOW = 32
+NETWORKD = Path("/lib/systemd/systemd-networkd")
+PACKAGES = ("ifupdown", "netplan.io", "libnetplan0", "network-manager", "libnm0", "libndp0",
+            "libteamdctl0", "libjansson4", "libmm-glib0", "libpsl5", "libcurl3-gnutls",
+            "libbluetooth3")
+BUS = """<busconfig><type>system</type><listen>unix:path=/run/dbus/system_bus_socket</listen>
+<policy context="default"><allow user="*"/><allow own="*"/><allow send_type="method_call"/>
+<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/></policy></busconfig>"""
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces with routes need root")
+
+
+class Host:
+    """A network and mount namespace, and the processes in it, which end with it."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.holder = subprocess.Popen(
+            ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
+             "bash", "-c", "mount -t tmpfs none /run && mount -t sysfs -o ro none /sys"
+             " && echo ready && sleep 600"], stdout=subprocess.PIPE, text=True)
+        stack.callback(self._end)
+        assert self.holder.stdout is not None and self.holder.stdout.readline() == "ready\n"
+        children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children")
+        self.pid = children.read_text().split()[0]
+        self.sh("ip link set lo up")
+
+    def _end(self) -> None:
+        self.holder.kill()
+        self.holder.wait()
+
+    def entering(self, script: str) -> list[str]:
+        return ["nsenter", "--target", self.pid, "--net", "--mount", "--pid", "bash", "-c", script]
+
+    def sh(self, script: str) -> str:
+        done = subprocess.run(self.entering(f"set -e\n{script}"), capture_output=True, text=True,
+                              timeout=60, check=False, cwd=PROJECT)
+        assert done.returncode == 0, f"{script}: {done.stderr}"
+        return done.stdout
+
+    def start(self, script: str) -> None:
+        subprocess.Popen(self.entering(f"exec {script} >> /run/log 2>&1"), cwd=PROJECT)
+
+    def until(self, script: str, holds: Callable[[str], object]) -> str:
+        """What a command prints once it holds."""
+        deadline = time.monotonic() + 30
+        while True:
+            out = self.sh(script)
+            if holds(out):
+                return out
+            assert time.monotonic() < deadline, f"{script}: {out}\n{self.sh('cat /run/log')}"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[Host, Host]]:
+    """A server on eth0, and a router with the client's addresses behind it."""
+    with ExitStack() as stack:
+        server, router = Host(stack), Host(stack)
+        subprocess.run(["nsenter", "--target", router.pid, "--net", "ip", "link", "add", "lan0",
+                        "type", "veth", "peer", "name", "eth0", "netns", server.pid], check=True)
+        router.sh("ip link set lan0 up\n"
+                  f"ip addr add {GATEWAY}/24 dev lan0; ip addr add {CLIENT}/32 dev lo\n"
+                  f"ip -6 addr add {GATEWAY6}/64 dev lan0 nodad\n"
+                  f"ip -6 addr add {CLIENT6}/128 dev lo nodad\n"
+                  f"ip route add {SERVER} dev lan0 src {CLIENT}\n"
+                  f"ip -6 route add {SERVER6} dev lan0 src {CLIENT6}")
+        yield server, router
+
+
+@pytest.fixture
+def dhcp_like(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
+    """With default routes as DHCP and a router's advertisement make them."""
+    server, _ = hosts
+    server.sh(f"ip link set eth0 up; ip addr add {SERVER}/24 dev eth0\n"
+              f"ip -6 addr add {SERVER6}/64 dev eth0 nodad\n"
+              f"ip route add default via {GATEWAY} dev eth0 proto dhcp src {SERVER} metric 100\n"
+              f"ip -6 route add default via {GATEWAY6} dev eth0 proto ra metric 1024 expires 1800"
+              " hoplimit 64 pref medium")
+    return hosts
+
+
+def of_table(what: str, groups: tuple[tuple[str, int], ...] = (), window: int = WINDOW) -> str:
+    """A command as the table has it, with this network's names."""
+    (found,) = [row[1] for row in commands.table(window, groups).rows if row[0] == what]
+    return (str(found).replace("GATEWAY", GATEWAY).replace("DEVICE", "eth0")
+            .replace("CONNECTION", "site").replace("CLIENT", CLIENT))
+
+
+def probed(server: Host, router: Host, address: str) -> str:
+    """What a client sees of the server's first flight."""
+    server.sh("mkdir -p /run/www && head -c 300000 /dev/zero > /run/www/page")
+    server.start(f"/usr/bin/python3 -m http.server --bind {address} --directory /run/www 80")
+    server.until("ss -Hltn", lambda out: ":80" in out)
+    named = f"[{address}]" if ":" in address else address
+    return router.sh(f"/usr/bin/python3 {PROJECT}/experiment.py --probe http://{named}/page")
+
+
+def routes(host: Host, ip: str = "ip") -> list[str]:
+    """Its default routes; for how long one is valid is left out."""
+    return [re.sub(r" expires \S+", "", line).strip()
+            for line in host.sh(f"{ip} route show default").splitlines()]
+
+
+def test_set_now_and_undone(dhcp_like: tuple[Host, Host]) -> None:
+    server, router = dhcp_like
+    before = routes(server)
+    server.sh(of_table("set it now", window=20))
+    server.sh(of_table("set it now"))  # over another one
+    assert routes(server) == [f"{before[0]} initcwnd {WINDOW}"]
+    assert "proto dhcp" in before[0] and f"src {SERVER} metric 100" in before[0]
+    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
+    server.sh(of_table("undo it"))
+    assert routes(server) == before
+
+
+def test_set_now_and_undone_for_ipv6(dhcp_like: tuple[Host, Host]) -> None:
+    server, router = dhcp_like
+    before = routes(server, "ip -6")
+    server.sh(of_table("set it now, IPv6", window=20))
+    server.sh(of_table("set it now, IPv6"))
+    (now,) = routes(server, "ip -6")
+    assert f"initcwnd {WINDOW}" in now and "proto ra metric 1024" in now
+    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER6)
+    server.sh(of_table("undo it, IPv6"))
+    assert routes(server, "ip -6") == before
+
+
+@pytest.mark.parametrize(("prefix", "address"), [("203.0.113.0/24", SERVER),
+                                                 ("2001:db8:1::/48", SERVER6)])
+def test_a_window_for_a_prefix_alone(dhcp_like: tuple[Host, Host], prefix: str,
+                                     address: str) -> None:
+    server, router = dhcp_like
+    before = routes(server), routes(server, "ip -6")
+    server.sh(of_table(f"set it now for {prefix}", ((prefix, 24),)))
+    assert (routes(server), routes(server, "ip -6")) == before
+    assert "first flight: 24 segments" in probed(server, router, address)
+
+
+# What keeps it -------------------------------------------------------------------------
+
+def networkd(host: Host, config: str) -> None:
+    host.sh("mkdir -p /run/systemd/network /run/systemd/netif/{links,leases,lldp}\n"
+            "chown -R systemd-network: /run/systemd/netif\n"
+            "mount -t tmpfs none /etc/systemd/network\n"
+            f"cat > /run/systemd/network/10-a.network <<'END'\n{config}\nEND")
+    host.start(str(NETWORKD))
+
+
+def advertising(router: Host) -> None:
+    """The router gives out addresses by DHCP and by its advertisements."""
+    networkd(router, f"[Match]\nName=lan0\n[Network]\nAddress={GATEWAY}/24\nAddress=2001:db8::1/64\n"
+             "DHCPServer=yes\nIPv6SendRA=yes\nIPv6AcceptRA=no\nKeepConfiguration=yes\n[DHCPServer]\n"
+             "EmitRouter=yes\n[IPv6Prefix]\nPrefix=2001:db8::/64")
+
+
+def lines_of(section: str) -> str:
+    """"[Route] A=1 B=2" as a file has it."""
+    return section.split(" (")[0].replace(" ", "\n")
+
+
+def version() -> int:
+    found = re.search(r"systemd (\d+)", subprocess.run(
+        ["networkctl", "--version"], capture_output=True, text=True, check=False).stdout)
+    return int(found[1]) if found else 0
+
+
+@pytest.mark.skipif(not NETWORKD.exists(), reason="no systemd-networkd here")
+@pytest.mark.parametrize("what", [commands.KEEP_NETWORKD, commands.KEEP_DHCPV4])
+def test_systemd_networkd(hosts: tuple[Host, Host], what: str) -> None:
+    if what == commands.KEEP_DHCPV4 and version() < 255:
+        pytest.skip("systemd 255 or newer only")
+    server, router = hosts
+    advertising(router)
+    section = lines_of(of_table(what))
+    six = section.replace("_dhcp4", "_ipv6ra") if "Route" in section else ""
+    networkd(server, "[Match]\nName=eth0\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=yes\n"
+             f"{section}\n{six}")
+    server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)
+    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    if six:
+        server.until("ip -6 route show default", lambda out: f"initcwnd {WINDOW}" in out)
+        assert f"initcwnd {WINDOW}" in server.sh(f"ip -6 route get {CLIENT6}")
+    address = re.findall(r"inet ([\d.]+)/", server.sh("ip -4 addr show eth0"))[0]
+    router.sh(f"ip route replace {address} dev lan0 src {CLIENT}")
+    assert f"first flight: {WINDOW} segments" in probed(server, router, address)
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Debian's packages of the programs that keep a window, in a folder."""
+    folder = tmp_path_factory.mktemp("packages")
+    folder.chmod(0o755)
+    done = subprocess.run(["apt-get", "download", *PACKAGES], cwd=folder, capture_output=True,
+                          text=True, check=False) if shutil.which("apt-get") else None
+    if done is None or done.returncode != 0:
+        pytest.skip("the packages of these programs cannot be fetched here")
+    for package in sorted(folder.glob("*.deb")):
+        subprocess.run(["dpkg", "--extract", str(package), str(folder)], check=True)
+    return folder
+
+
+def libraries(unpacked: Path) -> str:
+    """What a program begins with that finds its libraries there."""
+    machine = f"{platform.machine()}-linux-gnu"
+    return f"env LD_LIBRARY_PATH={unpacked}/usr/lib/{machine}:{unpacked}/lib/{machine}"
+
+
+@pytest.mark.skipif(not NETWORKD.exists(), reason="no systemd-networkd here")
+def test_netplan(hosts: tuple[Host, Host], unpacked: Path, tmp_path: Path) -> None:
+    server, router = hosts
+    advertising(router)
+    (tmp_path / "etc" / "netplan").mkdir(parents=True)
+    config = tmp_path / "etc" / "netplan" / "10-a.yaml"
+    config.write_text("network:\n  version: 2\n  ethernets:\n    eth0:\n      dhcp4: true\n"
+                      f"      {of_table(commands.KEEP_NETPLAN)}\n")
+    config.chmod(0o600)
+    server.sh(f"{libraries(unpacked)} {unpacked}/usr/libexec/netplan/generate --root-dir {tmp_path}")
+    (made,) = (tmp_path / "run" / "systemd" / "network").glob("*.network")
+    networkd(server, made.read_text())
+    server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)
+    server.until("ip route show default", lambda out: "proto dhcp" in out)
+    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+
+
+@pytest.mark.skipif(not shutil.which("dbus-daemon"), reason="no dbus-daemon here")
+def test_networkmanager(hosts: tuple[Host, Host], unpacked: Path) -> None:
+    server, router = hosts
+    server.sh("mkdir -p /run/dbus /run/nm /etc/NetworkManager /var/lib/NetworkManager\n"
+              "mount -t tmpfs none /etc/NetworkManager\n"
+              "mount -t tmpfs none /var/lib/NetworkManager\n"
+              "mkdir /etc/NetworkManager/system-connections\n"
+              "printf '[main]\\nplugins=keyfile\\nauth-polkit=false\\ndns=none\\n'"
+              " > /etc/NetworkManager/NetworkManager.conf\n"
+              f"cat > /run/bus.conf <<'END'\n{BUS}\nEND\n"
+              "dbus-daemon --config-file=/run/bus.conf --fork > /dev/null 2>&1")
+    with_libraries = (f"{libraries(unpacked)}"
+                      " DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket")
+    server.start(f"{with_libraries} {unpacked}/usr/sbin/NetworkManager -n")
+    nmcli = f"{with_libraries} {unpacked}/usr/bin/nmcli"
+    server.until(f"{nmcli} general status || true", lambda out: "STATE" in out)
+    typed = of_table(commands.KEEP_NETWORKMANAGER).replace("nmcli", nmcli)
+    server.sh(f"{nmcli} connection add type ethernet ifname eth0 con-name site ipv4.method manual"
+              f" ipv4.addresses {SERVER}/24 ipv4.gateway {GATEWAY}\n"
+              f"{typed}\n{nmcli} connection up site")
+    server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)
+    assert len(routes(server)) == 2  # the one of the connection stays, behind it
+    assert f"initcwnd {WINDOW}" in server.sh(of_table("see the route"))
+    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
+
+
+def test_ifupdown(hosts: tuple[Host, Host], unpacked: Path) -> None:
+    server, router = hosts
+    server.sh("mkdir -p /run/network\n"
+              "cat > /run/interfaces <<'END'\niface eth0 inet static\n"
+              f"    address {SERVER}/24\n    gateway {GATEWAY}\n"
+              f"    {of_table(commands.KEEP_IFUPDOWN)}\nEND\n"
+              f"{unpacked}/sbin/ifup --no-scripts --interfaces /run/interfaces eth0")
+    assert f"initcwnd {WINDOW}" in routes(server)[0]
+    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
