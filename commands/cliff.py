@@ -54,13 +54,16 @@ def run(arguments: argparse.Namespace) -> int:
 
         def measured(trials: Sequence[Any]) -> dict[Any, Any]:
             """The records of some trials, judged as those of any run."""
-            say(f"--find-cliff: {len(trials)} trials")
-            work = Path(folder) / f"round{next(rounds)}"
+            number = next(rounds)
+            if number == 1 and not arguments.quiet:
+                say(f"--find-cliff: measures {len(trials)} sizes at a time, until one byte decides")
+            work = Path(folder) / f"round{number}"
             return {each.record.trial: each.record
                     for each in measurer.judged(study, trials, set(), work)}
 
         for agrees, lines in registry.cliffs(what, study, measured):
-            print("\n".join(lines), flush=True)
+            for line in lines:
+                print(line, flush=True)
             agreed.append(agrees)
     return errors.OK if all(agreed) else errors.VERDICT
 

@@ -30,7 +30,9 @@ TALL_INCHES = 2.2  # from which on axes have room for words of medium size
 
 def draw(chart: LineChart) -> Figure:
     first = chart.columns[0][0].lines
-    handles = [_handle(line, chart) for line in first if line.name] if chart.legend else []
+    joined = not is_categorical(chart.columns[0][0])
+    handles = [_handle(line, chart, joined) for line in first
+               if line.name] if chart.legend else []
     frame = style.frame(chart, chart.height_inches, handles)
     boxes = _columns(chart)
     # A title may stand over its neighbours where these have none.
@@ -66,8 +68,9 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     if plot.y_scale == "symlog":
         axes.set_yscale("symlog", linthresh=1)
     bars = [line for line in plot.lines if line.style == "bars"]
+    joined = not is_categorical(plot)
     drawn = [_draw_bars(axes, line, bars.index(line), len(bars), chart) if line.style == "bars"
-             else _draw_line(axes, line, chart) for line in plot.lines]
+             else _draw_line(axes, line, chart, joined) for line in plot.lines]
     if plot.zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
@@ -109,8 +112,22 @@ def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
         style.plain_ticks(axes.yaxis, 6, plot.whole)
     if plot.y_ends:
         axes.set_ylim(*plot.y_ends)
-    elif bars and plot.legend:
+        return
+    if bars and plot.legend:
         axes.set_ylim(top=1.15 * axes.get_ylim()[1])  # room for the legend
+    if plot.y_scale == "linear" and not plot.zero and least(plot) >= 0:
+        axes.set_ylim(bottom=0)  # heights are then in proportion to the values
+
+
+def least(plot: Plot) -> float:
+    """The least value of a plot, with its intervals; 0 where it has none."""
+    return min((value for line in plot.lines for value in
+                (*line.y, *(low for low, _ in filter(None, line.ends)))), default=0.0)
+
+
+def is_categorical(plot: Plot) -> bool:
+    """Whether x has names side by side, between which there is nothing: 10, 20, 32 segments."""
+    return bool(plot.ticks) and [place for place, _ in plot.ticks] == list(range(len(plot.ticks)))
 
 
 def _colour(line: Line, chart: LineChart) -> str:
@@ -120,8 +137,8 @@ def _colour(line: Line, chart: LineChart) -> str:
     return palette[line.look % len(palette)]
 
 
-def _look(line: Line, chart: LineChart) -> dict[str, object]:
-    """How a line is drawn, on the axes and in the legend."""
+def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
+    """How a line is drawn, on the axes and in the legend; joined: its values, where marked."""
     if line.style == "published":
         return style.published("o")
     ordered = chart.palette == "ordered"
@@ -139,16 +156,17 @@ def _look(line: Line, chart: LineChart) -> dict[str, object]:
     if line.style in ("line", "points", "faint"):
         look |= {"marker": MARKERS[line.look % len(MARKERS)],
                  "markersize": 3 if line.style == "faint" else 4.5}
+        look |= {} if joined else {"linestyle": "none"}
     return look
 
 
-def _handle(line: Line, chart: LineChart) -> Artist:
-    return Line2D([], [], **_look(line, chart), label=line.name)
+def _handle(line: Line, chart: LineChart, joined: bool) -> Artist:
+    return Line2D([], [], **_look(line, chart, joined), label=line.name)
 
 
-def _draw_line(axes: Axes, line: Line, chart: LineChart) -> Any:
-    """Values, joined, and their intervals; → what stands for it in a legend."""
-    drawn, = axes.plot(line.x, line.y, **_look(line, chart), label=line.name)
+def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Any:
+    """Values, joined or not, and their intervals; → the artist for a legend."""
+    drawn, = axes.plot(line.x, line.y, **_look(line, chart, joined), label=line.name)
     for x, ends in zip(line.x, line.ends):
         if ends is not None:
             axes.plot([x, x], ends, color=_colour(line, chart), linewidth=1.0)

@@ -55,7 +55,8 @@ def cliff_question(what: str, asked: Overrides) -> Study:
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
            ) -> Iterator[tuple[bool, list[str]]]:
-    """Of each window whether the model has the same cliff, and what was found in lines.
+    """Of each window whether the model has the same cliff, and what was found in lines; at the
+    end what to consider.
 
     measure: the records of trials. Raises FirstFlightError.
     """
@@ -63,6 +64,8 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
     found = search.search(what, study.trials, study.head.sysctls, measure)
     for each, apart in zip(found, findings.told_apart(study.trials)):
         yield each.agrees, list(findings.told(what, each, apart))
+    if besides := list(findings.besides(what, found)):
+        yield True, besides
 
 
 def stored_report(folder: Path) -> Report:

@@ -29,7 +29,11 @@ def brief(report: Report, width: int = WIDTH) -> str:
         parts += [line for point in points for line in _paragraphs(point, width)]
         if not points and not answer.sentence:
             parts += _first_table(report, width)
-    for note in (*_failures(report), *answer.notes, *counted(report.findings)):
+    for note in (*_failures(report), *answer.notes):
+        parts += _paragraphs(note, width)
+    if answer.command:
+        parts.append(f"{INDENT * 2}{answer.command}")  # on one line, however long: it is copied
+    for note in counted(report.findings):
         parts += _paragraphs(note, width)
     return lines_of("\n".join(parts))
 

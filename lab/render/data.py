@@ -30,7 +30,7 @@ def dumps(report: Report) -> str:
     """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
     facts = {name: report.facts[name] for name in FACTS if name in report.facts}
     findings = tuple(replace(each, sentence="", text="", samples=(), measured="",
-                             chart=Chart("", ()) if each.chart else None)
+                             answer=None, chart=Chart("", ()) if each.chart else None)
                      for each in report.findings)
     small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
                    report.verified, report.count, findings, report.summary,

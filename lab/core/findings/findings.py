@@ -109,11 +109,13 @@ class Answer:
     """What a reader wants first: one sentence, a table of at most some 20 rows, and what decides.
 
     sentence: "" where the run has none of its own; then its first statements are the answer.
+    command: what a reader may type because of it, "" for none.
     """
 
     sentence: str = ""
     table: Table | None = None
     notes: tuple[str, ...] = ()
+    command: str = ""
 
 
 @dataclass(frozen=True)

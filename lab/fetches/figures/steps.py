@@ -224,10 +224,12 @@ def _lines(figure: Figure, values: Values, curves: Sequence[Line],
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
+    """From zero, so that heights are in proportion to the values; below it where some are."""
     if not values:
         return None
-    room = 0.06 * (max(values) - min(values) or 1.0)
-    return min(values) - room, max(values) + room
+    low, high = min(0.0, *values), max(0.0, *values)
+    room = 0.06 * (high - low or 1.0)
+    return (low - room if low else 0.0), high + room
 
 
 def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[Line]:

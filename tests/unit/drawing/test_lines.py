@@ -48,9 +48,24 @@ def test_lines_have_intervals_faint_ones_and_published_markers(drawn: Any) -> No
     line, interval, faint, published, zero = axes.lines
     assert line.get_marker() == lines.MARKERS[1] and list(line.get_ydata()) == [12, -40]
     assert list(interval.get_xdata()) == [0, 0] and list(interval.get_ydata()) == [9, 15]
-    assert faint.get_linestyle() == ":" and faint.get_color() == line.get_color()
+    # Between names side by side, such as windows, there is nothing to join.
+    assert faint.get_linestyle() == "None" and faint.get_color() == line.get_color()
     assert published.get_markerfacecolor() == "white" and published.get_linestyle() == "None"
     assert list(zero.get_ydata()) == [0, 0] and axes.get_legend() is None
+
+
+def test_an_axis_begins_at_zero_where_no_value_is_below() -> None:
+    """Else what is 1 % longer looks as if it took twice as long; an interval counts as a value."""
+    assert one(Line("a", (0, 1), (921, 1002))).get_ylim()[0] == 0
+    assert one(Line("a", (0, 1), (5, 9), ((-1, 11), None))).get_ylim()[0] < -1
+    assert one(Line("a", (0, 1), (921, 1002)), y_ends=(900, 1100)).get_ylim() == (900, 1100)
+
+
+def test_values_are_joined_along_a_quantity_and_not_from_name_to_name() -> None:
+    named = one(Line("a", (0, 1), (3, 4)), ticks=((0, "10"), (1, "32")))
+    assert named.lines[0].get_linestyle() == "None" and named.lines[0].get_marker() == "o"
+    along = one(Line("a", (10, 32), (3, 4)), ticks=((10, "10"), (32, "32")))
+    assert along.lines[0].get_linestyle() == "-"
 
 
 def test_an_axis_that_passes_zero_has_decades_on_both_sides(drawn: Any) -> None:

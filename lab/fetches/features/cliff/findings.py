@@ -54,9 +54,22 @@ def told(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
     segments = [-(-size // trial.mss) for size in writes]
     parts = ", ".join(f"{size} bytes ({_counted(count, 'segment')})"
                       for size, count in zip(writes, segments))
-    yield (f"  {sum(writes)} bytes leave in {_counted(len(writes), 'write')}: {parts}:"
-           f" {_counted(sum(segments), 'segment')}; {trial.initcwnd} full ones would be"
+    yield (f"  the server sends {sum(writes)} bytes in {_counted(len(writes), 'write')}: {parts},"
+           f" together {_counted(sum(segments), 'segment')}. A write begins a segment of its own;"
+           f" {_counted(trial.initcwnd, 'full segment')} would be"
            f" {trial.initcwnd * trial.mss} bytes")
+
+
+def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
+    """What else a site has in the same flight, which was not asked for."""
+    if what == CHAIN and {(each.trial.key_share, each.trial.http == HTTP_3)
+                          for each in cliffs} == {("x25519", False)}:
+        yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
+               " 1088 bytes longer: ask with --key-share x25519mlkem768.")
+    if what == RESPONSE:
+        head_bytes = HEADER_BYTES + max(len(str(each.fits_bytes)) for each in cliffs)
+        yield (f"The response's headers count too: here they are {head_bytes} bytes more, those of"
+               " a site are often 300 to 800. A compressed page counts as compressed.")
 
 
 def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:

@@ -44,8 +44,8 @@ def users_findings(scenario: Scenario, users: Users,
                                                for name, verdict in verdicts.items()))]
     outcomes, choices = _outcomes_table(verdicts), _choice_table(users, verdicts)
     notes = (depends, edge, _left_out(scenario, found),
-             "" if keeps else f"To set it: {window_commands.set_now(whole.initcwnd)} (IPv6, after"
-             " a restart, and how to undo it: docs/USERS.md and the page).")
+             "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
+             " docs/USERS.md or the page:")
     finding = Finding(
         "windows", title,
         (outcomes, choices, *commands),
@@ -57,9 +57,11 @@ def users_findings(scenario: Scenario, users: Users,
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users))),
         text=f"The mean saving against {users.baseline_initcwnd} segments, by"
-        f" window, with intervals. {sentence}", chart=_chart(scenario, users, verdicts, found),
-        answer=Answer(sentence, outcomes if len(verdicts) == 1 else choices,
-                      tuple(filter(None, notes))))
+        f" window, with intervals. {sentence}", chart=(
+            _chart(scenario, users, verdicts, found) if len(users.initcwnd) > 1 else None),
+        answer=Answer(sentence, outcomes if len(verdicts) == 1 else _by_users(verdicts),
+                      tuple(filter(None, notes)),
+                      "" if keeps else window_commands.set_now(whole.initcwnd)))
     return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
 
 
@@ -177,6 +179,18 @@ def _choice_table(users: Users, verdicts: dict[str, Verdict]) -> Table:
         tuple((name, verdict.users, verdict.initcwnd, verdict.why)
               for name, verdict in verdicts.items()),
         notes if lost and len(users.groups) > 1 else ())
+
+
+def _by_users(verdicts: dict[str, Verdict]) -> Table:
+    """What the rule chooses for each group, and what that saves."""
+    rows = []
+    for name, verdict in verdicts.items():
+        chosen = next(each for each in verdict.outcomes if each.initcwnd == verdict.initcwnd)
+        rows.append((name, verdict.users, verdict.initcwnd, *_saved(chosen, verdict)))
+    return Table("", (
+        Column("users", is_text=True), Column("measured"), Column("IW"),
+        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=2),
+        Column("mean", "%", "saved", signed=True)), tuple(rows))
 
 
 # The figure --------------------------------------------------------------------------

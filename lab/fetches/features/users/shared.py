@@ -68,7 +68,8 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
         f"sizes = {toml([list(point) for point in sizes])}", "connections = [1]",
         f"initrwnd = {given.get('initrwnd', max(100, *asked.windows))}",
         f"congestion_control = [{toml(given.get('congestion_control', 'cubic'))}]",
-        f"paced = [{'true' if qdisc == 'fq' else 'false'}]", "servers = 1", f"duration_s = {exact(duration_s)}",
+        f"paced = [{'true' if qdisc == 'fq' else 'false'}]", "servers = 1",
+        f"duration_s = {exact(duration_s)}",
         f"warmup_s = {round(WARM_UP * duration_s)}",
         f"cooldown_s = {round(WARM_UP / 2 * duration_s)}", f"repeat = {SEEDS}",
         f"mixes = {toml([[[window, 0.5], [base, 0.5]] for window in windows])}", "",
@@ -100,7 +101,8 @@ def _clients(rtt_ms: Numbers, shares: Numbers, loss_percent: float) -> list[list
     One host stands for many users: with a link of its own they would wait for each other there,
     as they do not. So only the shared link has a rate.
     """
-    return [[float(share), float(rtt), 0.0, float(loss_percent)] for rtt, share in zip(rtt_ms, shares)]
+    return [[float(share), float(rtt), 0.0, float(loss_percent)]
+            for rtt, share in zip(rtt_ms, shares)]
 
 
 def size_points(sizes: Numbers, weight: Numbers) -> list[tuple[float, float]]:
