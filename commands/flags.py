@@ -28,6 +28,7 @@ DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 QUESTIONS = {
     "users": "commands.users",
     "find_cliff": "commands.cliff",
+    "explain": "commands.explain",
 }
 
 EPILOG = """\
@@ -63,6 +64,7 @@ your server and users
   --probe URL        the initial window that your server uses, seen from here
   --users FILE       logs, CSV or captures of your users: the best window
   --find-cliff KIND  the size from which a response costs a round trip
+  --explain 3500ms   what of a time that you have seen the window can be
 
 how
   --full         print every table          --dry-run      what would be done

@@ -83,7 +83,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
     if study.whole and not arguments.no_figures:
         written += draw(report, run.folder, arguments.figures, arguments.format)
     rendered = (text.text if arguments.full else brief.brief)(report, terminal_width())
-    was_read = printed(f"{rendered}\n{files_written(written, arguments.full)}\n")
+    was_read = printed(f"{rendered}{files_written(written, arguments.full)}\n")
     return status_of(run) or (errors.OK if was_read else errors.UNREAD)
 
 
@@ -93,12 +93,14 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     for path in written:
         folders.setdefault(path.parent, []).append(path)
     lines = []
+    more = "" if full else " (every table: the page, or --full)"
     for folder, paths in folders.items():
         names = [path.name for path in paths]
         what = ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} figures"
         where = Path(os.path.relpath(folder))
-        lines.append(f"{what} in {folder if '..' in where.parts else where}")
-    return "\n".join([*lines, *([] if full else ["all tables: the same command with --full"])])
+        lines.append(f"{what} in {folder if '..' in where.parts else where}{more}")
+        more = ""
+    return "\n".join(lines)
 
 
 def dry_run(study: Study, engine: str, jobs: int) -> None:

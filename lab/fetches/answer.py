@@ -20,7 +20,7 @@ from lab.fetches.verify.record import Record
 from lab.tcp.packets import HEADER_BYTES
 
 MOST_ROWS = 20  # of comparisons
-MOST_FIGURES = 5
+MOST_FIGURES = 3
 MOST_WINDOWS = 4  # whose effects stand in one sentence
 MOST_REASONS = 3
 SHORT_QUEUE_BDP, LONG_QUEUE_BDP = 0.5, 5.0

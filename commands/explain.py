@@ -1,0 +1,105 @@
+"""run.sh --explain: which part of somebody's own number the window can be, and what else could."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+from collections.abc import Callable, Container, Mapping, Sequence
+from pathlib import Path
+
+from commands import run as measure
+from commands.runners import engine_errors, measurer_for
+from lab import registry
+from lab.core import errors, files
+from lab.core.command_line import printed, say, terminal_width
+from lab.core.run.kinds import Overrides, Study
+from lab.core.run.measuring import Measurer
+from lab.core.scenario import typed
+from lab.render.text import wrapped
+
+INDENT = "  "
+
+
+def milliseconds(word: str) -> float:
+    """Reads a time, such as 3500ms or 3.5s. Raises argparse.ArgumentTypeError."""
+    try:
+        value = typed.number(word, "ms")
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0 < value <= 1e9:
+        raise argparse.ArgumentTypeError(f"{word!r} is no time; write 3500ms or 3.5s")
+    return value
+
+
+def add_flags(add: Callable[..., object]) -> None:
+    add("--explain", type=milliseconds, metavar="TIME",
+        help="a time that you have seen, like 3500ms, beside a question by flags: which part of it"
+             " the window can be, and which bandwidth, RTT or loss would make up the rest")
+
+
+def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
+    """Which flags do not go with --explain, "" for none; given: those of a network and TCP."""
+    if not arguments.explain:
+        return ""
+    if arguments.scenario or len(questions) > 1 or arguments.export:
+        return ("--explain goes with a question by flags (--rtt, --bw, --size, --iw): without a"
+                " scenario, --users, --find-cliff and --export")
+    return ""
+
+
+def read(arguments: argparse.Namespace) -> list[Study]:
+    """The question. Raises UsageError where it is of several networks."""
+    from lab.fetches import explain
+    study = measure.study_of("", arguments)
+    explain.check(study.trials)
+    return [study]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer the question, then print what would make up the rest of the time; the exit status."""
+    from lab.fetches import explain
+    if arguments.dry_run:
+        return measure.run(arguments, read)
+    measure.check_rights(arguments)
+    study, = read(arguments)
+    data = measure.measured(study, arguments)
+    status = measure.show(study, data, arguments)
+    found = explain.times(data.records)
+    if found is None:
+        return status
+    _tell(explain.of_window(arguments.explain, found), first="")
+    if arguments.explain <= found.base_ms * (1 + explain.NEAR):
+        return status
+    _tell("Each of these alone would make it about as long, measured here:", first="")
+    if not arguments.quiet:
+        say("--explain: searches for them by measuring")
+    with tempfile.TemporaryDirectory(prefix="explain-", dir=files.make_folder(arguments.results)
+                                     ) as folder, \
+            engine_errors(), measurer_for(study, arguments) as measurer:
+        ask = asking(arguments, measurer, Path(folder))
+        for line in explain.causes(arguments.explain, found, measure.overrides_of(arguments), ask):
+            if not _tell(line):
+                return status or errors.UNREAD
+    return status
+
+
+def asking(arguments: argparse.Namespace, measurer: Measurer,
+           folder: Path) -> Callable[[Overrides, str], Mapping[float, float]]:
+    """What measures a question and gives its mean times in ms, by the values of a quantity."""
+    rounds = itertools.count(1)
+
+    def ask(asked: Overrides, by: str) -> Mapping[float, float]:
+        study = registry.own_question("own", asked, arguments.seed)
+        found: dict[float, list[float]] = {}
+        for each in measurer.judged(study, study.trials, set(), folder / f"round{next(rounds)}"):
+            record = each.record
+            if record.counts and record.total_ms is not None:
+                found.setdefault(getattr(record.trial, by), []).append(record.total_ms)
+        return {value: sum(times) / len(times) for value, times in found.items()}
+
+    return ask
+
+
+def _tell(line: str, first: str = "- ") -> bool:
+    return printed(wrapped(f"{first}{line}", terminal_width(), INDENT * 2, INDENT))
