@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
 from commands import run as measure
-from commands.runners import engine_errors, measurer_for
+from commands.runners import check_rights, engine_errors, measurer_for
 from lab import registry
 from lab.core import errors, files
 from lab.core.command_line import printed, say, terminal_width
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lab.fetches import explain
     if arguments.dry_run:
         return measure.run(arguments, read)
-    measure.check_rights(arguments)
+    check_rights(arguments)
     study, = read(arguments)
     data = measure.measured(study, arguments)
     status = measure.show(study, data, arguments)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from commands import run as measure
+from commands.runners import check_rights
 from lab import registry
 from lab.core.command_line import positive, say
 from lab.core.errors import UsageError
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure; where no windows are named, larger ones too while the largest is the best."""
     if arguments.dry_run or arguments.initcwnd is not None:
         return measure.run(arguments, read)
-    measure.check_rights(arguments)
+    check_rights(arguments)
     asked = asked_of(arguments)
     while True:
         first, *others = list(_studies(arguments, asked))

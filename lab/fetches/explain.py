@@ -101,8 +101,8 @@ def causes(seen_ms: float, found: Times, asked: Overrides, ask: Ask) -> Iterator
             **only.lists, "loss_percent": list(LOSSES)}), "loss_percent"))
     window_bytes = trial.response_bytes * trial.rtt_ms / seen_ms
     if trial.mss <= window_bytes < trial.response_bytes:
-        yield (f"a receive window that stays at {number(window_bytes / 1000, 0)} kB (computed: bytes"
-               " × RTT / time)")
+        yield (f"a receive window that stays at {number(window_bytes / 1000, 0)} kB (computed:"
+               " bytes × RTT / time)")
     yield f"a server that answers {short(seen_ms - found.base_ms)} ms later (--think)"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.core.findings.charts import Line, LineChart, Plot
-from lab.core.findings.findings import (Answer, Column, Finding, Interval, Statement, Table,
-                                        Tile)
+from lab.core.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
+                                        Table, Tile)
 from lab.core.words import number, plain
 from lab.fetches.features.users import analysis, window_commands
 from lab.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
@@ -183,7 +183,7 @@ def _choice_table(users: Users, verdicts: dict[str, Verdict]) -> Table:
 
 def _by_users(verdicts: dict[str, Verdict]) -> Table:
     """What the rule chooses for each group, and what that saves."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for name, verdict in verdicts.items():
         chosen = next(each for each in verdict.outcomes if each.initcwnd == verdict.initcwnd)
         rows.append((name, verdict.users, verdict.initcwnd, *_saved(chosen, verdict)))
