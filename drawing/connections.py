@@ -153,7 +153,8 @@ def _again() -> dict[str, object]:
 def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
-        Line2D([], [], **_again(), label="sent again"),
+        *([Line2D([], [], **_again(), label="sent again")]
+          if any(row.again for row in chart.rows) else []),
         Line2D([], [], color=ACKED, label="acknowledged"),
         Line2D([], [], color=DATA, linewidth=1.6, label="congestion window"),
         Line2D([], [], color=ACKED, linestyle=DASHES, label="ssthresh, if finite"),

@@ -21,7 +21,7 @@ from lab.fetches.figures.figure import Made
 from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import order
+from lab.fetches.scenario.varied_parameters import order, words_of
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
@@ -36,7 +36,8 @@ def report(study: Study, run: RunData) -> Report:
     for part in scenario.parts if study.whole else ():
         if (of_part := part.report(study, scenario, run)) is not None:
             return of_part
-    ordered = sorted(run.records, key=lambda record: order(record.trial))
+    words = words_of(scenario.sweeps)
+    ordered = sorted(run.records, key=lambda record: order(record.trial, words))
     cells = settings(ordered) if scenario.cells or not study.whole else []
     changed = changes(cells)
     lines = timelines(by_effect(changed) if scenario.cells else by_round_trips(run.records),

@@ -177,10 +177,11 @@ def _share(runs: Runs) -> Content:
     again = found[0].retransmission.value
     if again > MOST_RETRANSMITTED_PERCENT:
         raise MissingRuns(
-            f"{runs.figure.name}: with {found[0].initcwnd} segments for everybody {number(again)} %"
-            f" of the bytes are already sent again, more than {MOST_RETRANSMITTED_PERCENT:g} %:"
-            " this link is overloaded whatever the window is, so its costs are not the window's."
-            " Ask with a lower --load, a faster --share-link or a longer --queue")
+            f"{runs.figure.name}: with {found[0].initcwnd} segments for everybody"
+            f" {number(again, 2)} % of the bytes are already sent again, more than"
+            f" {MOST_RETRANSMITTED_PERCENT:g} %: this link is overloaded whatever the window is, so"
+            " its costs are not the window's. Ask with a lower --load, a faster --share-link or a"
+            " longer --queue.")
     return Content((tables.shared(found), tables.runs_themselves(runs)), charts.shared(runs, found),
                    tuple(_cost(found[0], each) for each in found[1:]))
 

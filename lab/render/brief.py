@@ -45,7 +45,9 @@ def answer_of(report: Report) -> Answer:
         return answer
     answers = [statement_text(statement) for finding in report.findings
                for statement in finding.statements if not statement.word]
-    sentence = _opening(report) or next(iter(answers), "") or (
+    missing = [finding.missing for finding in report.findings if finding.missing]
+    nothing = missing[0] if missing and len(missing) == len(report.findings) else ""
+    sentence = _opening(report) or next(iter(answers), "") or nothing or (
         "" if report.facts.get("partial") else f"Claim: {report.claim}")
     return replace(answer, sentence=sentence)
 

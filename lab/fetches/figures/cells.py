@@ -32,7 +32,8 @@ def mean(records: Iterable[Record], column: str) -> float | None:
     return stats.weighted_mean([value for value, _ in values], [weight for _, weight in values])
 
 
-SAME_MS = 0.5  # the least change that people would notice in a table
+# The least change that counts: a part of the time, or of a round trip where that is less.
+SAME_PART, SAME_RTT_PART = 0.01, 0.1
 VARIES_MS = 0.001  # between repeats; the guest's clock has nanoseconds
 
 
@@ -109,7 +110,8 @@ class WindowChange:
     def effect(self) -> int:
         """1 where the larger window saves time, -1 where it costs time, 0 where neither is sure."""
         saved = self.saved_ms
-        if abs(saved.value) < SAME_MS:
+        if abs(saved.value) < min(SAME_PART * self.base_ms,
+                                  SAME_RTT_PART * self.base.asked.rtt_ms):
             return 0
         return saved.sign if saved.interval is not None else 1 if saved.value > 0 else -1
 
@@ -235,10 +237,11 @@ def _later_window(change: WindowChange) -> list[Reason]:
     if not larger:
         return []
     trial = change.experiment.asked
+    times = f"{_few(larger)} time{'' if larger == 1 else 's'}"
     return [Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments at"
-                   f" first, held later flights back {_few(larger)} times with {trial.initcwnd}"
-                   f" segments and {_few(base)} with {change.base.asked.initcwnd}"
-                   f" ({LARGER_WINDOW})", "receive window, later")]
+                   f" first, held later flights back {times} with {trial.initcwnd} segments and"
+                   f" {_few(base)} with {change.base.asked.initcwnd} ({LARGER_WINDOW})",
+                   "receive window, later")]
 
 
 def _queue(change: WindowChange) -> list[Reason]:
@@ -314,6 +317,10 @@ def _flights(change: WindowChange) -> list[Reason]:
                        f" ({after.response_flights})", "same flights")]
     if change.effect <= 0:
         return []
+    if before.response_round_trips == after.response_round_trips:
+        return [Reason("last flight", f"the response takes {_trips(after)} with either window"
+                       f" ({before.response_flights} and {after.response_flights}); what differs"
+                       " is how much of it is left for the last one", "last flight")]
     return [Reason("round trips", f"the response takes {_trips(after)} with {windows[1]} segments"
                    f" ({after.response_flights}) in place of {before.response_round_trips} with"
                    f" {windows[0]} ({before.response_flights})", "fewer flights")]

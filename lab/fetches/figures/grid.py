@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, TypeVar
 
@@ -51,10 +52,15 @@ class Grid:
 
     def values(self, name: str) -> list[Any]:
         """What the sweep has of a quantity, in its order; "" alone for no quantity."""
-        return list(dict.fromkeys(getattr(cell, name) for cell in self.sweep.cells)
+        return list(dict.fromkeys(getattr(cell, name) for cell in self.cells)
                     ) if name else [""]
 
-    @property
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Of the sweep, a thousand in a map of the Internet."""
+        return self.sweep.cells
+
+    @cached_property
     def varied(self) -> list[str]:
         """What the sweep varies besides both quantities: a map for each combination of it."""
         return [name for name in SWEPT
@@ -66,7 +72,7 @@ class Grid:
         for values in product(*map(self.values, self.varied)):
             yield ([named(name, value) for name, value in zip(self.varied, values)],
                    {(getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")): cell
-                    for cell in self.sweep.cells
+                    for cell in self.cells
                     if tuple(getattr(cell, name) for name in self.varied) == values})
 
     def map(self, title: str, found: Mapping[Place, T | None],
@@ -189,7 +195,7 @@ def sufficient_windows(material: Material, figure: Figure) -> Made:
     """A map for every combination of what else the sweep varies."""
     grid, metric = Grid.of(material, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
-    choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.sweep.cells}
+    choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.cells}
 
     def square(chosen: Choice) -> Square:
         return Square(chosen.window, chosen.improved_percent(figure.baseline_initcwnd) or 0.0,
@@ -271,7 +277,7 @@ def groups(material: Material, figure: Figure) -> Made:
                     Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
                     Column("95 % interval", unit, f"with {window}", rank=3)]
     bars, rows = [], []
-    for cell in grid.sweep.cells:
+    for cell in grid.cells:
         found = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
         bars.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in found)))
         rows.append((bars[-1][0], *(value for window, (bar, bucket) in zip(windows, found)

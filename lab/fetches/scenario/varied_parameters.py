@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -43,17 +43,38 @@ def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
 
 def differing(trial: Trial, others: Sequence[Trial]) -> list[str]:
     """The same, of those columns only in which the others differ; [] for one network."""
-    return [words for words in told(trial, others)
-            if any(words not in told(other, others) for other in others)]
+    return [f"{column.name} {in_words(_plain(value), column.unit)}"
+            for column, show in asked_columns(others, without=("initcwnd",))
+            if (value := show(trial)) != "" and any(show(other) != value for other in others)]
 
 
 def _plain(value: Cell) -> Any:
     return value.value if isinstance(value, Rounded) else value
 
 
-def order(trial: Trial) -> tuple[Any, ...]:
-    """As a reader looks for it; windows side by side. Guests finish in any order."""
-    return tuple(getattr(trial, name) for name in _ORDER)
+def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[Any, ...]:
+    """As a reader looks for it; windows side by side. Guests finish in any order.
+
+    words: the values of some fields in the order in which they were requested.
+    """
+    def place(name: str) -> Any:
+        known, value = words.get(name), getattr(trial, name)
+        if known is None:
+            return value
+        return (known.index(value), "") if value in known else (len(known), value)
+
+    return tuple(map(place, _ORDER))
+
+
+def words_of(sweeps: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """The words of each field of Trial that the sweeps list, in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for sweep in sweeps:
+        for name in _ORDER:
+            values = getattr(sweep, name, ())
+            if isinstance(values, tuple) and all(isinstance(each, str) for each in values):
+                found.setdefault(name, {}).update(dict.fromkeys(values))
+    return {name: tuple(values) for name, values in found.items()}
 
 
 def shown(value: str | float) -> Cell:
@@ -65,7 +86,10 @@ def shown(value: str | float) -> Cell:
 
 
 def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
-    values = {_value(each, trial) for trial in trials}
+    # One trial for each value as it stands: of a map's thousands most have the same.
+    alike = {(getattr(trial, each.name), trial.bandwidth_kbps, trial.queue_from): trial
+             for trial in trials}
+    values = {_value(each, trial) for trial in alike.values()}
     return len(values) > 1 or not values <= {"", 0.0} and _default(each) is not MISSING
 
 

@@ -16,6 +16,9 @@ from lab.core.run.kinds import Overrides, RunData
 from lab.core.scenario import scenario_file
 from lab.core.scenario.quantities import FLAGS
 from lab.fetches.figures import grid
+from lab.fetches.scenario import varied_parameters
+from lab.fetches.scenario.sweep import Sweep
+from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
@@ -143,3 +146,22 @@ def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(
     assert isinstance(told.chart, SquareChart) and told.chart.maps == () == told.tables
     words = " The first 0 of 1 maps are shown, one for each window;"
     assert words in told.sentence and words in told.chart.foot
+
+
+def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map of 1,024 networks took eleven minutes to tell: its cells were listed for each cell."""
+    listed: list[Sweep] = []
+    asked: list[object] = []
+    cells, columns = Sweep._cells, varied_parameters.asked_columns
+    monkeypatch.setattr(Sweep, "_cells", lambda sweep: (listed.append(sweep), cells(sweep))[1])
+    monkeypatch.setattr(varied_parameters, "asked_columns", lambda *given, **more: (
+        asked.append(given), columns(*given, **more))[1])
+    study = registry.own_question("own", Overrides({
+        "rtt_ms": [20, 50, 100, 200], "bandwidth_kbps": [1000, 2000, 5000, 10_000],
+        "response_bytes": [15_000, 60_000], "initcwnd": [10, 30]}))
+    records = [Record(trial, True, total_ms=trial.rtt_ms * (3 if trial.initcwnd == 10 else 2),
+                      verdict="pass") for trial in study.trials]
+    listed.clear()
+    report = study.report(RunData(Path("own"), stored_fetches.FACTS, records))
+    assert report.answer.sentence and len(listed) < 12 and len(asked) < 24
