@@ -174,7 +174,11 @@ def _first_flight(change: WindowChange) -> list[Reason]:
     asked, window = larger.asked, larger.asked.initcwnd
     first, flight = (mean(each.records, "seen_first_flight") for each in (base, larger))
     limited = {record.limited_by for record in larger.counting} - {*BY_RESPONSE}
-    if asked.before and not asked.idle_ms and not change.effect:
+    # After an idle time too, where the kernel keeps the window (tcp_slow_start_after_idle = 0).
+    grown = max((int(record.response_flights.partition("+")[0]) for record in base.counting
+                 if record.response_flights), default=0)
+    kept = not asked.idle_ms or grown > base.asked.initcwnd
+    if asked.before and kept and not change.effect:
         return [Reason("earlier responses", "the window had grown with the earlier responses on"
                        " the connection: its initial value no longer matters", "earlier")]
     size = _segments(base.records)

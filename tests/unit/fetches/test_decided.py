@@ -174,3 +174,33 @@ def test_random_loss_is_the_reason_where_the_larger_window_is_slower() -> None:
 def test_earlier_responses_are_named() -> None:
     same = {"total_ms": 100.0}
     assert words(change(same, same, kept=1))[0][0] == "earlier responses"
+
+
+@pytest.mark.parametrize(("flights", "word"), [("12+30", "earlier responses"),
+                                               ("3+6+12", "same flights")])
+def test_after_an_idle_time_the_window_is_earlier_responses_where_it_stayed(flights: str,
+                                                                            word: str) -> None:
+    """Linux begins again from the initial window, unless tcp_slow_start_after_idle is 0."""
+    same = {"total_ms": 700.0, "response_flights": flights, "response_round_trips": 2}
+    assert words(change(same, same, kept=1, idle_ms=5000.0, bandwidth_kbps=10_000,
+                        **LARGE))[0][0] == word
+
+
+def test_as_many_flights_with_less_in_the_last_are_not_fewer_flights() -> None:
+    last = {"response_round_trips": 2}
+    (word, text), = words(change({"total_ms": 250.0, "response_flights": "10+18", **last},
+                                 {"total_ms": 240.0, "response_flights": "20+8", **last},
+                                 bandwidth_kbps=20_000, **LARGE))
+    assert word == "last flight" and text.startswith(
+        "the response takes 2 flights with either window (10+18 and 20+8)")
+
+
+@pytest.mark.parametrize(("rtt_ms", "base_ms", "saved_ms", "effect"), [
+    (0.2, 0.9, 0.2, 1), (0.2, 1.9, -0.1, -1), (100.0, 417.0, 0.6, 0), (100.0, 5000.0, 40.0, 1),
+    (100.0, 5000.0, 9.0, 0), (50.0, 200.5, 0.4, 0), (100.0, 500.0, 5.1, 1)])
+def test_an_effect_is_a_hundredth_of_the_time_or_a_tenth_of_a_round_trip(
+        rtt_ms: float, base_ms: float, saved_ms: float, effect: int) -> None:
+    """In a data centre 0.2 ms are a quarter; of a second over a satellite they are nothing."""
+    made = change({"total_ms": base_ms}, {"total_ms": base_ms - saved_ms})
+    asked = replace(made.base.asked, rtt_ms=rtt_ms)
+    assert replace(made, base=replace(made.base, asked=asked)).effect == effect

@@ -13,6 +13,7 @@ from lab.core.errors import FirstFlightError
 from lab.core.findings.findings import Finding, Statement
 from lab.render import page
 from lab.render import page as pages
+from tests.golden import rendering
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
 
 PIXEL = b"\x89PNG not looked into"
@@ -76,6 +77,14 @@ def test_findings_come_first_and_provenance_last(shown: Outline) -> None:
     assert links[:6] == [f"#{each}" for each in ids]
     assert shown.text.index("All of it is so") < shown.text.index("10 instead of 3 segments")
     assert len(shown.of("h1")) == 1 and shown.of("html")[0]["lang"] == "en-GB"
+
+
+def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:
+    users = rendering.REPORTS["users"]()
+    text = page.page(users, {})
+    assert f"<pre>{users.answer.command}</pre>" in text
+    assert 'class="claim"' in page.page(replace(users, claim="Another."), {})
+    assert 'class="claim"' not in page.page(replace(users, claim=users.title), {})
 
 
 def test_what_a_report_does_not_have_is_not_on_its_page() -> None:

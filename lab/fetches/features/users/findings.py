@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                         Table, Tile)
+from lab.core.scenario.quantities import AUTO, LEAST_AUTO_PACKETS
 from lab.core.words import number, plain
 from lab.fetches.features.users import analysis, window_commands
 from lab.fetches.features.users.analysis import PERCENTILES, Measured, Outcome, Verdict
@@ -115,8 +116,10 @@ def _left_out(scenario: Scenario, found: Measured) -> str:
 def _assumed(scenario: Scenario, users: Users) -> str:
     """What the file does not say of these users, and the result rests on."""
     like = users.like
-    network = [f"the bottleneck's queue holds {like.queue[0]}"
-               f"{' packets' if like.queue[0].isdigit() else ''} ({like.qdisc[0]})",
+    length = like.queue[0]
+    holds = (f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
+             if length == AUTO else f"{length} packets" if length.isdigit() else length)
+    network = [f"the bottleneck's queue holds {holds} ({like.qdisc[0]})",
                "the uplink is as fast as the downlink" if like.uplink_kbps[0] is None else
                f"the uplink has {plain(like.uplink_kbps[0])} kbit/s",
                f"{plain(like.loss_percent[0])} % of packets are lost at random"]
