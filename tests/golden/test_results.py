@@ -18,7 +18,7 @@ from lab.render import data, markdown
 from tests.golden.rendering import REPORTS
 
 ANEW = "/usr/bin/python3 results.py writes it anew"
-MOST_BYTES = 850_000  # of all together; the map of windows has a sixth
+MOST_BYTES = 900_000  # of all together; the map of windows has a sixth
 
 
 def documents(reports: dict[str, Report]) -> dict[Path, str]:
