@@ -13,7 +13,7 @@ from lab import registry
 from lab.core.command_line import positive, say
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides, RunData, Study
-from lab.core.scenario import scenario_file
+from lab.core.scenario import scenario_file, typed
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
                                                   WINDOWS, Asked)
@@ -26,10 +26,18 @@ def add_flags(add: Callable[..., object]) -> None:
              " ss -tin, a capture of a server; --iw, --bw and --size for what it does not know")
     add("--trials", type=positive, metavar="N",
         help=f"of --users: how many are measured under each window (default {TRIALS})")
-    add("--share-link", type=float, metavar="KBPS",
+    add("--share-link", type=kbps, metavar="KBPS",
         help="of --users: also what the larger windows cost others on a link of so many kbit/s,"
              f" half of whose connections are theirs; --load says how full it is (default"
              f" {LOAD:g})")
+
+
+def kbps(word: str) -> float:
+    """Reads a bandwidth, such as 20M. Raises argparse.ArgumentTypeError."""
+    try:
+        return typed.number(word, "kbit/s")
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],

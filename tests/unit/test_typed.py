@@ -14,7 +14,7 @@ from lab.core.scenario import typed
 
 # What is typed, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
-    ("--rtt 50ms", {"rtt_ms": [50]}), ("--rtt 50MS", {"rtt_ms": [50]}),
+    ("--users x --share-link 20Mbit", {"share_link": 20_000.0}), ("--rtt 50ms", {"rtt_ms": [50]}), ("--rtt 50MS", {"rtt_ms": [50]}),
     ("--rtt 1.5s", {"rtt_ms": [1500]}), ("--rtt 500us", {"rtt_ms": [0.5]}),
     ("--rtt '20 ms, 0.05 s'", {"rtt_ms": [20, 50]}), ("--rtt 1e2", {"rtt_ms": [100]}),
     ("--rtt 10..50:20", {"rtt_ms": [10, 30, 50]}), ("--rtt 20,5 --rtt 30", {"rtt_ms": [20, 5, 30]}),
@@ -44,6 +44,9 @@ UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
 
 # What is typed, and words of the answer.
 ANSWERED = [
+    (f"--tickets {'1' * 400}", "1… is out of any range"), ("--rtt 1e400", "out of any range"),
+    ("--bw 1e300..1e301:1e299", "out of any range"), ("--queue 1e99ms", "1e99ms"),
+    (f"--iw 1..{'9' * 400}", "out of any range"), ("--size 1e19", "out of any range"),
     ("--iw 10 20", "commas between them and no spaces, such as --iw 10,20"),
     ("--iw 10:20", "'10:20' is not a number; write 10"), ("--iw 10.5", "'10.5' is not a whole number of segments"),
     ("--iw 1..1000", "is 1000 values, more than 200; give a step"),

@@ -29,6 +29,7 @@ EXAMPLES = {"ms": "50, 50ms or 1.5s", "s": "10 or 10s", "kbit/s": "10000, 10M or
             "bytes": "30000, 100kB or 1MB", "%": "1 or 1%", "segments": "10",
             "packets": "100"}
 MOST_VALUES = 200  # of one range
+MOST = 1e18  # of anything: more than any quantity has, and than is exact
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
@@ -44,6 +45,8 @@ def number(word: str, unit: str) -> float:
     if found is None:
         raise ValueError(f"{word.strip()!r} is not a number{like}")
     value, suffix = float(found[1]), found[2]
+    if abs(value) > MOST:
+        raise ValueError(f"{word.strip()[:20]}… is out of any range")
     if unit == "kbit/s" and re.search(r"B(/s|ps|yte.*)?$", suffix):
         raise ValueError(_of_bytes(word.strip(), value, suffix))
     factors = SUFFIXES.get(unit, {})
