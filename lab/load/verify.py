@@ -113,7 +113,6 @@ def _fills_a_flight(trial: LoadTrial) -> bool:
         host.initcwnd for host in trial.hosts))
 
 
-# verdict_reason names a check by how its line begins: the longer name stands first.
 CHECKS = (
     Check("servers", "whether all servers lived until the run ended", _servers,
           lambda record: record.arrivals is not None),

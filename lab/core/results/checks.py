@@ -13,6 +13,7 @@ from typing import Any
 from lab.core.findings.findings import Column, Table
 from lab.core.results.records import FAIL, PASS, Record
 
+BETWEEN = "; "  # checks, and what they say, in a column
 
 @dataclass(frozen=True)
 class Compared:
@@ -42,21 +43,41 @@ class Check:
     seldom: bool = False
 
 
-def failures(checks: Sequence[Check], evidence: Any) -> list[str]:
-    """What differs, one line each; [] where all that applies passes."""
-    return [f"{compared.name or check.name}: seen {compared.seen}, asked {compared.asked}"
+@dataclass(frozen=True)
+class Failure:
+    """What one check found to differ; check: its name."""
+
+    check: str
+    text: str
+
+
+def failures(checks: Sequence[Check], evidence: Any) -> list[Failure]:
+    """What differs, one of each comparison; [] where all that applies passes."""
+    return [Failure(check.name, f"{compared.name or check.name}: seen {compared.seen}, asked"
+                                f" {compared.asked}")
             for check in checks for compared in check.compare(evidence) if not compared.passed]
 
 
 def verdict(checks: Sequence[Check], evidence: Any) -> dict[str, str]:
-    """The verdict and its reason, as the columns of a record."""
-    failed = failures(checks, evidence)
-    return {"verdict": FAIL if failed else PASS, "verdict_reason": "; ".join(failed)}
+    """The verdict, what failed, and why, as the columns of a record."""
+    return columns(failures(checks, evidence))
+
+
+def columns(failed: Sequence[Failure]) -> dict[str, str]:
+    """The same of what was found already."""
+    return {"verdict": FAIL if failed else PASS,
+            "failed_checks": BETWEEN.join(dict.fromkeys(each.check for each in failed)),
+            "verdict_reason": BETWEEN.join(each.text for each in failed)}
 
 
 def failed_checks(checks: Sequence[Check], record: Record) -> list[str]:
-    """The names of the checks that a stored record failed, from its verdict_reason."""
-    parts = record.verdict_reason.split("; ") if record.verdict_reason else []
+    """The names of the checks that a stored record failed.
+
+    Rows of versions before there was a column have them in their verdict_reason alone.
+    """
+    if record.failed_checks:
+        return record.failed_checks.split(BETWEEN)
+    parts = record.verdict_reason.split(BETWEEN) if record.verdict_reason else []
     names = sorted((check.name for check in checks), key=len, reverse=True)  # "model latency" first
     return [next((name for name in names if part.startswith(name)), part.partition(":")[0])
             for part in parts if ":" in part]

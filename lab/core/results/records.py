@@ -46,13 +46,15 @@ class Record:
     """What the records of every kind have; a kind adds its trial and its columns.
 
     ok: whether the transfer itself succeeded, else error says what happened.
-    verdict: pass, fail or skipped; verdict_reason says what differed.
+    verdict: pass, fail or skipped; failed_checks: the names of the checks that failed, a semicolon
+    between them; verdict_reason: what differed, in words.
     """
 
     trial: Any
     ok: bool
     error: str = ""
     verdict: str = field(default=SKIPPED, kw_only=True)
+    failed_checks: str = field(default="", kw_only=True)
     verdict_reason: str = field(default="", kw_only=True)
     measured_at: str = field(default="", compare=False, kw_only=True)
 
@@ -86,7 +88,7 @@ class Record:
 
 R = TypeVar("R", bound=Record)
 _SOURCE = "lab.core.results.records"
-_LAST = ("verdict", "verdict_reason", "measured_at")
+_LAST = ("verdict", "failed_checks", "verdict_reason", "measured_at")
 
 
 def measured(source: Callable[[Any], Any], default: Any = None) -> Any:

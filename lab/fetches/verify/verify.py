@@ -17,7 +17,7 @@ from typing import Any
 
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
-from lab.core.results.records import FAIL, PASS, SKIPPED, measure, started_at
+from lab.core.results.records import SKIPPED, measure, started_at
 from lab.fetches import features
 from lab.fetches.scenario.trial import BUILTIN, HTTP_3, Trial
 from lab.fetches.verify import path
@@ -59,13 +59,13 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
     evidence = Evidence(trial, fetch, said, None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
                         observation.get("drops", {}))
-    broken = "" if failure else "; ".join(checks.failures(INTEGRITY, evidence))
+    broken = [] if failure else checks.failures(INTEGRITY, evidence)
     if not (failure or broken):
         for feature in features.registered():
             if (record := feature.judged(evidence, observation, client_pcap, server_pcap,
                                          exact)) is not None:
                 return record  # type: ignore[no-any-return]
-    fault = ""
+    faults = list(broken)
     if not broken and trial.http != HTTP_3:  # of a failed transfer the wire may still tell why
         try:
             evidence = _seen(evidence, _exchange(observation, client_pcap, server_pcap),
@@ -76,12 +76,12 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
                 evidence = replace(evidence,
                                    lost_in_all=path.lost_in_all(client_pcap, server_pcap))
         except CaptureError as error:
-            fault = f"{CAPTURE.name}: {error}"
+            faults.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
     judged: dict[str, Any] = (
         {"verdict": SKIPPED} if failure else
-        {"verdict": FAIL, "verdict_reason": broken or fault} if broken or fault else
-        checks.verdict(on_the_wire(), evidence))
-    return Record(trial=trial, ok=not (failure or broken), error=failure or broken,
+        checks.columns(faults) if faults else checks.verdict(on_the_wire(), evidence))
+    return Record(trial=trial, ok=not (failure or broken),
+                  error=failure or checks.columns(broken)["verdict_reason"],
                   measured_at=started_at(observation), **measure(Record, evidence), **judged)
 
 
@@ -93,11 +93,13 @@ def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
     """
     fetch = observation.get("fetch") or {}
     left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
-    differs = [*([f"{CONNECTION.name}: seen {left} packets of IP, asked none"] if left else []),
-               *([f"{CONNECTION.name}: seen {failure!r}, asked that curl cannot connect"]
+    differs = [*([f"seen {left} packets of IP, asked none"] if left else []),
+               *([f"seen {failure!r}, asked that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
+    judged: dict[str, Any] = checks.columns([
+        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {each}") for each in differs])
     return Record(trial=trial, ok=False, error=failure, measured_at=started_at(observation),
-                  verdict=FAIL if differs else PASS, verdict_reason="; ".join(differs))
+                  **judged)
 
 
 def _failure(observation: Mapping[str, Any]) -> str:
@@ -299,7 +301,7 @@ def _model_handshake(evidence: Evidence) -> Iterable[Compared]:
 
 def is_on_wire(record: Record) -> bool:
     return (record.ok and is_fetched(record) and record.trial.http != HTTP_3
-            and not record.verdict_reason.startswith(CAPTURE.name))
+            and CAPTURE.name not in checks.failed_checks((CAPTURE,), record))
 
 
 def _is_estimated(record: Record) -> bool:

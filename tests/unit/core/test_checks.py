@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.core.results.checks import Check, Compared, failed_checks, failures, table, verdict
+from lab.core.results.checks import (Check, Compared, Failure, failed_checks, failures,
+                                      table, verdict)
 from lab.core.results.records import FAIL, PASS, SKIPPED
 from tests.unit.core.example import Record, record
 
@@ -30,16 +31,25 @@ CHECKS = (
 
 
 def test_what_applies_and_passes_is_a_pass() -> None:
-    assert verdict(CHECKS, {"rtt": 20}) == {"verdict": PASS, "verdict_reason": ""}
+    assert verdict(CHECKS, {"rtt": 20}) == {"verdict": PASS, "failed_checks": "",
+                                               "verdict_reason": ""}
 
 
 def test_every_failure_is_named_in_the_order_of_the_table() -> None:
-    evidence = {"rtt": 21, "windows": {"a": 10, "b": 3}}
-    assert failures(CHECKS, evidence) == ["RTT: seen 21 ms, asked 20 ms",
-                                          "window of b: seen 3, asked 10"]
+    evidence = {"rtt": 21, "windows": {"a": 10, "b": 3, "c": 4}}
+    assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: seen 21 ms, asked 20 ms"),
+                                              Failure("window", "window of b: seen 3, asked 10")]
     assert verdict(CHECKS, evidence) == {
-        "verdict": FAIL,
-        "verdict_reason": "RTT: seen 21 ms, asked 20 ms; window of b: seen 3, asked 10"}
+        "verdict": FAIL, "failed_checks": "RTT; window",
+        "verdict_reason": "RTT: seen 21 ms, asked 20 ms; window of b: seen 3, asked 10; window of"
+                          " c: seen 4, asked 10"}
+
+
+def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
+    stored = record(verdict=FAIL, failed_checks="RTT; window", verdict_reason="model: other words")
+    assert failed_checks(CHECKS, stored) == ["RTT", "window"]
+    assert {row[0]: row[3] for row in table(CHECKS, [stored]).rows} == {
+        "RTT": 1, "model": 0, "model latency": 0, "window": 1}
 
 
 def test_a_stored_reason_names_its_checks() -> None:

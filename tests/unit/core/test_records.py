@@ -29,7 +29,7 @@ given_floats = pytest.mark.parametrize("value", [
     *(value for value in (struct.unpack("d", random.Random(seed).randbytes(8))[0]
                           for seed in range(200)) if value == value)])
 COLUMNS = ("scenario", "rtt_ms", "repeat", "part", "ok", "error", "total_ms", "lost", "cause",
-           "verdict", "verdict_reason", "measured_at")
+           "verdict", "failed_checks", "verdict_reason", "measured_at")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def test_a_torn_header_is_written_anew(path: Path) -> None:
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("1.5", "fast", "line 2: could not convert string to float: 'fast'"),
     ("true", "yes", "line 2: 'yes'"),
-    (",pass", ",pass,pass", "line 2: 13 fields, expected 12"),
+    (",pass", ",pass,pass", "line 2: 14 fields, expected 13"),
     ("repeat,", "again,", "has no column repeat; it is not a file of such trials"),
 ])
 def test_a_damaged_file_names_the_place(path: Path, old: str, new: str, words: str) -> None:

@@ -34,7 +34,8 @@ def test_a_good_trial_fills_every_column(good: Stored) -> None:
     assert record.verdict == PASS
     empty = {column for column in columns_of(Record) if to_text(value_of(record, column)) == ""}
     empty -= OF_TLS
-    assert empty <= {"head", "acts_as", "error", "verdict_reason", "retransmission_cause", "part",
+    assert empty <= {"head", "acts_as", "error", "failed_checks", "verdict_reason",
+                     "retransmission_cause", "part",
                      "key_rtt_ms", "key_bandwidth_kbps", "limited_by", "queue_from",
                      "own_server", "unvalidated_bytes", "allowed_bytes",
                      "flight_datagrams", "accepted_early_bytes", "request_round_trips",

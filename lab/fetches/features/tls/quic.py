@@ -13,7 +13,7 @@ from typing import Any
 
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
-from lab.core.results.records import FAIL, SKIPPED, measure, started_at
+from lab.core.results.records import SKIPPED, measure, started_at
 from lab.fetches.scenario.trial import HTTP_3
 from lab.fetches.verify import path
 from lab.fetches.verify.evidence import Evidence
@@ -49,7 +49,7 @@ def judged(evidence: Evidence, observation: Mapping[str, Any], client_pcap: byte
         seen = Seen(evidence, read(client_pcap, server_pcap))
         found = {**_columns(seen), **checks.verdict((PACKETS, *ON_THE_WIRE), seen)}
     except CaptureError as error:
-        found = {"verdict": FAIL, "verdict_reason": f"{CAPTURE}: {error}"}
+        found = checks.columns([checks.Failure(CAPTURE, f"{CAPTURE}: {error}")])
     return Record(evidence.trial, True, measured_at=started_at(observation),
                   **{**measure(Record, evidence), **found})
 
