@@ -13,8 +13,9 @@ from commands.run import dry_run, overrides_of
 from commands.runners import engine_errors, measurer_for, planned
 from lab import registry
 from lab.core import errors, files
-from lab.core.command_line import say
+from lab.core.command_line import say, terminal_width
 from lab.core.run.kinds import Study
+from lab.render.text import wrapped
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -63,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
 
         for agrees, lines in registry.cliffs(what, study, measured):
             for line in lines:
-                print(line, flush=True)
+                detail = line.startswith("  ")
+                print(wrapped(line.strip(), terminal_width(), "    " if detail else "  ",
+                              "  " if detail else ""), flush=True)
             agreed.append(agrees)
     return errors.OK if all(agreed) else errors.VERDICT
 
