@@ -8,12 +8,14 @@ simulated; what a run measured stands in its figures.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lab.core.errors import UsageError
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Table
+from lab.core.scenario import scenario_file
 from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import plain
 from lab.fetches.features.population.population import Population, Populations
@@ -22,46 +24,50 @@ from lab.fetches.scenario.scenario import Scenario
 FITS = SCENARIOS / "fits"
 FIGURE5 = ("RTT", "BW", "BDP")
 FREE_WITHIN, FREE_LOSS = 1, 0.5  # so many bars fewer, so much farther: the paper cannot say
-# What each parameter of dukkipati2010 rests on: said by the paper, fitted, or set by hand.
-RESTS_ON = {
-    "two_stages": ("paper, section 4.1", ""), "burst_segments": ("paper, section 4.1", ""),
-    "no_gap_share": ("fitted", "Table 3: the tenth percentile"),
-    "gap_mean_ms": ("fitted", "Table 3; the paper says about 200 ms"),
-    "gap_shape": ("fitted", "Table 3: how far p10, p50 and p90 are apart"),
-    "first_share": ("fitted", "Figure 5, RTT: what is saved of a round trip"),
-    "link_factor": ("fitted", "Figure 5, BW"),
-    "link_spread": ("fitted", "Figure 5: BDP up to 1000 bytes, and BW"),
-    "rtt_factor": ("fitted", "Figure 5, RTT"),
-    "queueing_bytes": ("fitted", "Figure 5, BW and BDP"),
-    "lossy_share": ("fitted", "Table 7: responses with retransmissions"),
-    "loss_percent": ("fitted", "Table 3: the tail"),
-    "queue_packets": ("by hand", "Figure 2: the rise from 26 to 42 segments"),
-    "far_and_slow": ("fitted", "Figure 5: BW against BDP"),
-    "very_far_and_slow": ("fitted", "Figure 5: BDP up to 5000 bytes"),
-    "baseline_week": ("fitted", "sums of Figure 5's panels (paper_arithmetic)"),
-    "baseline_gap": ("fitted", "Table 3: what p10 and p50 save")}
-# What other populations than the explained one have of their own.
-OF_THEIR_OWN = {
-    ("windows", "baseline_week"): ("paper, Figure 2", "six servers side by side: no weeks"),
-    ("windows", "baseline_gap"): ("paper, Figure 2", "six servers side by side: no weeks"),
-    ("slowdc", "baseline_week"): ("by hand", "sum of Figure 6, which is Table 3's mean within 1 %"),
-    ("slowdc", "baseline_gap"): ("by hand", "sum of Figure 6, which is Table 3's mean within 1 %"),
-    ("slowdc", "lossy_share"): ("fitted", "Table 7: responses with retransmissions at SlowDC")}
-# The published numbers, how many they are, and what they were used for.
-NUMBERS: tuple[tuple[str, int, str], ...] = (
-    ("Figure 5: ms and percent of 22 buckets", 44, "fitted"),
-    ("Figure 7: ms and percent of 8 buckets", 16, "fitted, at a third of the weight"),
-    ("Table 3, AvgDC: two means, ms and percent of six percentiles", 14,
-     "fitted, at a third of the weight"),
-    ("Sums of Figure 5's panels for three segments", 3, "fitted"),
-    ("Table 7: responses with retransmissions, AvgDC and SlowDC", 2, "fitted"),
-    ("Figure 2: five gains, ms and percent", 10,
-     "two set by hand: the queue, and clients up to 500 ms"),
-    ("SlowDC: Table 3, Table 4, Figure 6", 40,
-     "two set by hand: no weeks; held out with AvgDC's parameters only"))
-FARTHEST = ("by hand", "Figure 2: what 6 and 26 segments gain")  # of a population's clients
-CORRELATED = ("They are correlated: the same responses by RTT, bandwidth, BDP, size and percentile,"
-              " each in milliseconds and in percent.")
+
+@dataclass(frozen=True)
+class Sources:
+    """What the parameters of a scenario rest on: scenarios/fits/<scenario>.toml, kept by hand.
+
+    rests_on: (from, which numbers) by the parameter; of_their_own: the same by population and
+    parameter, where another population than the explained one has a value of its own; farthest: of
+    rtt_at_most_ms. numbers: published ones, how many, and what they were used for. correlated,
+    retransmitted: notes.
+    """
+
+    rests_on: Mapping[str, tuple[str, str]]
+    of_their_own: Mapping[tuple[str, str], tuple[str, str]]
+    farthest: tuple[str, str]
+    numbers: tuple[tuple[str, int, str], ...]
+    correlated: str
+    retransmitted: str
+
+    @property
+    def fitted_to(self) -> int:
+        """How many numbers the parameters were fitted to."""
+        return sum(count for _, count, used in self.numbers if used.startswith("fitted"))
+
+
+def sources(name: str) -> Sources:
+    """Of a scenario with stored evidence. Raises UsageError."""
+    where = f"scenarios/fits/{name}.toml"
+    raw = scenario_file.read(FITS / f"{name}.toml", where).raw
+    try:
+        return Sources(
+            {parameter: _pair(each) for parameter, each in raw["rests_on"].items()},
+            {(population, parameter): _pair(each)
+             for population, own in raw["of_their_own"].items()
+             for parameter, each in own.items()},
+            _pair(raw["farthest"]),
+            tuple((each["what"], each["count"], each["used"]) for each in raw["numbers"]),
+            raw["correlated"], raw["retransmitted"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{where}: lacks something, or has it otherwise: {error}") from None
+
+
+def _pair(value: Any) -> tuple[str, str]:
+    first, second = value
+    return str(first), str(second)
 
 
 def stored(name: str) -> dict[str, Any] | None:
@@ -88,24 +94,27 @@ def fit_findings(scenario: Scenario, drawn: Populations) -> list[Finding]:
     fit = stored(scenario.name) if made else None
     if made is None or fit is None:
         return []
-    if not belongs(fit, made) or any((other.name, name) not in OF_THEIR_OWN
-                                     for other, name in _of_their_own(drawn, made)):
+    said = sources(scenario.name)
+    if not belongs(fit, made) or any((other.name, name) not in said.of_their_own
+                                     for other, name in _of_their_own(drawn, made, said)):
         why = ("the parameters have changed since: write it anew with"
                " /usr/bin/python3 -m paper.fit evidence")
         return [Finding("fit", "What was fitted to what", missing=why)]
-    return [_fitted(drawn, made, fit), _profiles(made, fit), _without(fit)]
+    return [_fitted(drawn, made, fit, said), _profiles(made, fit), _without(fit)]
 
 
 # What was fitted to what -------------------------------------------------------------
 
-def _fitted(drawn: Populations, made: Population, fit: dict[str, Any]) -> Finding:
-    own = _of_their_own(drawn, made)
+def _fitted(drawn: Populations, made: Population, fit: dict[str, Any],
+            known: Sources) -> Finding:
+    own = _of_their_own(drawn, made, known)
     rows: list[tuple[Cell, ...]] = [
-        (name, _told(getattr(made.mechanism, name)), *RESTS_ON[name], free(fit, name))
-        for name in RESTS_ON]
+        (name, _told(getattr(made.mechanism, name)), *source, free(fit, name))
+        for name, source in known.rests_on.items()]
     rows += [(f"{name}, {other.title}", _told(getattr(other.mechanism, name)),
-              *OF_THEIR_OWN[other.name, name], "") for other, name in own]
-    rows += [(f"rtt_at_most_ms, {other.title}", _told(other.rtt_at_most_ms), *FARTHEST, "")
+              *known.of_their_own[other.name, name], "") for other, name in own]
+    rows += [(f"rtt_at_most_ms, {other.title}", _told(other.rtt_at_most_ms),
+              *known.farthest, "")
              for other in drawn.populations if other.rtt_at_most_ms]
     again = ", ".join(f"{percent:g} % with {share:g}" for share, percent in fit["slow_losses"])
     parameters = Table("Parameters", (
@@ -114,20 +123,21 @@ def _fitted(drawn: Populations, made: Population, fit: dict[str, Any]) -> Findin
         Column("does the paper fix it?", is_text=True)), tuple(rows), (
             f"Free: between these values the count of Figure 5 changes by {FREE_WITHIN} at most and"
             f" the distance by less than {FREE_LOSS:g}, the other parameters as they are.",
-            f"Responses with retransmissions at SlowDC, by lossy_share, simulated: {again}. Table 7"
-            " has 10.44 % with ten segments and 10.17 % with three."))
+            f"Responses with retransmissions at SlowDC, by lossy_share, simulated: {again}."
+            f" {known.retransmitted}"))
     from_where = [str(row[2]) for row in rows]
-    of_slow = [OF_THEIR_OWN[other.name, name][0] for other, name in own if other.name == "slowdc"]
+    of_slow = [known.of_their_own[other.name, name][0] for other, name in own
+               if other.name == "slowdc"]
     fitted, slow_by_hand = from_where.count("fitted"), of_slow.count("by hand")
     by_hand = from_where.count("by hand") - slow_by_hand
-    met = sum(count for _, count, used in NUMBERS if used.startswith("fitted"))
+    met = known.fitted_to
     freedom = Table("How much was free", (Column("what", is_text=True), Column("how many")), (
         ("parameters fitted", fitted), ("parameters set by hand", by_hand),
         ("parameters set by hand, of SlowDC's own", slow_by_hand),
-        ("numbers that they were fitted to", met)), (CORRELATED,))
+        ("numbers that they were fitted to", met)), (known.correlated,))
     numbers = Table("Numbers that they meet", (
         Column("numbers", is_text=True), Column("how many"), Column("used", is_text=True)),
-        NUMBERS, (f"{fitted} parameters are fitted to {met} correlated numbers, so that they are"
+        known.numbers, (f"{fitted} parameters are fitted to {met} correlated numbers, so that they are"
                   " compatible with the paper; they do not predict it.",))
     said = (f"{fitted} parameters are fitted to {met} correlated numbers, {by_hand} more are set by"
             f" hand, and {slow_by_hand} of SlowDC's own: compatible with the paper, not predicted.")
@@ -153,9 +163,10 @@ def _holdouts(fit: dict[str, Any]) -> tuple[Table, str]:
                 f"Held out and predicted, fit by fit: {said}.")
 
 
-def _of_their_own(drawn: Populations, made: Population) -> list[tuple[Population, str]]:
+def _of_their_own(drawn: Populations, made: Population,
+                  known: Sources) -> list[tuple[Population, str]]:
     """Which parameters another population has otherwise than the explained one."""
-    return [(other, name) for other in drawn.populations for name in RESTS_ON
+    return [(other, name) for other in drawn.populations for name in known.rests_on
             if getattr(other.mechanism, name) != getattr(made.mechanism, name)]
 
 

@@ -52,7 +52,7 @@ def test_the_stored_evidence_is_of_todays_parameters(scenario: Scenario,
     # Table 7, Web search at SlowDC: 10.44 % with ten segments, 10.17 % with three.
     assert dict(map(tuple, found["slow_losses"]))[slow.mechanism.lossy_share] == pytest.approx(
         10.3, abs=0.5)
-    assert {name for name in found["profiles"]} <= set(fit.RESTS_ON)
+    assert {name for name in found["profiles"]} <= set(fit.sources(NAME).rests_on)
 
 
 def test_what_is_held_out_has_no_parameter_of_its_own(scenario: Scenario) -> None:
@@ -116,3 +116,17 @@ def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         fit.stored(NAME)
     (tmp_path / f"{NAME}.json").write_text(json.dumps({"mechanism": {}}), encoding="utf-8")
     assert fit.stored(NAME) == {"mechanism": {}}
+
+
+def test_what_parameters_rest_on_is_the_scenarios_own_file(monkeypatch: pytest.MonkeyPatch,
+                                                           tmp_path: Path) -> None:
+    found = fit.sources(NAME)
+    assert found.fitted_to == 79 and found.rests_on["queue_packets"][0] == "by hand"
+    assert found.of_their_own["slowdc", "lossy_share"][0] == "fitted"
+    text = (fit.FITS / f"{NAME}.toml").read_text(encoding="utf-8")
+    monkeypatch.setattr(fit, "FITS", tmp_path)
+    for damaged in (text.replace("farthest", "nearest"), text.replace('["fitted"', '["a", "b"'),
+                    text.replace("[rests_on]", "[rests_on"), "rests_on = 3"):
+        (tmp_path / f"{NAME}.toml").write_text(damaged, encoding="utf-8")
+        with pytest.raises(UsageError, match="^scenarios/fits/dukkipati2010.toml: "):
+            fit.sources(NAME)
