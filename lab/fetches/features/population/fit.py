@@ -137,8 +137,8 @@ def _fitted(drawn: Populations, made: Population, fit: dict[str, Any],
         ("numbers that they were fitted to", met)), (known.correlated,))
     numbers = Table("Numbers that they meet", (
         Column("numbers", is_text=True), Column("how many"), Column("used", is_text=True)),
-        known.numbers, (f"{fitted} parameters are fitted to {met} correlated numbers, so that they are"
-                  " compatible with the paper; they do not predict it.",))
+        known.numbers, (f"{fitted} parameters are fitted to {met} correlated numbers: they are"
+                        " compatible with the paper, and do not predict it.",))
     said = (f"{fitted} parameters are fitted to {met} correlated numbers, {by_hand} more are set by"
             f" hand, and {slow_by_hand} of SlowDC's own: compatible with the paper, not predicted.")
     holdouts, found = _holdouts(fit)
