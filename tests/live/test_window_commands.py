@@ -68,7 +68,7 @@ class Host:
 
     def until(self, script: str, holds: Callable[[str], object]) -> str:
         """What a command prints once it holds."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             out = self.sh(script)
             if holds(out):
@@ -174,7 +174,12 @@ def networkd(host: Host, config: str) -> None:
 
 
 def advertising(router: Host) -> None:
-    """The router gives out addresses by DHCP and by its advertisements."""
+    """The router gives out addresses by DHCP and by its advertisements.
+
+    networkd sets the router's own address: where it is there before, networkd 252 may set it again
+    without end (65,534 times, then "Numerical result out of range") and serves nobody.
+    """
+    router.sh(f"ip addr del {GATEWAY}/24 dev lan0")
     networkd(router, f"[Match]\nName=lan0\n[Network]\nAddress={GATEWAY}/24\nAddress=2001:db8::1/64\n"
              "DHCPServer=yes\nIPv6SendRA=yes\nIPv6AcceptRA=no\nKeepConfiguration=yes\n[DHCPServer]\n"
              "EmitRouter=yes\n[IPv6Prefix]\nPrefix=2001:db8::/64")
