@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lab.core.findings.claims import REPRODUCED
-from lab.core.findings.findings import Answer, Cell, Column, Table
+from lab.core.findings.findings import Answer, Cell, Column, Finding, Table
 from lab.core.scenario.quantities import AUTO
 from lab.core.stats import Estimate
 from lab.core.words import between, number, short, span
+from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cell_tables import changes_table
 from lab.fetches.figures.cells import CellSetting, WindowChange, explained, reasons, where
 from lab.fetches.figures.claims import JudgedPanel
+from lab.fetches.figures.figure import Analysis, Made
+from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import ASKED, asked_columns
 from lab.fetches.verify.record import Record
@@ -24,6 +27,23 @@ MOST_FIGURES = 3
 MOST_WINDOWS = 4  # whose effects stand in one sentence
 MOST_REASONS = 3
 SHORT_QUEUE_BDP, LONG_QUEUE_BDP = 0.5, 5.0
+
+
+def of(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
+       found: Sequence[Finding]) -> Answer:
+    """What is read first: what a part or figure answers, single cells, or figures of bars.
+
+    figures: as they were made of the run; found: all findings.
+    """
+    own = next((each.answer for each in found if each.answer is not None), None)
+    answers = [each.finding.sentence for figure, each in figures
+               if kinds.FIGURES[figure.kind].is_answer and not each.finding.missing]
+    if own is None and answers:
+        own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
+    if own is None and analysis.cells:
+        own = of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
+    return own or Answer(table=of_figures([each.judged for _, each in figures
+                                           if each.judged is not None]))
 
 
 # Of single cells ---------------------------------------------------------------------

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from lab.core.findings.findings import Answer, Finding, Report, Tile
+from lab.core.findings.findings import Finding, Report, Tile
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
-from lab.core.run.measuring import CAPTURES
 from lab.core.words import span
 from lab.fetches import answer
+from lab.fetches.analysis import analyse
 from lab.fetches.figures import kinds, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
 from lab.fetches.figures.cell_tables import (RawRow, causes_table, cells_finding, raw_finding,
                                              raw_rows, trials_table)
-from lab.fetches.figures.cells import (CellSetting, WindowChange, by_effect, changes, explained,
-                                       settings)
-from lab.fetches.figures.claims import JudgedPanel
-from lab.fetches.figures.figure import Made
-from lab.fetches.figures.timelines import by_round_trips, timelines
-from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.figures.cells import explained
+from lab.fetches.figures.figure import Analysis
+from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import order, words_of
 from lab.fetches.verify import notes
-from lab.fetches.verify.record import Record
 
 
 def report(study: Study, run: RunData) -> Report:
@@ -36,60 +31,40 @@ def report(study: Study, run: RunData) -> Report:
     for part in scenario.parts if study.whole else ():
         if (of_part := part.report(study, scenario, run)) is not None:
             return of_part
-    words = words_of(scenario.sweeps)
-    ordered = sorted(run.records, key=lambda record: order(record.trial, words))
-    cells = settings(ordered) if scenario.cells or not study.whole else []
-    changed = changes(cells)
-    lines = timelines(by_effect(changed) if scenario.cells else by_round_trips(run.records),
-                      run.folder / CAPTURES)
-    made = kinds.figures(scenario, run, lines, study.whole)
-    judged = [each.judged for _, each in made if each.judged is not None]
-    if not (cells or any(kinds.is_told(figure, each.finding) for figure, each in made)
-            or any(part.is_reported for part in scenario.parts)):
-        cells = settings(ordered)
-        changed = changes(cells)
-    why = explained(changed) if scenario.cells else []
-    found = [*([cells_finding(cells, changed)] if cells else []),
-             *(each.finding for _, each in made)]
-    raw, raw_of = _raw(scenario, run.records)
+    return told(study, analyse(scenario, run, study.whole))
+
+
+def told(study: Study, analysis: Analysis) -> Report:
+    """The report of an analysed run: nothing is computed of its records any more."""
+    scenario, run = analysis.scenario, analysis.run
+    figures = kinds.figures(analysis)
+    judged = [each.judged for _, each in figures if each.judged is not None]
+    found = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
+             *(each.finding for _, each in figures)]
+    raw, raw_of = _raw(analysis)
     tiles = _tiles([each.panel for each in judged])
     for part in scenario.parts:
-        of_its_own, further = part.findings(scenario, run.records, found, judged, study.whole)
+        of_its_own, further = part.findings(analysis, found, judged)
         found += of_its_own
         tiles += further
-    found += raw if study.whole else []
+    found += raw if analysis.is_whole else []
+    why = explained(analysis.changes) if scenario.cells else []
     return reporting.report_of(
-        study, run, found, tiles=tiles, timelines=lines,
-        answer=_answer(scenario, made, cells, changed, judged, found),
+        study, run, found, tiles=tiles, timelines=analysis.timelines,
+        answer=answer.of(analysis, figures, found),
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
-        sentences=(*why, *summary.of_run(run, judged, () if judged or scenario.cells else changed)),
+        sentences=(*why, *summary.of_run(
+            run, judged, () if judged or scenario.cells else analysis.changes)),
         trials=trials_table(run.records, scenario.raw, raw_of), causes=causes_table(run.records))
 
 
-def _answer(scenario: Scenario, made: Sequence[tuple[Figure, Made]],
-            cells: Sequence[CellSetting], changed: Sequence[WindowChange],
-            judged: Sequence[JudgedPanel], found: Sequence[Finding]) -> Answer:
-    """What is read first: what a part or figure answers, single cells, or figures of bars."""
-    own = next((each.answer for each in found if each.answer is not None), None)
-    if own is not None:
-        return own
-    answers = [each.finding.sentence for figure, each in made
-               if kinds.FIGURES[figure.kind].is_answer and not each.finding.missing]
-    if answers:
-        return Answer(" ".join(answers), notes=tuple(explained(changed)[:answer.MOST_REASONS]))
-    if cells:
-        return answer.of_cells(cells, changed, scenario.cells)
-    return Answer(table=answer.of_figures(judged))
-
-
-def _raw(scenario: Scenario,
-         records: Sequence[Record]) -> tuple[list[Finding], dict[Trial, RawRow]]:
+def _raw(analysis: Analysis) -> tuple[list[Finding], dict[Trial, RawRow]]:
     """The published raw values beside ours, and each by the trials that are its like."""
-    raw = scenario.raw
+    raw = analysis.scenario.raw
     if raw is None:
         return [], {}
     try:
-        rows, of_trial = raw_rows(scenario, raw, records)
+        rows, of_trial = raw_rows(analysis.scenario, raw, analysis.records)
     except NoPanel as error:
         return [Finding("raw", f"paper/{raw.file}", missing=str(error))], {}
     return [raw_finding(raw, rows)], of_trial

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from lab.core.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.scenario.curves import Numbers
-from lab.core.scenario.published import PublishedBucket, buckets
+from lab.core.scenario.published import (SHARES_FILE, SHARES_PANELS, PublishedBucket,
+                                         buckets)
 from lab.fetches.features.population.draws import Counts, Drawn, responses
 from lab.fetches.features.population.population import Population, percentile_of
 from lab.fetches.figures.paired import PAPER_SEGMENT_BYTES
@@ -61,13 +62,13 @@ def sample(made: Population, seed: int, kernels: Kernels = TODAY) -> Sample:
                   found.retransmitted.reshape(shape) > 0)
 
 
-AXES = {"RTT": "paper_figure5.csv", "BW": "paper_figure5.csv", "BDP": "paper_figure5.csv",
+AXES = {**dict.fromkeys(SHARES_PANELS.values(), SHARES_FILE),
         "Fig. 6": "paper_figure6.csv", "Fig. 7": "paper_figure7.csv"}
 
 
 def printed(group: str) -> dict[str, PublishedBucket]:
     """The printed bars of a panel, by label."""
-    return buckets(AXES[group], group if group in ("RTT", "BW", "BDP") else "")
+    return buckets(AXES[group], group if group in SHARES_PANELS.values() else "")
 
 
 def place_of(group: str, drawn: Drawn) -> Counts:

@@ -13,6 +13,9 @@ from lab.core.errors import FirstFlightError, UsageError
 
 PAPER = Path(__file__).resolve().parent.parent.parent.parent / "paper"
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each
+# The paper's Figure 5: the shares of responses by RTT, bandwidth and BDP, and the panel of each.
+SHARES_FILE = "paper_figure5.csv"
+SHARES_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,16 @@ def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
                            bandwidth_kbps=number(row, "bandwidth_kbps", file),
                            total_ms=round(number(row, "total_s", file) * 1000, 6))
             for row in rows(path_of(file, folder), columns)]
+
+
+def shares(by: str) -> dict[str, PublishedBucket]:
+    """The buckets of SHARES_FILE by one of SHARES_PANELS, with the share of each."""
+    return buckets(SHARES_FILE, SHARES_PANELS[by])
+
+
+def is_of_the_paper(file: str) -> bool:
+    """Whether a file holds numbers of the paper itself, not of who reproduced it."""
+    return file.startswith("paper_")
 
 
 def source(file: str, folder: Path = PAPER) -> str:

@@ -15,7 +15,7 @@ from lab.core.words import short
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel
 from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judged
-from lab.fetches.figures.figure import Made, Material, interval
+from lab.fetches.figures.figure import Made, Analysis, interval
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
@@ -29,15 +29,15 @@ _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
              "bdp_bytes": "bandwidth-delay products by the paper's shares"}
 
 
-def bars(material: Material, figure: Figure) -> Made:
+def bars(analysis: Analysis, figure: Figure) -> Made:
     """What a larger window improves, a bar for each bucket; or a bar for each window.
 
     Raises NoPanel where there are no rows.
     """
-    if figure.name in material.missing:
-        raise NoPanel(material.missing[figure.name])
-    scenario = material.scenario
-    found = judged(material.panels[figure.name], scenario.claims, material.run.exact)
+    if figure.name in analysis.missing:
+        raise NoPanel(analysis.missing[figure.name])
+    scenario = analysis.scenario
+    found = judged(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
     return Made(Finding(
         figure.name, figure.title, tables=(figure_table(scenario, found),),
         statements=found.statements, sentence=summary.of_figure(found),
@@ -65,7 +65,7 @@ def averaged(figure: Figure) -> str:
     if not figure.weights:
         return ""
     name = quantity(figure.weights).label or quantity(figure.weights).head
-    whose = "the paper's" if figure.published.startswith("paper_") else "its"
+    whose = "the paper's" if published.is_of_the_paper(figure.published) else "its"
     return _AVERAGED.get(figure.weights, f"{name} by {whose} shares")
 
 
@@ -208,7 +208,7 @@ def chart(judged: JudgedPanel, like_the_papers: bool = False, even: bool = False
         "alarm": f"excluded: {panel.excluded}" if panel.excluded.total else "",
         "axis": panel.by.axis, "unit": panel.metric.unit,
         "publisher": "" if not figure.published else
-                     "by them" if not figure.published.startswith("paper_") else
+                     "by them" if not published.is_of_the_paper(figure.published) else
                      "in the paper" if like_the_papers else "in the paper, of its own users"}
     if panel.is_sweep:
         of_time = panel.metric.unit == "ms"

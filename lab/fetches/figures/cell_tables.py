@@ -16,7 +16,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
 from lab.core.scenario import published
 from lab.core.words import number, plain
-from lab.fetches.figures.analysis import counting
+from lab.fetches.figures.panels import counting
 from lab.fetches.figures.buckets import of_sweep
 from lab.fetches.figures.cells import CellSetting, WindowChange, asked_of, mean, reasons
 from lab.fetches.scenario.scenario import Raw, Scenario
@@ -187,8 +187,7 @@ def _population_table(records: Sequence[Record]) -> Table:
 
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
     """The records by part, bucket of RTT, bucket of bandwidth if asked for, and window."""
-    rtts, bandwidths = (list(published.buckets("paper_figure5.csv", panel))
-                        for panel in ("RTT", "BW"))
+    rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
     cells: dict[tuple[str, int, int, int], list[Record]] = {}
     for record in records:
         trial = record.trial

@@ -1,4 +1,4 @@
-"""What every kind of figure is made of, and what it makes."""
+"""A run of fetches, analysed once; and what a kind of figure makes of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lab.core.findings.charts import Ends, Timeline
 from lab.core.findings.findings import Finding, Interval
 from lab.core.run.kinds import RunData
 from lab.fetches.figures.buckets import Panel
+from lab.fetches.figures.cells import CellSetting, WindowChange
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import BUILTIN, HTTP_1, HTTP_3, OWN
@@ -16,17 +17,22 @@ from lab.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)
-class Material:
-    """A run as its figures are made of it.
+class Analysis:
+    """What is known of a run before anything is told of it (made by lab.fetches.analysis).
 
-    panels, missing: the rows of figures of bars by their names, and why the others have none.
-    timelines: of its kept captures.
+    is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
+    of figures of bars by their names, and why the others have none. cells, changes: the cells in
+    the order of what they vary, and what each larger window changes in them; empty where the
+    figures tell all. timelines: of its kept captures.
     """
 
     scenario: Scenario
     run: RunData
+    is_whole: bool
     panels: Mapping[str, Panel]
     missing: Mapping[str, str]
+    cells: Sequence[CellSetting] = ()
+    changes: Sequence[WindowChange] = ()
     timelines: tuple[Timeline, ...] = ()
 
     @property

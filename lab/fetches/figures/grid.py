@@ -15,9 +15,9 @@ from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity, in_words
 from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
-from lab.fetches.figures import analysis
+from lab.fetches.figures import panels
 from lab.fetches.figures.buckets import Bucket, ByCell, by_cell, percent_of, sign_of
-from lab.fetches.figures.figure import Made, Material, heading, interval
+from lab.fetches.figures.figure import Made, Analysis, heading, interval
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.sweep import SWEPT, Cell, Sweep
 from lab.fetches.verify.record import Record
@@ -44,11 +44,11 @@ class Grid:
     by_cell: ByCell
 
     @classmethod
-    def of(cls, material: Material, figure: Figure) -> Grid:
+    def of(cls, analysis: Analysis, figure: Figure) -> Grid:
         """Raises NoPanel where a cell was not measured."""
-        sweep = material.scenario.sweep(figure.sweep)
-        return cls(figure, sweep, *by_cell(material.scenario, figure, sweep.initcwnd,
-                                           material.records))
+        sweep = analysis.scenario.sweep(figure.sweep)
+        return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
+                                           analysis.records))
 
     def values(self, name: str) -> list[Any]:
         """What the sweep has of a quantity, in its order; "" alone for no quantity."""
@@ -114,9 +114,9 @@ def named(name: str, value: Any) -> str:
 
 # What a larger window changes --------------------------------------------------------
 
-def improvements(material: Material, figure: Figure) -> Made | None:
+def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     """A map for every larger window and what else the sweep varies; None without such a window."""
-    grid, base = Grid.of(material, figure), figure.baseline_initcwnd
+    grid, base = Grid.of(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
     every = list(product([window for window in grid.sweep.initcwnd if window != base],
                          grid.combinations()))
@@ -125,7 +125,7 @@ def improvements(material: Material, figure: Figure) -> Made | None:
     maps, tables = [], []
     for window, (words, cells) in every[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {base} segments", *words])
-        found = {place: analysis.square(figure, grid.by_cell, cell, (base, window))
+        found = {place: panels.square(figure, grid.by_cell, cell, (base, window))
                  for place, cell in cells.items()}
         maps.append(grid.map(title, found, _improvement))
         tables.append(grid.table(
@@ -191,9 +191,9 @@ class Choice:
         return percent_of(self.means[baseline], self.means[self.window], self.sign)
 
 
-def sufficient_windows(material: Material, figure: Figure) -> Made:
+def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
     """A map for every combination of what else the sweep varies."""
-    grid, metric = Grid.of(material, figure), quantity(figure.metric)
+    grid, metric = Grid.of(analysis, figure), quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
     choices = {cell: choice(figure, grid.by_cell, cell, windows) for cell in grid.cells}
 
@@ -222,7 +222,7 @@ def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) ->
     means, left_out = {}, 0
     for window in windows:
         records = cells[cell, window]
-        found = [value for _, value in analysis.counting(records, figure.metric)[0]]
+        found = [value for _, value in panels.counting(records, figure.metric)[0]]
         left_out += len(records) - len(found)
         if found:
             means[window] = sum(found) / len(found)
@@ -264,9 +264,9 @@ def _needed(figure: Figure, found: Sequence[Choice]) -> str:
 
 # The metric under each window, by one quantity ---------------------------------------
 
-def groups(material: Material, figure: Figure) -> Made:
+def groups(analysis: Analysis, figure: Figure) -> Made:
     """Bars with 95 % intervals."""
-    grid = Grid.of(material, figure)
+    grid = Grid.of(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
     saved, unit = metric.improved, metric.unit
     windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]
@@ -299,12 +299,12 @@ def groups(material: Material, figure: Figure) -> Made:
 def _bar(figure: Figure, cells: ByCell, cell: Cell,
          windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
     """The metric under the second window, compared with the first."""
-    bucket = analysis.square(figure, cells, cell, windows)
+    bucket = panels.square(figure, cells, cell, windows)
     if bucket is None:
         return None, None
     records = cells[cell, windows[1]]
-    values = tuple(value for _, value in analysis.counting(records, figure.metric)[0])
-    return TimeBar(str(windows[1]), Estimate(bucket.experiment, analysis.mean_interval(values),
+    values = tuple(value for _, value in panels.counting(records, figure.metric)[0])
+    return TimeBar(str(windows[1]), Estimate(bucket.experiment, panels.mean_interval(values),
                                              len(values)),
                    None if windows[0] == windows[1] else bucket.percent, n=len(values),
                    left_out=len(records) - len(values), unsure=bucket.is_unsure), bucket

@@ -5,20 +5,19 @@ A new kind is a line of FIGURES.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.core.errors import UsageError
-from lab.core.findings.charts import Timeline
 from lab.core.findings.findings import Finding
-from lab.core.run.kinds import RunData
 from lab.core.scenario import published, schema
-from lab.fetches.figures import analysis, bars, grid, steps, timelines
+from lab.fetches.figures import bars, grid, steps, timelines
+from lab.fetches.figures import panels as of_records
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.figure import Made, Material
+from lab.fetches.figures.figure import Analysis, Made
 from lab.fetches.scenario.claim import OF_BARS, OF_TRIALS
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import JOINT, JOINT_FILE, JOINT_PANELS, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 from lab.fetches.verify.record import Record
 
@@ -36,7 +35,7 @@ class FigureKind:
     """
 
     check: Callable[[Scenario, Figure, str], None]
-    make: Callable[[Material, Figure], Made | None]
+    make: Callable[[Analysis, Figure], Made | None]
     claims: tuple[str, ...] = ()
     by: str = ANY
     rows: Callable[[Scenario, Figure, Sequence[Record]], Panel] | None = None
@@ -191,7 +190,7 @@ def _joint(scenario: Scenario, figure: Figure, where: str) -> None:
     if figure.by != "bdp_bytes":
         raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
     sweep = scenario.sweep(figure.sweep)
-    for by, panel in JOINT_PANELS.items():
+    for by in published.SHARES_PANELS:
         axis = scenario.axis(by)
         if axis is None:
             raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
@@ -199,8 +198,8 @@ def _joint(scenario: Scenario, figure: Figure, where: str) -> None:
             _same_values(axis.values, sweep, by, where)
     if sweep.cell_count > len(sweep.networks):
         raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
-    for by, panel in JOINT_PANELS.items():
-        axis, known = scenario.axis(by), tuple(published.buckets(JOINT_FILE, panel))
+    for by in published.SHARES_PANELS:
+        axis, known = scenario.axis(by), tuple(published.shares(by))
         if axis and axis.labels != known:
             raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
                              f" the joint distribution has {', '.join(known)}")
@@ -216,12 +215,12 @@ def _same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> No
 # The table ---------------------------------------------------------------------------
 
 FIGURES = {
-    "improvement": FigureKind(_buckets, bars.bars, OF_BARS, rows=analysis.improvement,
+    "improvement": FigureKind(_buckets, bars.bars, OF_BARS, rows=of_records.improvement,
                               is_of_pairs=True),
-    "loss": FigureKind(_buckets, bars.bars, OF_BARS, "loss_percent", rows=analysis.loss,
+    "loss": FigureKind(_buckets, bars.bars, OF_BARS, "loss_percent", rows=of_records.loss,
                        is_of_pairs=True),
     "window_sweep": FigureKind(_one_network, bars.bars, OF_BARS, "initcwnd",
-                               rows=analysis.window_sweep),
+                               rows=of_records.window_sweep),
     "percentiles": FigureKind(_drawn, bars.bars, OF_BARS, "percentile", is_of_pairs=True),
     "groups": FigureKind(_swept_buckets, grid.groups),
     "map": FigureKind(_swept, grid.improvements, has_down=True),
@@ -253,27 +252,28 @@ def panels(scenario: Scenario,
     return made, missing
 
 
-def figures(scenario: Scenario, run: RunData, lines: tuple[Timeline, ...],
-            whole: bool) -> list[tuple[Figure, Made]]:
+def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
     """What is made of a run, with the reason where a figure cannot be.
 
-    lines: timelines of its captures. A part of a scenario lacks the figures that it does not
-    cover. Raises FirstFlightError where a file of paper/ is missing or wrong.
+    A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
+    a file of paper/ is missing or wrong.
     """
-    material = Material(scenario, run, *panels(scenario, run.records), lines)
-    found = [(figure, _made(material, figure)) for figure in scenario.figures]
+    found = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
     return [(figure, each) for figure, each in found
-            if each is not None and (whole or not each.finding.missing)]
+            if each is not None and (analysis.is_whole or not each.finding.missing)]
 
 
-def _made(material: Material, figure: Figure) -> Made | None:
+def _made(analysis: Analysis, figure: Figure) -> Made | None:
     try:
-        return FIGURES[figure.kind].make(material, figure)
+        return FIGURES[figure.kind].make(analysis, figure)
     except NoPanel as error:
         return Made(Finding(figure.name, figure.title, missing=str(error)))
 
 
-def is_told(figure: Figure, finding: Finding) -> bool:
-    """Whether a figure says all that was measured, so that no table of cells has to."""
+def tells_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:
+    """Whether a figure says all that was measured, so that no table of cells has to.
+
+    drawn: the rows of the figures of bars that have some.
+    """
     kind = FIGURES[figure.kind]
-    return kind.claims == OF_TRIALS or bool(kind.claims and not finding.missing)
+    return kind.claims == OF_TRIALS or kind.claims == OF_BARS and figure.name in drawn

@@ -15,7 +15,7 @@ from lab.core.results.records import value_of
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
-from lab.fetches.figures.figure import Made, Material, heading
+from lab.fetches.figures.figure import Made, Analysis, heading
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
@@ -113,32 +113,32 @@ class Values:
         return 0 if all(value == int(value) for value in self.means.values()) else 1
 
 
-def steps(material: Material, figure: Figure) -> Made:
+def steps(analysis: Analysis, figure: Figure) -> Made:
     """The metric over `by`, a line for each window or value of `down`."""
-    values = _values(material, figure)
-    return _made(material, figure, values, _lines(
-        figure, values, _curves(figure, values, material.scenario.head.sysctls),
-        _limits(figure, values, material.records)))
+    values = _values(analysis, figure)
+    return _made(analysis, figure, values, _lines(
+        figure, values, _curves(figure, values, analysis.scenario.head.sysctls),
+        _limits(figure, values, analysis.records)))
 
 
-def levels(material: Material, figure: Figure) -> Made:
+def levels(analysis: Analysis, figure: Figure) -> Made:
     """The same in squares."""
-    values = _values(material, figure)
-    return _made(material, figure, values, _levels(figure, values))
+    values = _values(analysis, figure)
+    return _made(analysis, figure, values, _levels(figure, values))
 
 
-def _made(material: Material, figure: Figure, values: Values, chart: Chart) -> Made:
+def _made(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
     said = _sentence(figure, values)
     return Made(Finding(
         figure.name, figure.title, tables=(_table(figure, values),), sentence=said, text=said,
         chart=chart, statements=tuple(
-            tested(claim, figure.metric, values.chosen) for claim in material.scenario.claims
+            tested(claim, figure.metric, values.chosen) for claim in analysis.scenario.claims
             if claim.figure == figure.name)))
 
 
-def _values(material: Material, figure: Figure) -> Values:
+def _values(analysis: Analysis, figure: Figure) -> Values:
     """Raises NoPanel where cells are missing, or all were skipped."""
-    scenario, records = material.scenario, material.records
+    scenario, records = analysis.scenario, analysis.records
     sweep = scenario.sweep(figure.sweep)
     windows = (figure.baseline_initcwnd,) if figure.down else sweep.initcwnd
     chosen, cells = by_cell(scenario, figure, windows, records)

@@ -11,7 +11,7 @@ from lab.core import files
 from lab.core.findings.charts import Mark, PacketsChart, Timeline
 from lab.core.findings.findings import Finding
 from lab.core.words import plain, short
-from lab.fetches.figures.figure import Made, Material, heading
+from lab.fetches.figures.figure import Made, Analysis, heading
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
@@ -128,12 +128,12 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
                     next((ms for ms, each in points if each >= end), None))
 
 
-def packets(material: Material, figure: Figure) -> Made | None:
+def packets(analysis: Analysis, figure: Figure) -> Made | None:
     """Two transfers over time; None of a run that kept no packets."""
-    lines = material.timelines
+    lines = analysis.timelines
     if not lines:
         return None
     return Made(Finding(
         figure.name, figure.title, text="; ".join(line.text for line in lines),
         sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
-        chart=PacketsChart(figure.title, (heading(material.records),), timelines=lines)))
+        chart=PacketsChart(figure.title, (heading(analysis.records),), timelines=lines)))

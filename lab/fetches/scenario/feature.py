@@ -94,11 +94,11 @@ class Part:
         """The report of a whole run, in place of the core's."""
         return None
 
-    def findings(self, scenario: Any, records: Sequence[Any], found: Sequence[Finding],
-                 judged: Sequence[Any], whole: bool) -> tuple[list[Finding], Sequence[Tile]]:
+    def findings(self, analysis: Any, found: Sequence[Finding], judged: Sequence[Any]
+                 ) -> tuple[list[Finding], Sequence[Tile]]:
         """Its findings and tiles, behind those found of the figures; judged: their bars.
 
-        whole: whether the whole scenario was measured.
+        analysis: of the run (lab.fetches.figures.figure.Analysis).
         """
         return [], ()
 

@@ -104,11 +104,7 @@ from lab.fetches.scenario.metrics import METRICS
 from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
 
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
-JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth
-# Whose buckets are those that are published of each axis
-# (lab.fetches.features.population.joint.average_datacenter).
-JOINT_FILE = "paper_figure5.csv"
-JOINT_PANELS = {"rtt_ms": "RTT", "bandwidth_kbps": "BW", "bdp_bytes": "BDP"}
+JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth (published.shares)
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
 
 P = TypeVar("P", bound=Part)
@@ -159,6 +155,7 @@ class Figure:
     further drawings. published, panel: file in paper/ and the panel in it (""
     for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
     held_out: no parameter of the scenario was chosen by looking at the published values.
+    bandwidth_at_most_kbps: of a population, only clients up to it; 0: all.
     """
 
     name: str = key(reader=schema.file_name)
@@ -176,6 +173,7 @@ class Figure:
     panel: str = ""
     percent_of: Literal["baseline", "experiment"] = "baseline"
     held_out: bool = False
+    bandwidth_at_most_kbps: float = key(0.0, quantity="bandwidth_kbps")
 
     @property
     def is_of_windows(self) -> bool:

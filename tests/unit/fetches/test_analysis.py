@@ -13,12 +13,13 @@ from lab.core import stats
 from lab.core.errors import FirstFlightError
 from lab.core.scenario.quantities import QUANTITIES
 from lab.core.scenario.quantity import Quantity
-from lab.fetches.figures import analysis, kinds
+from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import (Excluded, NoPanel, Panel, beside_baseline, of_baseline, of_experiment)
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.figures.buckets import by_cell, weighted_cells
+from lab.fetches.figures.panels import improvement, mean_interval, square, window_sweep
 from tests.golden import stored_fetches
 
 
@@ -81,7 +82,7 @@ def test_every_record_is_either_in_a_mean_or_counted(scenario: Scenario,
                                  replace(record, total_ms=None)])
     for _ in range(20):
         records = [spoil(record) for record in stored]
-        panel = analysis.improvement(scenario, scenario.figures[0], records)
+        panel = improvement(scenario, scenario.figures[0], records)
         assert panel.n + panel.excluded.total == len(records)
 
 
@@ -89,7 +90,7 @@ def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
                                                            stored: list[Record]) -> None:
     records = changed(stored, lambda trial: (trial.rtt_ms, trial.bandwidth_kbps) == (100, 56)
                       and trial.initcwnd == 3, lambda record: replace(record, verdict="fail"))
-    bucket = analysis.improvement(scenario, scenario.figures[0], records).buckets[2]
+    bucket = improvement(scenario, scenario.figures[0], records).buckets[2]
     assert (bucket.n, bucket.cells, bucket.cells_asked) == (14, 7, 8)
     assert bucket.excluded == Excluded(failed_verdicts=1, unpaired=1)
     assert str(bucket.excluded) == "1 failed verdict, 1 record without its counterpart"
@@ -145,8 +146,8 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
     repeats = [replace(record, trial=replace(record.trial, repeat=repeat),
                        total_ms=(record.total_ms or 0) * generator.gauss(1, 0.05))
                for record in stored for repeat in range(1, 11)]
-    panel = analysis.improvement(scenario, scenario.figures[0], repeats)
-    truth = analysis.improvement(scenario, scenario.figures[0], stored)
+    panel = improvement(scenario, scenario.figures[0], repeats)
+    truth = improvement(scenario, scenario.figures[0], stored)
     covered = 0
     for bucket, true in zip(panel.buckets, truth.buckets):
         assert bucket.absolute_interval and bucket.percent_interval and bucket.n == 160
@@ -154,7 +155,7 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
         assert low < bucket.absolute < high
         covered += low <= true.absolute <= high
     assert covered >= 6
-    assert panel == analysis.improvement(scenario, scenario.figures[0], repeats)
+    assert panel == improvement(scenario, scenario.figures[0], repeats)
 
 
 def test_two_repeats_that_differ_have_an_interval_of_some_width(
@@ -162,7 +163,7 @@ def test_two_repeats_that_differ_have_an_interval_of_some_width(
     twice = [replace(record, trial=replace(record.trial, repeat=repeat),
                      total_ms=(record.total_ms or 0) + 10 * repeat * record.trial.initcwnd)
              for record in stored for repeat in (1, 2)]
-    for bucket in analysis.improvement(scenario, scenario.figures[0], twice).buckets:
+    for bucket in improvement(scenario, scenario.figures[0], twice).buckets:
         assert bucket.absolute_interval is not None
         assert bucket.absolute_interval[0] < bucket.absolute < bucket.absolute_interval[1]
 
@@ -171,25 +172,25 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
         scenario: Scenario, stored: list[Record]) -> None:
     twice = [replace(record, trial=replace(record.trial, repeat=repeat))
              for record in stored for repeat in (1, 2)]
-    once, panel = (analysis.improvement(scenario, scenario.figures[0], records)
+    once, panel = (improvement(scenario, scenario.figures[0], records)
                    for records in (stored, twice))
     for single, bucket in zip(once.buckets, panel.buckets):
         assert single.absolute_interval is None is single.percent_interval
         assert bucket.absolute_interval == pytest.approx((single.absolute,) * 2)
         assert bucket.percent_interval == pytest.approx((single.percent,) * 2)
     mixed = [record for record in twice if record.trial.repeat == 1 or record.trial.rtt_ms > 20]
-    first, *others = analysis.improvement(scenario, scenario.figures[0], mixed).buckets
+    first, *others = improvement(scenario, scenario.figures[0], mixed).buckets
     assert first.absolute_interval is None  # single values of a cell tell none
     assert all(bucket.absolute_interval for bucket in others)
 
 
 def test_the_interval_of_the_mean_of_a_single_cell() -> None:
-    assert analysis.mean_interval((5.0,)) is None
-    assert analysis.mean_interval((5.0, 5.0)) == (5.0, 5.0)
+    assert mean_interval((5.0,)) is None
+    assert mean_interval((5.0, 5.0)) == (5.0, 5.0)
     draw = random.Random(3)
     values = tuple(draw.gauss(100, 10) for _ in range(50))
-    interval = analysis.mean_interval(values)
-    assert interval is not None and interval == analysis.mean_interval(values)
+    interval = mean_interval(values)
+    assert interval is not None and interval == mean_interval(values)
     mean, error = sum(values) / 50, 1.96 * statistics.stdev(values) / 50 ** 0.5
     assert interval == pytest.approx((mean - error, mean + error), abs=0.3)
 
@@ -207,7 +208,7 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
     scenario, records = (stored_fetches.scenario("marrama2012"),
                          stored_fetches.stored("marrama2012"))
     whole = stored_fetches.panels("marrama2012")["loss"]
-    shuffled = analysis.improvement(scenario, whole.figure, [
+    shuffled = improvement(scenario, whole.figure, [
         replace(record, trial=replace(record.trial, seed=record.trial.seed + 1))
         if record.trial.initcwnd == 10 else record for record in records])
     for paired, apart in zip(whole.buckets[1:], shuffled.buckets[1:]):
@@ -229,7 +230,7 @@ def test_what_chance_decides_is_not_called_exact(changed: dict[str, object], exa
     (cell,) = scenario.sweep(figure.sweep).cells
     _, cells = by_cell(scenario, figure, (3, 10), records)
     other = replace(cell, values=tuple((dict(cell.values) | changed).items()))
-    found = analysis.square(figure, {(other, initcwnd): cells[cell, initcwnd]
+    found = square(figure, {(other, initcwnd): cells[cell, initcwnd]
                                      for initcwnd in (3, 10)}, other, (3, 10))
     assert found is not None and found.lossless is exact
 
@@ -256,7 +257,7 @@ def test_what_a_window_sweep_lacks_of_its_baseline_is_counted_once() -> None:
     (fetch,) = cells[cell, 3]
     spoiled = [replace(record, ok=False) if record is fetch else record for record in records]
     with pytest.raises(NoPanel, match=r"of bucket 3 counts \(1 failed transfer\)"):
-        analysis.window_sweep(scenario, figure, spoiled)
+        window_sweep(scenario, figure, spoiled)
 
 
 def test_every_bdp_bucket_has_the_published_share(scenario: Scenario) -> None:
@@ -299,7 +300,7 @@ def test_of_a_metric_of_which_more_is_better_the_gain_improves(
     faster = [replace(record, request_bytes=150 if record.trial.initcwnd == 10 else 100)
               for record in stored]
     figure = replace(scenario.figures[0], metric="request_bytes")
-    panel = analysis.improvement(scenario, figure, faster)
+    panel = improvement(scenario, figure, faster)
     for bucket in panel.buckets:
         assert (bucket.base, bucket.experiment) == pytest.approx((100, 150))
         assert (bucket.absolute, bucket.percent) == pytest.approx((50, 50))

@@ -17,7 +17,7 @@ from lab.fetches import study
 from lab.fetches.features.cliff import search
 from lab.fetches.features.population import ablation, fit
 from lab.fetches.features.population.feature import drawn
-from lab.fetches.figures import analysis, bars, figure
+from lab.fetches.figures import bars, figure, panels
 from lab.fetches.scenario import own_server, reading, setup
 from lab.fetches.scenario.own_server import OwnServer
 from lab.fetches.scenario.trial import NEWER
@@ -202,11 +202,11 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
     ((1.0, 2.0), (1.0, 2.0))])
 def test_an_interval_of_one_cells_mean(values: tuple[float, ...],
                                        ends: tuple[float, float] | None) -> None:
-    assert analysis.mean_interval(values) == ends
+    assert panels.mean_interval(values) == ends
 
 
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
-    sample = analysis._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
+    sample = panels._sample(3, [([1.0, 2.0], 0.5), ([4.0], 0.5)])
     assert (sample.name, sample.values, sample.weights) == (
         "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])
 

@@ -17,6 +17,7 @@ from lab.core.findings.charts import SquareChart
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
+from lab.fetches.analysis import analyse
 from lab.fetches.figures import kinds
 from lab.fetches.study import KIND
 from lab.fetches.verify.record import Record
@@ -57,7 +58,7 @@ def found(folder: Path, times_ms: Any) -> Any:
     asked = scenario(folder)
     study = Study(KIND, asked, tuple(trial for sweep in asked.sweeps
                                  for trial in sweep.trials(asked.name, 1)), True)
-    ((_, made),) = kinds.figures(asked, run(study, times_ms), (), True)
+    ((_, made),) = kinds.figures(analyse(asked, run(study, times_ms), True))
     return made.finding
 
 
@@ -115,7 +116,7 @@ def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
 def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
     asked = scenario(tmp_path)
     study = Study(KIND, asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
-    ((_, told),) = kinds.figures(asked, run(study, lambda trial: 1.0), (), True)
+    ((_, told),) = kinds.figures(analyse(asked, run(study, lambda trial: 1.0), True))
     assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.finding.missing
 
 

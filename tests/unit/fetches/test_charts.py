@@ -8,7 +8,7 @@ import pytest
 
 from lab.core.findings.charts import BarChart, TimeChart
 from lab.core.scenario.quantities import quantity
-from lab.fetches.figures import analysis
+from lab.fetches.figures import panels
 from lab.fetches.figures.bars import chart
 from lab.fetches.figures.claims import judged
 from lab.fetches.verify.record import Record
@@ -37,7 +37,7 @@ def test_a_chart_tells_what_was_measured_and_how() -> None:
 
 def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
     records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
-    panel = analysis.improvement(scenario, scenario.figures[0], records)
+    panel = panels.improvement(scenario, scenario.figures[0], records)
     made = chart(judged(panel, ()))
     assert isinstance(made, BarChart)
     assert made.foot == "126 trials verified on the wire"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from lab.core.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
+from lab.core.scenario.published import SHARES_FILE, SHARES_PANELS
 from lab.fetches.features.population.panels import buckets
 from lab.fetches.features.population.population import (Cause, Mechanism, Population, Populations,
                                                         steps)
@@ -23,8 +24,8 @@ from lab.fetches.figures.paired import Paired, Responses, Rows, pair_of
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify.record import Record
 
-FIGURE5, METRIC = "paper_figure5.csv", "latency_ms"
-AXES = {"RTT": "rtt_ms", "BW": "bandwidth_kbps", "BDP": "bdp_bytes"}  # its panels
+METRIC = "latency_ms"
+AXES = {panel: by for by, panel in SHARES_PANELS.items()}
 SLOWER_MS = 1.0  # more than a timer's rounding
 _TOGETHER = ("far_and_slow", "very_far_and_slow")
 _WEEK = ("baseline_week", "baseline_gap")
@@ -34,12 +35,13 @@ _WEEK = ("baseline_week", "baseline_gap")
 class Step:
     """What the paper's Figure 5 looks like with the causes up to this one.
 
-    base_ms, experiment_ms: means; panels: "RTT", "BW", "BDP" → its buckets.
-    n: responses; slower: of those that the larger window makes slower, how many by
-    which reason.
+    windows: the initial windows compared, the baseline's first. base_ms, experiment_ms: means;
+    panels: "RTT", "BW", "BDP" → its buckets. n: responses; slower: of those that the larger
+    window makes slower, how many by which reason.
     """
 
     title: str
+    windows: tuple[int, int]
     base_ms: float
     experiment_ms: float
     panels: dict[str, list[Bucket]]
@@ -116,11 +118,12 @@ def _step(made: Population, cause: Cause, paired: Paired, rows: Mapping[int, Row
     figures = {axis: Figure(
         name=f"causes {cause.name}", title=cause.title, kind="improvement", sweep=made.name, by=by,
         baseline_initcwnd=windows[0], experiment_initcwnd=windows[1], metric=METRIC,
-        published=FIGURE5, panel=axis) for axis, by in AXES.items()}
+        published=SHARES_FILE, panel=axis) for axis, by in AXES.items()}
     slower = Counter(why(each[windows[1]]) for each in rows.values()
                      if all(window in each for window in windows)
                      and _is_slower(*(each[window] for window in windows)))
-    return Step(cause.title, float(numpy.average(paired.base, weights=paired.base_weight)),
+    return Step(cause.title, windows,
+                float(numpy.average(paired.base, weights=paired.base_weight)),
                 float(numpy.average(paired.experiment, weights=paired.weight)),
                 {axis: buckets(paired, figure) for axis, figure in figures.items()},
                 len(paired.base), slower)

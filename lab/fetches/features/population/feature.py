@@ -14,6 +14,7 @@ from lab.core.scenario.scenario_file import check_count
 from lab.fetches.features.population import population
 from lab.fetches.features.population.population import Cause, Populations, percentile_of
 from lab.fetches.figures.buckets import Panel
+from lab.fetches.figures.figure import Analysis
 from lab.fetches.scenario import feature
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.reading import there
@@ -94,12 +95,13 @@ class DrawnPart(Populations, Part):
         from lab.fetches.features.population import panels  # numpy is slow to import
         return panels.panels(self, figures, records)
 
-    def findings(self, scenario: Scenario, records: Sequence[Record], found: Sequence[Finding],
-                 judged: Sequence[Any], whole: bool) -> tuple[list[Finding], Sequence[Tile]]:
-        if not whole:
+    def findings(self, analysis: Analysis, found: Sequence[Finding], judged: Sequence[Any]
+                 ) -> tuple[list[Finding], Sequence[Tile]]:
+        if not analysis.is_whole:
             return [], ()
         from lab.fetches.features.population import findings  # numpy is slow to import
-        return findings.population_findings(scenario, self, records, found, judged), ()
+        return findings.population_findings(
+            analysis.scenario, self, analysis.records, found, judged), ()
 
 
 class Feature(feature.Feature):

@@ -16,7 +16,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.words import number
-from lab.fetches.features.population.ablation import AXES, FIGURE5, Step, close, explained
+from lab.fetches.features.population.ablation import AXES, Step, close, explained
 from lab.fetches.features.population.fit import fit_findings
 from lab.fetches.features.population.joint import DATACENTERS, Joint
 from lab.fetches.features.population.population import Populations
@@ -27,7 +27,6 @@ from lab.fetches.verify.record import Record
 
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
 LEAST_SHARE = 1e-9  # of a cell that is shown
-TABLE3 = "paper_tables.csv", "table3_avgdc"
 TWINS = "kind", "by", "published", "panel"  # what the same figure of two populations shares
 
 
@@ -36,16 +35,18 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
                         ) -> list[Finding]:
     """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
     """
-    published = {figure.name for figure in scenario.figures if figure.published == FIGURE5}
+    of_shares = {figure.name for figure in scenario.figures
+                 if figure.published == published.SHARES_FILE}
     charts = tuple(finding.chart for finding in findings
-                   if finding.name in published and isinstance(finding.chart, BarChart))
+                   if finding.name in of_shares and isinstance(finding.chart, BarChart))
     made = [_page(scenario.head.title, charts)] if charts else []
     try:
         found = explained(drawn, records)
-        made += [_causes(found), _two_weeks(found[-1])] if found else []
+        made += [_causes(found), _two_weeks(found[-1], _printed_mean_ms(scenario, drawn))
+                 ] if found else []
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
-    return made + _held_out(told) + [_joint(*each) for each in dict.fromkeys(
+    return made + _held_out(told, drawn) + [_joint(*each) for each in dict.fromkeys(
         (each.datacenter, each.mechanism.far_and_slow, each.mechanism.very_far_and_slow)
         for each in drawn.populations)
     ] + fit_findings(scenario, drawn)
@@ -81,8 +82,8 @@ def _causes(found: Sequence[Step]) -> Finding:
             for step in found),
         chart=SquareChart(
             "What each cause adds to Figure 5",
-            ("Milliseconds saved by ten segments, of the panel's own responses. Each row adds a"
-             " cause; the last is the panel.",),
+            (f"Milliseconds saved by {found[-1].windows[-1]} segments, of the panel's own"
+             " responses. Each row adds a cause; the last is the panel.",),
             "At the right: how many of all bars are near the paper's.", scale="published",
             maps=maps, rows=("the paper", *(f"{place}  {step.title}" for place, step in
                                             reversed(list(enumerate(found, start=1))))),
@@ -90,11 +91,12 @@ def _causes(found: Sequence[Step]) -> Finding:
 
 
 def _overview(found: Sequence[Step]) -> Table:
+    base, larger = (f"IW{window}" for window in found[-1].windows)
     columns = (Column("causes, one more in each line", is_text=True), Column("n"),
-               Column("IW3", "ms", "mean"), Column("IW10", "ms", "mean"),
+               Column(base, "ms", "mean"), Column(larger, "ms", "mean"),
                Column("", "ms", "saved"), Column("", "%", "saved"),
                *(Column(axis, "", "bars near") for axis in AXES), Column("all", "", "bars near"),
-               Column("slower with IW10", rank=1))
+               Column(f"slower with {larger}", rank=1))
     rows: tuple[tuple[Cell, ...], ...] = tuple((
         step.title, step.n, step.base_ms, step.experiment_ms,
         step.base_ms - step.experiment_ms, 100 * (1 - step.experiment_ms / step.base_ms),
@@ -117,24 +119,35 @@ def _by_bucket(found: Sequence[Step], axis: str) -> Table:
 
 
 def _slower(step: Step) -> str:
-    """Why ten segments make some responses of a step slower."""
+    """Why the larger window makes some responses of a step slower."""
     if not step.slower:
         return ""
     why = "; ".join(f"{count}: {reason}" for reason, count in
                     sorted(step.slower.items(), key=lambda each: -each[1]))
     return (f"{step.title[0].upper()}{step.title[1:]}: {sum(step.slower.values())} of {step.n}"
-            f" responses are slower with ten segments ({why}).")
+            f" responses are slower with {step.windows[-1]} segments ({why}).")
 
 
-def _two_weeks(panel: Step) -> Finding:
-    """The sums of the panels beside the paper's, and what the window does alone."""
+def _printed_mean_ms(scenario: Scenario, drawn: Populations) -> float | None:
+    """What the paper's table of percentiles of the explained population saves of the mean."""
+    made = drawn.explained
+    return next((bars["mean"].absolute_ms for figure in scenario.figures
+                 if made is not None and figure.sweep == made.name and figure.by == "percentile"
+                 and "mean" in (bars := published.buckets(figure.published, figure.panel))), None)
+
+
+def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
+    """The sums of the panels beside the paper's, and what the window does alone.
+
+    printed_ms: what the paper says is saved of the mean, None where it does not.
+    """
     rows: list[tuple[Cell, ...]] = []
     for axis, bars in panel.panels.items():
         share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
         ours = [float(share @ [getattr(bar, name) for bar in bars])
                 for name in ("base", "experiment")]
         printed = [(bar.responses_percent or 0.0, bar.absolute_ms or 0.0, bar.percent or numpy.nan)
-                   for bar in published.buckets(FIGURE5, axis).values()]
+                   for bar in published.shares(AXES[axis]).values()]
         base = sum(each * ms / percent for each, ms, percent in printed)
         saved = sum(each * ms for each, ms, _ in printed) / 100
         alone = float(share @ [bar.same.absolute if bar.same else bar.absolute for bar in bars])
@@ -150,28 +163,27 @@ def _two_weeks(panel: Step) -> Finding:
     return Finding("two_weeks", "What the window does, and what the two weeks do", (
         Table("Share × mean, added up over the buckets of a panel", (
             Column("panel", is_text=True), Column("near"), Column("of"),
-            Column("ours", "ms", "IW 3"), Column("paper", "ms", "IW 3"),
-            Column("off", "%", "IW 3", signed=True),
-            Column("ours", "ms", "IW 10"), Column("paper", "ms", "IW 10"),
-            Column("off", "%", "IW 10", signed=True),
+            *(column for window in panel.windows for column in (
+                Column("ours", "ms", f"IW {window}"), Column("paper", "ms", f"IW {window}"),
+                Column("off", "%", f"IW {window}", signed=True))),
             Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
             Column("window alone", "ms", "saved")), tuple(rows)),
-        _where_from(panel, float(str(rows[0][-1])))), sentence=said, text=said)
+        _where_from(panel, float(str(rows[0][-1])), printed_ms)), sentence=said, text=said)
 
 
-def _where_from(panel: Step, alone: float) -> Table:
+def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
     """The saving in its parts, by the RTT panel, and what the paper's print says of each."""
     bars = panel.panels["RTT"]
     saved = panel.base_ms - panel.experiment_ms
     ours = sum((bar.share_percent or 0.0) * bar.absolute for bar in bars) / 100
     paper = sum((bar.responses_percent or 0.0) * (bar.absolute_ms or 0.0)
-                for bar in published.buckets(FIGURE5, "RTT").values()) / 100
-    printed = published.buckets(*TABLE3)["mean"].absolute_ms or 0.0
+                for bar in published.shares("rtt_ms").values()) / 100
     rows: tuple[tuple[Cell, ...], ...] = (
         ("all, as the paper compared", saved, printed),
         ("the window alone", alone, None),
         ("other responses in the other week", saved - alone, None),
-        ("of that, more of them in far buckets (RTT)", saved - ours, printed - paper),
+        ("of that, more of them in far buckets (RTT)", saved - ours,
+         None if printed is None else printed - paper),
         ("of that, other ones within the buckets", ours - alone, None))
     return Table("Where the saving comes from", (
         Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms")), rows, (
@@ -181,9 +193,10 @@ def _where_from(panel: Step, alone: float) -> Table:
 
 # Held out ----------------------------------------------------------------------------
 
-def _held_out(told: Sequence[JudgedPanel]) -> list[Finding]:
+def _held_out(told: Sequence[JudgedPanel], drawn: Populations) -> list[Finding]:
     """Figures that no parameter was chosen by next to the same ones as they were fitted."""
     rows: list[tuple[Cell, ...]] = []
+    fitted: dict[str, None] = {}  # the titles of the populations
     for each in told:
         figure = each.panel.figure
         twin = next((other for other in told if not other.panel.figure.held_out and [
@@ -191,6 +204,8 @@ def _held_out(told: Sequence[JudgedPanel]) -> list[Finding]:
                 getattr(figure, name) for name in TWINS]), None)
         if figure.held_out and twin is not None:
             rows.append((twin.panel.figure.title, len(each.rows), *_found(twin), *_found(each)))
+            fitted.update((of.title, None) for of in drawn.populations
+                          if of.name == twin.panel.figure.sweep)
     if not rows:
         return []
     titles, *columns = zip(*rows)
@@ -200,7 +215,7 @@ def _held_out(told: Sequence[JudgedPanel]) -> list[Finding]:
             f" nothing published of it was used for (held out) {held_near}, of which"
             f" {held_reproduced} {'is' if held_reproduced == 1 else 'are'} reproduced.")
     groups = ("parameters of its own", "held out")
-    return [Finding("held_out", "SlowDC with parameters of its own, and held out", (
+    return [Finding("held_out", f"{', '.join(fitted)} with parameters of its own, and held out", (
         Table("Near the paper's, and reproduced", (
             Column("published", is_text=True), Column("of"),
             *(Column(name, "", group) for group in groups for name in ("near", REPRODUCED))),

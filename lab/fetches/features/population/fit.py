@@ -16,13 +16,14 @@ from lab.core.errors import UsageError
 from lab.core.findings.charts import Line, LineChart, Plot
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.scenario import scenario_file
+from lab.core.scenario.published import SHARES_PANELS
 from lab.core.scenario.scenario_file import SCENARIOS
 from lab.core.words import plain
 from lab.fetches.features.population.population import Population, Populations
 from lab.fetches.scenario.scenario import Scenario
 
 FITS = SCENARIOS / "fits"
-FIGURE5 = ("RTT", "BW", "BDP")
+FIGURE5 = tuple(SHARES_PANELS.values())
 FREE_WITHIN, FREE_LOSS = 1, 0.5  # so many bars fewer, so much farther: the paper cannot say
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Sources:
     rests_on: (from, which numbers) by the parameter; of_their_own: the same by population and
     parameter, where another population than the explained one has a value of its own; farthest: of
     rtt_at_most_ms. numbers: published ones, how many, and what they were used for. correlated,
-    retransmitted: notes.
+    retransmitted: notes; "{simulated}" stands for what the evidence found.
     """
 
     rests_on: Mapping[str, tuple[str, str]]
@@ -123,24 +124,24 @@ def _fitted(drawn: Populations, made: Population, fit: dict[str, Any],
         Column("does the paper fix it?", is_text=True)), tuple(rows), (
             f"Free: between these values the count of Figure 5 changes by {FREE_WITHIN} at most and"
             f" the distance by less than {FREE_LOSS:g}, the other parameters as they are.",
-            f"Responses with retransmissions at SlowDC, by lossy_share, simulated: {again}."
-            f" {known.retransmitted}"))
+            known.retransmitted.replace("{simulated}", again)))
     from_where = [str(row[2]) for row in rows]
-    of_slow = [known.of_their_own[other.name, name][0] for other, name in own
-               if other.name == "slowdc"]
-    fitted, slow_by_hand = from_where.count("fitted"), of_slow.count("by hand")
-    by_hand = from_where.count("by hand") - slow_by_hand
+    own_by_hand = [other.title for other, name in own
+                   if known.of_their_own[other.name, name][0] == "by hand"]
+    fitted, whose = from_where.count("fitted"), ", ".join(dict.fromkeys(own_by_hand))
+    by_hand = from_where.count("by hand") - len(own_by_hand)
     met = known.fitted_to
     freedom = Table("How much was free", (Column("what", is_text=True), Column("how many")), (
         ("parameters fitted", fitted), ("parameters set by hand", by_hand),
-        ("parameters set by hand, of SlowDC's own", slow_by_hand),
+        (f"parameters set by hand, of {whose}'s own", len(own_by_hand)),
         ("numbers that they were fitted to", met)), (known.correlated,))
     numbers = Table("Numbers that they meet", (
         Column("numbers", is_text=True), Column("how many"), Column("used", is_text=True)),
         known.numbers, (f"{fitted} parameters are fitted to {met} correlated numbers: they are"
                         " compatible with the paper, and do not predict it.",))
     said = (f"{fitted} parameters are fitted to {met} correlated numbers, {by_hand} more are set by"
-            f" hand, and {slow_by_hand} of SlowDC's own: compatible with the paper, not predicted.")
+            f" hand, and {len(own_by_hand)} of {whose}'s own: compatible with the paper, not"
+            " predicted.")
     holdouts, found = _holdouts(fit)
     return Finding("fit", "What was fitted to what", (parameters, freedom, numbers, holdouts),
                    sentence=f"{said} {found}")

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from lab.core.errors import UsageError
 from lab.core.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
                                       network_curve)
-from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT, PublishedBucket, buckets
+from lab.core.scenario.published import (SHARES_TOLERANCE_PERCENT, PublishedBucket, buckets,
+                                         shares)
 from lab.core.words import plain
 
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
@@ -95,9 +96,9 @@ def average_datacenter(far_and_slow: float = 0.0, very_far_and_slow: float = 0.0
     far_and_slow, very_far_and_slow: see `dependence`.
     """
     return fit(
-        [marginal("RTT", buckets("paper_figure5.csv", "RTT"), RTT_ENDS_MS),
-         marginal("BW", buckets("paper_figure5.csv", "BW"), BANDWIDTH_ENDS_KBPS),
-         marginal("BDP", buckets("paper_figure5.csv", "BDP"), BDP_ENDS_BYTES)],
+        [marginal("RTT", shares("rtt_ms"), RTT_ENDS_MS),
+         marginal("BW", shares("bandwidth_kbps"), BANDWIDTH_ENDS_KBPS),
+         marginal("BDP", shares("bdp_bytes"), BDP_ENDS_BYTES)],
         rtt=network_curve("rtt_ms", "AvgDC"), bandwidth=network_curve("bandwidth_kbps", "AvgDC"),
         odds=partial(dependence, far_and_slow, very_far_and_slow))
 

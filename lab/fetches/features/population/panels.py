@@ -58,8 +58,9 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     if figure.by != "percentile":
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                      samples=paired.samples(windows), remarks=remarked)
-    if figure.panel.endswith("_56"):  # Table 4 is of the clients up to 56 kbit/s
-        paired = paired.only(quantity_of("bandwidth_kbps", paired.trials) <= 56)
+    if figure.bandwidth_at_most_kbps:
+        paired = paired.only(
+            quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
     rows = percentile_buckets(paired, figure)
     # All of the same records: they count once.
     return Panel(figure, tuple(rows), client, algorithm, counted=rows[0].n,

@@ -10,11 +10,10 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding, Tile
 from lab.core.scenario import schema
 from lab.fetches.features.users.scenario import Users
+from lab.fetches.figures.figure import Analysis
 from lab.fetches.scenario import feature
 from lab.fetches.scenario.feature import Part, Tables
-from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,10 @@ class Sampled(Part):
             raise UsageError(f"{name} is a sample of users: its file says what is measured")
         return self
 
-    def findings(self, scenario: Scenario, records: Sequence[Record], found: Sequence[Finding],
-                 judged: Sequence[Any], whole: bool) -> tuple[list[Finding], Sequence[Tile]]:
+    def findings(self, analysis: Analysis, found: Sequence[Finding], judged: Sequence[Any]
+                 ) -> tuple[list[Finding], Sequence[Tile]]:
         from lab.fetches.features.users.findings import users_findings  # numpy is slow
-        return users_findings(scenario, self.users, records)
+        return users_findings(analysis.scenario, self.users, analysis.records)
 
 
 class Feature(feature.Feature):

@@ -228,7 +228,7 @@ def test_the_steps_are_told_and_drawn(scenario: Scenario, records: list[Record])
         "by RTT (ms)", "by Bandwidth (kbit/s)", "by Bandwidth-delay product (bytes)"]
     assert len(chart.rows) == 9 and chart.rows[0] == "the paper"
     assert [len(table.rows) for table in finding.tables] == [8, 9, 9, 9]
-    assert "slower with ten segments" in finding.sentence
+    assert "slower with 10 segments" in finding.sentence
 
 
 @pytest.mark.parametrize("old, new, words", [

@@ -39,10 +39,10 @@ def test_what_says_the_bars_is_checked(old: str, new: str, words: str) -> None:
 
 
 def test_what_makes_responses_slower_is_told_the_most_frequent_first() -> None:
-    step = Step("clean", 100.0, 90.0, {}, 50, {"loss": 2, "the queue": 7, "a timer": 3})
-    assert _slower(step) == ("Clean: 12 of 50 responses are slower with ten segments (7: the"
+    step = Step("clean", (3, 10), 100.0, 90.0, {}, 50, {"loss": 2, "the queue": 7, "a timer": 3})
+    assert _slower(step) == ("Clean: 12 of 50 responses are slower with 10 segments (7: the"
                              " queue; 3: a timer; 2: loss).")
-    assert _slower(Step("clean", 100.0, 90.0, {}, 50, {})) == ""
+    assert _slower(Step("clean", (3, 10), 100.0, 90.0, {}, 50, {})) == ""
 
 
 @pytest.mark.parametrize(("more_ms", "verdict", "is_slower"), [

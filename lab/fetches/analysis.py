@@ -1,0 +1,30 @@
+"""From the records of a run to its Analysis: everything is computed here, and told later."""
+
+from __future__ import annotations
+
+from lab.core.run.kinds import RunData
+from lab.core.run.measuring import CAPTURES
+from lab.fetches.figures import kinds
+from lab.fetches.figures.cells import by_effect, changes, settings
+from lab.fetches.figures.figure import Analysis
+from lab.fetches.figures.timelines import by_round_trips, timelines
+from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.varied_parameters import order, words_of
+
+
+def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
+    """Of a run of the whole scenario, or of a part of it, which has its cells first.
+
+    Raises FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    panels, missing = kinds.panels(scenario, run.records)
+    is_told = is_whole and not scenario.cells and (
+        any(kinds.tells_all(figure, panels) for figure in scenario.figures)
+        or any(part.is_reported for part in scenario.parts))
+    words = words_of(scenario.sweeps)
+    cells = [] if is_told else settings(sorted(
+        run.records, key=lambda record: order(record.trial, words)))
+    changed = changes(cells)
+    shown = by_effect(changed) if scenario.cells else by_round_trips(run.records)
+    return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
+                    timelines(shown, run.folder / CAPTURES))
