@@ -20,7 +20,7 @@ the responses, and half on the router's port to the servers, for requests and
 acknowledgements. So a response queues first and then propagates.
 
 Whatever is installed is read back from the kernel and compared with what was
-asked; a difference is an error, never a warning.
+requested; a difference is an error, never a warning.
 """
 
 from __future__ import annotations
@@ -122,13 +122,13 @@ class Star:
         tcp_ca_openreq_child, tcp_select_initial_window): they hold for new
         connections only. Windows in segments.
         """
-        asked = (initcwnd, initrwnd, congestion_control, options)
-        if asked == self.routed:
+        requested = (initcwnd, initrwnd, congestion_control, options)
+        if requested == self.routed:
             return
         self.routed = None
-        for host, route in zip((self.server, self.client), star_routes(*asked)):
+        for host, route in zip((self.server, self.client), star_routes(*requested)):
             host.kernel.install_routes(route)
-        self.routed = asked
+        self.routed = requested
 
     def lose_all(self, lose: bool) -> None:
         """Drop every packet towards the client before the bottleneck, or none again."""
@@ -139,7 +139,7 @@ class Star:
         wanted = replace(outer, loss_percent=100.0) if lose else outer
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (wanted,)))
 
-    def set_trial_sysctls(self, **asked: dict[str, str]) -> None:
+    def set_trial_sysctls(self, **requested: dict[str, str]) -> None:
         """Set sysctls at client and server until they are set anew, by host.
 
         Those that the trial before had get the run's values again. TCP reads them when it opens
@@ -147,7 +147,7 @@ class Star:
         KernelLacks.
         """
         for host in (self.client, self.server):
-            wanted = asked[host.name]
+            wanted = requested[host.name]
             if wanted != self.trial_sysctls[host.name]:
                 pin_sysctls(host, self.sysctls[host.name], wanted)
                 self.trial_sysctls[host.name] = dict(wanted)

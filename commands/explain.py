@@ -89,8 +89,8 @@ def asking(arguments: argparse.Namespace, measurer: Measurer,
     """What measures a question and gives its mean times in ms, by the values of a quantity."""
     rounds = itertools.count(1)
 
-    def ask(asked: Overrides, by: str) -> Mapping[float, float]:
-        study = registry.own_question("own", asked, arguments.seed)
+    def ask(requested: Overrides, by: str) -> Mapping[float, float]:
+        study = registry.own_question("own", requested, arguments.seed)
         found: dict[float, list[float]] = {}
         for each in measurer.judged(study, study.trials, set(), folder / f"round{next(rounds)}"):
             record = each.record

@@ -174,22 +174,22 @@ def sample(word: str) -> str | int:
 def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     """Exits with a line where flags do not go together; whether it is a question of one's own."""
     given = overrides_of(arguments).given
-    asked = [flag for flag in QUESTIONS if getattr(arguments, flag)]
+    requested = [flag for flag in QUESTIONS if getattr(arguments, flag)]
     for module in QUESTIONS.values():
-        if wrong := import_module(module).wrong(arguments, given, asked):
+        if wrong := import_module(module).wrong(arguments, given, requested):
             parser.error(wrong)
-    if arguments.probe and (arguments.scenario or given or asked):
+    if arguments.probe and (arguments.scenario or given or requested):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     check_controls(parser, arguments)
     others = elsewhere(arguments)
     if others and (arguments.engine == "host" or arguments.jobs):
         parser.error(f"--{others}: its workers measure in guests, each as many as it has threads:"
                      " without --engine host and --jobs")
-    check_own_server(parser, arguments, asked)
+    check_own_server(parser, arguments, requested)
     if arguments.sample and not arguments.scenario:
         parser.error("--sample is of a scenario: full of dukkipati2010, 1/16 of map_of_windows")
     arguments.own = not arguments.scenario and bool(given or arguments.name)
-    if arguments.name and (asked or not arguments.own):
+    if arguments.name and (requested or not arguments.own):
         parser.error("--name: a scenario has a name; it is for a question of your own")
     if arguments.export and (arguments.export[0] not in command_line.EXPORTS
                              or len(arguments.scenario) != 1 and not arguments.own):
@@ -209,10 +209,10 @@ def check_controls(parser: Parser, arguments: argparse.Namespace) -> None:
 def check_own_server(parser: Parser, arguments: argparse.Namespace,
                      questions: Sequence[str]) -> None:
     """Exits with a line where the flags of a server of one's own do not go together."""
-    asked = own_server(arguments)
-    if not asked:
+    requested = own_server(arguments)
+    if not requested:
         return
-    if "command" not in asked:
+    if "command" not in requested:
         parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name are of"
                      " --server-command COMMAND")
     if "users" in questions or elsewhere(arguments):
@@ -304,7 +304,7 @@ def add_questions(parser: Parser) -> None:
              " them; take a page of 100 kB or more")
     add("--compare", type=Path, nargs="+", metavar="RUN",
         help="folders of stored runs: the same cells of each beside those of the first, and what"
-             " was asked otherwise; measures nothing")
+             " was requested otherwise; measures nothing")
 
 
 def add_how(parser: Parser) -> None:

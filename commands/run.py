@@ -151,10 +151,11 @@ def status_of(run: RunData) -> int:
 
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
     """A scenario and all that can be known before measuring; "" for flags. Raises UsageError."""
-    asked = overrides_of(arguments)
-    study = (registry.study_of(allowed(part_of(name, arguments), arguments), asked, arguments.seed)
+    requested = overrides_of(arguments)
+    study = (registry.study_of(allowed(part_of(name, arguments), arguments), requested,
+                               arguments.seed)
              if name else
-             registry.own_question(arguments.name or "own", asked, arguments.seed))
+             registry.own_question(arguments.name or "own", requested, arguments.seed))
     if study.drawings:
         import drawing  # and with it matplotlib: only where it is asked
         drawing.check(study.drawings)

@@ -78,7 +78,7 @@ def planned(study: Study, arguments: argparse.Namespace) -> tuple[str, int]:
 
 @contextmanager
 def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
-    """This machine, or the cluster that is asked for. Raises EngineCannot, EngineError."""
+    """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
     flag = elsewhere(arguments)
     if not flag or not study.trials:
         here = engine_for(study, arguments)

@@ -16,7 +16,7 @@ from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file, typed
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
 from lab.fetches.features.users.requested import (LARGEST_WINDOW, LOAD, QUANTITY_NAMES, TRIALS,
-                                                  WINDOWS, Asked)
+                                                  WINDOWS, Requested)
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -54,16 +54,16 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:
-    """A sample of the users of a file; and with others on a link, if asked. Raises UsageError."""
+    """A sample of the users of a file; with others on a link if requested. Raises UsageError."""
     return list(_studies(arguments, asked_of(arguments)))
 
 
-def _studies(arguments: argparse.Namespace, asked: Asked) -> Iterator[Study]:
+def _studies(arguments: argparse.Namespace, requested: Requested) -> Iterator[Study]:
     from lab.fetches.features.users import reading, sample, shared  # numpy is slow
     users = reading.read(arguments.users)
-    for make in [sample.scenario] if asked.shared_kbps is None else [sample.scenario,
+    for make in [sample.scenario] if requested.shared_kbps is None else [sample.scenario,
                                                                      shared.scenario]:
-        yield registry.study_of(make(users, asked, arguments.users, arguments.seed),
+        yield registry.study_of(make(users, requested, arguments.users, arguments.seed),
                                 Overrides({}, many=arguments.yes), arguments.seed)
 
 
@@ -72,16 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run or arguments.initcwnd is not None:
         return measure.run(arguments, read)
     check_rights(arguments)
-    asked = asked_of(arguments)
+    requested = asked_of(arguments)
     while True:
-        first, *others = list(_studies(arguments, asked))
+        first, *others = list(_studies(arguments, requested))
         found = measure.measured(first, arguments)
-        largest = max(asked.windows)
+        largest = max(requested.windows)
         if largest >= LARGEST_WINDOW or _chosen(first, found) != largest:
             break
         say(f"run.sh: {largest} segments, the largest window so far, is the best: measured again"
             f" with {2 * largest} too (name windows with --iw to leave this out)")
-        asked = replace(asked, windows=(*asked.windows, 2 * largest))
+        requested = replace(requested, windows=(*requested.windows, 2 * largest))
     return measure.worst([measure.show(first, found, arguments),
                           *(measure.run_study(study, arguments) for study in others)])
 
@@ -97,7 +97,7 @@ def _chosen(study: Study, found: RunData) -> int:
     return analysis.verdict(counting, users.baseline_initcwnd).initcwnd
 
 
-def asked_of(arguments: argparse.Namespace) -> Asked:
+def asked_of(arguments: argparse.Namespace) -> Requested:
     """What the flags say of --users. Raises UsageError."""
     given = measure.overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
@@ -116,7 +116,7 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
                               many=arguments.yes or arguments.dry_run)
     single = {name: values[0] for name, values in given.items()}
     load = single.pop("load", LOAD)
-    return Asked(
+    return Requested(
         windows, arguments.trials or TRIALS,
         {name: value for name, value in single.items() if name in QUANTITY_NAMES},
         {name: value for name, value in single.items() if name not in QUANTITY_NAMES},

@@ -135,12 +135,12 @@ def known_files() -> list[str]:
                   if path.stem not in ("__init__", "style"))
 
 
-def check(asked: Mapping[str, Sequence[str]]) -> None:
+def check(requested: Mapping[str, Sequence[str]]) -> None:
     """Raises FirstFlightError where a figure asks for a drawing that there is not.
 
-    asked: names of further drawings, by the figure (Study.drawings).
+    requested: names of further drawings, by the figure (Study.drawings).
     """
-    for figure, names in asked.items():
+    for figure, names in requested.items():
         for name in names:
             drawn = get_type_hints(_file(name, f"also of figure {figure!r}").draw)["chart"]
             if drawn is not SampleChart:

@@ -51,8 +51,8 @@ def cache() -> Path:
 
 def folder() -> Path:
     """The system that this version of the project uses, made or not."""
-    asked = hashlib.sha256(f"{RECIPE} {RELEASE} {PACKAGES}".encode()).hexdigest()[:12]
-    return cache() / f"{NEWER}-{asked}"
+    requested = hashlib.sha256(f"{RECIPE} {RELEASE} {PACKAGES}".encode()).hexdigest()[:12]
+    return cache() / f"{NEWER}-{requested}"
 
 
 # What is in it -----------------------------------------------------------------------

@@ -276,21 +276,22 @@ def guest_command(kernel: Path, root: Path | None = None,
 MEMINFO = Path("/proc/meminfo")
 
 
-def guests(asked: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
+def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
     """The number asked for; by default one a core as far as memory goes, one at least.
 
-    flag: how it was asked for. Raises EngineCannot where each of several could not have all that
+    flag: how it was requested. Raises EngineCannot where each of several could not have all that
     it may take.
     """
     available_mb = available(meminfo)
     room = max(1, available_mb // MEMORY_MB) if available_mb is not None else None
-    if asked is None:
+    if requested is None:
         cores = os.cpu_count() or 1
         return cores if room is None else min(cores, room)
-    if room is not None and asked > room:
-        raise EngineCannot(f"{flag}{asked}: that many guests may take {asked * MEMORY_MB} MB, and"
+    if room is not None and requested > room:
+        raise EngineCannot(f"{flag}{requested}: that many guests may take"
+                           f" {requested * MEMORY_MB} MB, and"
                            f" {available_mb} MB are available; at most {flag}{room}")
-    return asked
+    return requested
 
 
 def available(meminfo: Path) -> int | None:

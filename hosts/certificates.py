@@ -28,7 +28,7 @@ _ATTEMPTS = 400  # an ECDSA signature has one of three lengths, by chance
 
 
 class CertificateError(Exception):
-    """A chain cannot be made as it is asked for."""
+    """A chain cannot be made as it is requested."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Files:
     root: Path
 
 
-def make(folder: Path, asked: ChainSpec) -> Files:
+def make(folder: Path, requested: ChainSpec) -> Files:
     """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
-    least = LEAST_BYTES[asked.signature] * (1 + asked.intermediates)
-    if asked.chain_bytes < least:
-        raise CertificateError(f"a chain of {asked.chain_bytes} bytes is too small for"
-                               f" {1 + asked.intermediates} certificates with"
-                               f" {asked.signature}: at least {least}")
+    least = LEAST_BYTES[requested.signature] * (1 + requested.intermediates)
+    if requested.chain_bytes < least:
+        raise CertificateError(f"a chain of {requested.chain_bytes} bytes is too small for"
+                               f" {1 + requested.intermediates} certificates with"
+                               f" {requested.signature}: at least {least}")
     try:
-        root, chain = _chain(asked)
+        root, chain = _chain(requested)
     except ImportError as error:
         raise CertificateError("python3-cryptography is missing: run ./install.sh") from error
     except IssuingError as error:
@@ -73,40 +73,40 @@ def make(folder: Path, asked: ChainSpec) -> Files:
     return Files(*(folder / name for name in contents))
 
 
-def _chain(asked: ChainSpec) -> tuple[Pem, list[Pem]]:
+def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
     """The root, and what is sent: the leaf first."""
-    root = _issue(asked, 0, None, None)
+    root = _issue(requested, 0, None, None)
     issuer, above = root, []
-    share = asked.chain_bytes // (1 + asked.intermediates)
-    for number in range(1, 1 + asked.intermediates):
-        issuer = _issue(asked, number, issuer, share)
+    share = requested.chain_bytes // (1 + requested.intermediates)
+    for number in range(1, 1 + requested.intermediates):
+        issuer = _issue(requested, number, issuer, share)
         above.append(issuer)
-    left = asked.chain_bytes - sum(each.size for each in above)
-    leaf = _issue(asked, 1 + asked.intermediates, issuer, left)
+    left = requested.chain_bytes - sum(each.size for each in above)
+    leaf = _issue(requested, 1 + requested.intermediates, issuer, left)
     return root, [leaf, *reversed(above)]
 
 
-def _issue(asked: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
+def _issue(requested: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
     """A certificate of `size` bytes, None for whatever it takes. Raises CertificateError.
 
     Where a length in DER takes a byte more, one size is skipped: a longer name
     then makes up for it.
     """
-    is_leaf = number == 1 + asked.intermediates
-    by_openssl = asked.signature in ALGORITHMS
-    key = (openssl_key(asked.signature, is_leaf) if by_openssl
-           else _new_key(asked.signature))
+    is_leaf = number == 1 + requested.intermediates
+    by_openssl = requested.signature in ALGORITHMS
+    key = (openssl_key(requested.signature, is_leaf) if by_openssl
+           else _new_key(requested.signature))
     sign = _sign_by_openssl if by_openssl else _sign
     filler, name = 0, 1
     for attempt in range(_ATTEMPTS):
-        issued = sign(asked, number, is_leaf, key, issuer, filler, name)
+        issued = sign(requested, number, is_leaf, key, issuer, filler, name)
         missing = 0 if size is None else size - issued.size
         if not missing:
             return issued
         if attempt % 8 == 7:
             name += 1
         filler = max(1, filler + missing)
-    raise CertificateError(f"no certificate of {size} bytes with {asked.signature} came about")
+    raise CertificateError(f"no certificate of {size} bytes with {requested.signature} came about")
 
 
 def _name(number: int, name: int) -> str:
@@ -124,10 +124,11 @@ def _serial(number: int) -> int:
 
 # By OpenSSL --------------------------------------------------------------------------
 
-def _sign_by_openssl(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+def _sign_by_openssl(requested: ChainSpec, number: int, is_leaf: bool, key: bytes,
+                     issuer: Pem | None,
                      filler: int, name: int) -> Pem:
     extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
-                  *((f"subjectAltName = IP:{asked.address}",) if is_leaf else ()),
+                  *((f"subjectAltName = IP:{requested.address}",) if is_leaf else ()),
                   *fillers(_FILLER, filler))
     return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
                                           extensions), key, issuer)
@@ -148,7 +149,7 @@ def _new_key(signature: str) -> bytes:
     return key
 
 
-def _sign(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
+def _sign(requested: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
           filler: int, name: int) -> Pem:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -162,9 +163,9 @@ def _sign(asked: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem 
                             if issuer else subject)
                .public_key(own.public_key()).serial_number(_serial(number))
                .not_valid_before(begins).not_valid_after(ends))
-    for extension, critical in _extensions(asked, is_leaf, filler):
+    for extension, critical in _extensions(requested, is_leaf, filler):
         builder = builder.add_extension(extension, critical)
-    made = builder.sign(by, None if asked.signature == "ed25519" else hashes.SHA256())
+    made = builder.sign(by, None if requested.signature == "ed25519" else hashes.SHA256())
     return Pem(key, made.public_bytes(Encoding.PEM), len(made.public_bytes(Encoding.DER)))
 
 
@@ -173,12 +174,12 @@ def _named(name: str) -> Any:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _extensions(asked: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
+def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
     """Each with whether it is critical."""
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
     if is_leaf:
-        yield x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(asked.address))]), False
+        yield x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(requested.address))]), False
     if filler:
         yield x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler)), False
 

@@ -85,11 +85,11 @@ class LoadServer:
 
     def _answer(self, connection: AnsweredConnection, request: bytes) -> None:
         """Answer a request; it fits in one segment, so it is here whole or not at all."""
-        asked = parse_request(request)
-        if asked is None:
+        requested = parse_request(request)
+        if requested is None:
             self._close(connection, "BadRequest")
             return
-        size, connection.id = asked
+        size, connection.id = requested
         connection.pending = response(size)
         self._send(connection)
         if connection.socket.fileno() >= 0:  # else the client has reset it

@@ -41,16 +41,16 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     return kind(name).study(file, overrides, seed)
 
 
-def own_question(name: str, asked: Overrides, seed: int = 1) -> Study:
+def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
     """A question of one's own, a network and responses by flags. Raises UsageError."""
     from lab.fetches.scenario import own
     with own.errors_by_flags():
-        return study_of(own.file(name, asked), Overrides({}, many=asked.many), seed)
+        return study_of(own.file(name, requested), Overrides({}, many=requested.many), seed)
 
 
-def cliff_question(what: str, asked: Overrides) -> Study:
+def cliff_question(what: str, requested: Overrides) -> Study:
     """The network and windows of a search for a cliff, by flags. Raises UsageError."""
-    return own_question("cliff", features.module("cliff", "search").question(what, asked))
+    return own_question("cliff", features.module("cliff", "search").question(what, requested))
 
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]

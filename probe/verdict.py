@@ -99,15 +99,15 @@ def judged(seen: dict[str, Any]) -> Probed:
         return Probed(segments=count, payload_bytes=None, mss=seen["mss"], full=None,
                       window_bytes=seen["window_bytes"] or None,
                       unsure=drained_ms > 2 * seen["rtt_ms"], **common)
-    asked = next(packet for packet in seen["packets"] if not packet.to_client)
-    pieces = flight([*pieces_of(seen["packets"], asked.ack, _stamps_per_ms(
+    requested = next(packet for packet in seen["packets"] if not packet.to_client)
+    pieces = flight([*pieces_of(seen["packets"], requested.ack, _stamps_per_ms(
         [*seen["before"], *seen["packets"]]))], seen["rtt_ms"])
     mss = max(piece.end - piece.start for piece in pieces)
     end = max(piece.end for piece in pieces)
     lost = round((end - sum(piece.end - piece.start for piece in pieces)) / mss)
     last = max(pieces, key=lambda piece: piece.end)
     return Probed(segments=len(pieces) + lost, payload_bytes=end, mss=mss, lost=lost,
-                  window_bytes=asked.window << seen["scale"],
+                  window_bytes=requested.window << seen["scale"],
                   full=last.end - last.start == mss, **common)
 
 

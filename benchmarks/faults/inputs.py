@@ -94,7 +94,7 @@ def expanded(name: str, overrides: Overrides = Overrides({}), seed: int = 1) -> 
 
 
 def in_range(name: str, value: Any) -> bool:
-    """Whether a field of a trial is a number that may be asked, or no number at all."""
+    """Whether a field of a trial is a number that may be requested, or no number at all."""
     of = QUANTITIES.get(name)
     return (of is None or not isinstance(value, (int, float))
             or of.lowest <= value <= of.highest)
@@ -253,9 +253,9 @@ def of_captures(draw: Draw, folder: Path) -> Attempt:
 
 
 def _of_fetch(draw: Draw, folder: Path) -> Attempt:
-    asked = pick(draw, sorted((GOLDEN / "trials").iterdir()))
-    content = json.loads((asked / "trial.json").read_text())
-    sides = {side: (asked / f"{side}.pcap").read_bytes() for side in ("client", "server")}
+    requested = pick(draw, sorted((GOLDEN / "trials").iterdir()))
+    content = json.loads((requested / "trial.json").read_text())
+    sides = {side: (requested / f"{side}.pcap").read_bytes() for side in ("client", "server")}
     changed = pick(draw, list(sides))
     sides[changed] = damage.data(sides[changed], draw)
     for side, packets in sides.items():

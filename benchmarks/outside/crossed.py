@@ -149,9 +149,9 @@ class CrossedTally:
             self.passed += 1
             return
         trial = record.trial
-        asked = command_of(trial) or _values(trial)
+        requested = command_of(trial) or _values(trial)
         line = (f"--seed {self.seed} --crossed --only {trial.sample}:"
-                f" {record.verdict_reason or record.error}\n    {asked}")
+                f" {record.verdict_reason or record.error}\n    {requested}")
         (self.failed if record.verdict == FAIL else self.unfinished).append(line)
 
     def show(self) -> None:

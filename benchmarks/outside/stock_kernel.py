@@ -121,8 +121,8 @@ def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
 
 def records_of(trials: list[Trial], seen: Iterator[Observation], exact: bool) -> list[Record]:
     """The judged records, in the order of the trials, without the one that warms up."""
-    asked = {trial.id: trial for trial in trials}
-    records = {each.trial_id: judge(asked[each.trial_id], each.content, each.client_pcap,
+    requested = {trial.id: trial for trial in trials}
+    records = {each.trial_id: judge(requested[each.trial_id], each.content, each.client_pcap,
                                     each.server_pcap, exact=exact, sysctls={}) for each in seen}
     return [records[trial.id] for trial in trials if trial.repeat]
 

@@ -225,20 +225,20 @@ def main(words: Sequence[str]) -> int:
                        help="with losses, jitter, queueing disciplines, BBR and all else")
     parser.add_argument("--sysctl", action="append", default=[], metavar="NAME=VALUE",
                         help="of both hosts, otherwise than pinned; may be repeated")
-    asked = parser.parse_args(words)
-    sysctls = asked_sysctls(asked.sysctl)
-    numbers = asked.only or range(1, asked.transfers + 1)
-    tally: TransferTally | CrossedTally = (CrossedTally(asked.seed) if asked.crossed
-                                   else TransferTally(asked.seed, asked.tls))
-    draw = sample_crossed if asked.crossed else sample_tls if asked.tls else sample
+    requested = parser.parse_args(words)
+    sysctls = asked_sysctls(requested.sysctl)
+    numbers = requested.only or range(1, requested.transfers + 1)
+    tally: TransferTally | CrossedTally = (CrossedTally(requested.seed) if requested.crossed
+                                   else TransferTally(requested.seed, requested.tls))
+    draw = sample_crossed if requested.crossed else sample_tls if requested.tls else sample
     try:
         with Progress(len(numbers), 0, "transfers") as progress:
-            for trial, seen in measured(asked.seed, numbers, asked.jobs, draw, sysctls):
+            for trial, seen in measured(requested.seed, numbers, requested.jobs, draw, sysctls):
                 record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap,
                                exact=True, sysctls=sysctls)
                 tally.add(record)
-                if asked.keep and (asked.only or record.verdict != PASS):
-                    keep(asked.keep, seen)
+                if requested.keep and (requested.only or record.verdict != PASS):
+                    keep(requested.keep, seen)
                 progress.step()
     finally:
         tally.show()

@@ -70,7 +70,7 @@ Value = Callable[[Timing], "float | None"]
 
 def of_command(setting: Setting, flags: Sequence[str], *bars: tuple[Bar, Value],
                look: Callable[[Path], object] = lambda run: None) -> list[Measured]:
-    """Run one command as often as asked, in turns with the other version's."""
+    """Run one command as often as requested, in turns with the other version's."""
     now, before = [], []
     for _ in range(setting.runs):
         now.append(timed(flags, look=look))

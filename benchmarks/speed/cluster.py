@@ -45,10 +45,10 @@ WORKERS = (64, 256, 1024)
 def answer(batch: bytes, row: list[str], seconds: float) -> bytes:
     """A task: a result of every trial of a batch, made up, after some time."""
     time.sleep(seconds)
-    asked = batches.unpacked(batch)
+    requested = batches.unpacked(batch)
     columns = columns_of(Record)
     made = []
-    for values in asked["trials"]:
+    for values in requested["trials"]:
         trial = Trial(**values)
         told = list(row)
         for each in fields(Trial):

@@ -219,8 +219,8 @@ def main(words: Sequence[str]) -> int:
     parser = Parser(prog="floor", description="What a response asks of a guest's kernel.")
     parser.add_argument("--responses", type=positive, default=300, help="counted (default 300)")
     parser.add_argument("--inside", action="store_true", help="in a guest: run its job")
-    asked = parser.parse_args(words)
-    if asked.inside:
+    requested = parser.parse_args(words)
+    if requested.inside:
         inside()
     for program in ("gcc", "strace"):
         if not shutil.which(program):
@@ -231,7 +231,7 @@ def main(words: Sequence[str]) -> int:
     for what, cost in costs.items():
         print(f"  {NAMES[what]:<38} {cost:8.1f}")
     for client in ("libcurl", "curl"):
-        print("\n".join(shown(client, asked.responses, costs)), flush=True)
+        print("\n".join(shown(client, requested.responses, costs)), flush=True)
     return OK
 
 

@@ -135,8 +135,8 @@ def write_run(path: Path, folder: Path) -> None:
     study = registry.study_of(scenario_file.find(str(path)), NOTHING, SEED)
     of_window = {record.trial.initcwnd: record
                  for record in read_records(one / runs.TRIALS_CSV, Record)}
-    asked = runs.request(study, "uml", built_kernel().parent.name, SEED)
-    run = runs.open_run(folder / "results", study, asked, fresh=True)
+    requested = runs.request(study, "uml", built_kernel().parent.name, SEED)
+    run = runs.open_run(folder / "results", study, requested, fresh=True)
     try:
         run.facts.update({**runs.read_facts(one), **run.facts, "scenario": study.head.name,
                           "scenario_file": study.head.text})

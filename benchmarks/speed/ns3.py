@@ -65,12 +65,13 @@ class Ns3:
 
     def run(self, control: str = "cubic") -> Ns3Grid:
         """All cells under a congestion control of CONTROLS. Raises FirstFlightError."""
-        asked = "".join(f"{rtt_ms:g} {kbps:g} {window}\n" for rtt_ms, kbps, window in self.cells)
+        requested = "".join(f"{rtt_ms:g} {kbps:g} {window}\n"
+                            for rtt_ms, kbps, window in self.cells)
         words = [str(self.program), CONTROLS[control], str(REQUEST_BYTES),
                  str(self.trial.response_bytes + HEADER_BYTES), str(self.trial.queue_packets)]
         with processor.group() as group:
             start = time.monotonic()
-            done = subprocess.run(group.command(words) if group else words, input=asked,
+            done = subprocess.run(group.command(words) if group else words, input=requested,
                                   capture_output=True, text=True, check=False)
             wall_s = time.monotonic() - start
             used_s = group.used_s if group else None

@@ -57,18 +57,19 @@ def main(words: Sequence[str]) -> int:
     add("--large", action="store_true",
         help="also 100,000 trials measured and a million stored: some half an hour")
     add("--quick", action="store_true", help="small sizes, one run: shows that all of it works")
-    asked = parser.parse_args(words)
-    setting = Setting(1 if asked.quick else asked.runs, asked.quick, asked.large, asked.before)
-    rows = asked.only or [*(QUICK if asked.quick else ROWS), PARTS]
+    requested = parser.parse_args(words)
+    setting = Setting(1 if requested.quick else requested.runs, requested.quick, requested.large,
+                      requested.before)
+    rows = requested.only or [*(QUICK if requested.quick else ROWS), PARTS]
     found = [each for row in rows if row != PARTS for each in measured(row, setting)]
     if PARTS in rows:
         try:
             say(f"performance: {PARTS}")
-            print("\n".join(divided(QUICK_DIVIDED if asked.quick else DIVIDED)))
+            print("\n".join(divided(QUICK_DIVIDED if requested.quick else DIVIDED)))
         except CannotError as error:
             print(f"{PARTS}: not measured: {error}")
     if found:
-        print("\n".join(table(found, judged=not asked.quick)))
+        print("\n".join(table(found, judged=not requested.quick)))
     return OK
 
 

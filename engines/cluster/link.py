@@ -1,6 +1,6 @@
 """The way to a Dask cluster: its scheduler found, its workers given what they need.
 
-Dask is optional: whatever is of it is imported here, and only where it is asked for.
+Dask is optional: whatever is of it is imported here, and only where it is requested.
 """
 
 from __future__ import annotations

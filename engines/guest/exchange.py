@@ -48,10 +48,10 @@ def export_kernel(folder: Path, file: Path) -> None:
                 tar.addfile(member, content)
 
 
-def import_kernel(file: Path, folder: Path, asked: dict[str, str]) -> None:
+def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
     """Write the members of a file to a folder. Raises Refused, OSError.
 
-    asked: what the inputs have to be, by their names.
+    requested: what the inputs have to be, by their names.
     """
     if file.stat().st_size > 2 * sum(MEMBERS.values()):
         raise ImportRefused(f"it has {file.stat().st_size} bytes, far more than a kernel")
@@ -61,7 +61,7 @@ def import_kernel(file: Path, folder: Path, asked: dict[str, str]) -> None:
     except (tarfile.TarError, EOFError) as error:
         raise ImportRefused(f"it is no whole tar file ({error})") from error
     inputs = _inputs(members["inputs"])
-    for name, here in asked.items():
+    for name, here in requested.items():
         if inputs[name] != here:
             raise ImportRefused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is"
                                 f" {here}")
@@ -119,8 +119,8 @@ def main(words: list[str]) -> int:
         if words[0] == "export":
             export_kernel(Path(words[1]), Path(words[2]))
         else:
-            asked = dict(line.partition(" ")[::2] for line in words[3:])
-            import_kernel(Path(words[1]), Path(words[2]), asked)
+            requested = dict(line.partition(" ")[::2] for line in words[3:])
+            import_kernel(Path(words[1]), Path(words[2]), requested)
     except (ImportRefused, OSError) as error:
         print(error, file=sys.stderr)
         return 1

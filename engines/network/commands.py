@@ -24,8 +24,8 @@ def _star_commands(job: dict[str, Any], said: Container[str]) -> list[str]:
     shape = Shape(**job["shape"])
     return [*(command for port in (*shape.ports(), shape.server_interface)
               for command in port.commands),
-            *(f"sysctl -w {key}='{value}'" for asked in sysctls_of(job, said).values()
-              for key, value in asked.items()),
+            *(f"sysctl -w {key}='{value}'" for requested in sysctls_of(job, said).values()
+              for key, value in requested.items()),
             *(route.command for route in routes),
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",

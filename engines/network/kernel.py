@@ -1,6 +1,6 @@
 """What a network asks of its kernel (netlink, /proc/sys), and how it reads back what it got.
 
-Whatever is installed is compared with what was asked: a difference is an
+Whatever is installed is compared with what was requested: a difference is an
 error, never a warning.
 """
 
@@ -63,7 +63,7 @@ TCP_SYSCTLS: dict[str, str] = {
 
 
 class NetworkError(Exception):
-    """The network could not be built, or is not what was asked."""
+    """The network could not be built, or is not what was requested."""
 
 
 class KernelLacks(NetworkError):
@@ -90,7 +90,7 @@ class NodeKernel:
         for port in ports:
             index = self.index(port.name)
             known = self.kinds.get(port.name, ())
-            same = (all(now == asked for now, asked in zip(known, port.kinds))
+            same = (all(now == requested for now, requested in zip(known, port.kinds))
                     and not any(qdisc.anew for qdisc in port.qdiscs))
             if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
                 said[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
@@ -104,7 +104,7 @@ class NodeKernel:
             if port.has_classes:
                 told[port.name] = self._with_classes(port.name, told[port.name])
             if wrong := port.differences(told[port.name]):
-                raise NetworkError(f"{port.name} is not as asked: {'; '.join(wrong)}")
+                raise NetworkError(f"{port.name} is not as requested: {'; '.join(wrong)}")
         return told
 
     def qdiscs(self, *interfaces: str) -> dict[str, list[Told]]:
@@ -173,36 +173,36 @@ class NodeKernel:
 
 
 def pin_sysctls(host: Node, pinned: dict[str, str],
-                asked: dict[str, str] | None = None) -> dict[str, str]:
+                requested: dict[str, str] | None = None) -> dict[str, str]:
     """Set sysctls in the host's network namespace and return what it has then.
 
-    Those that a scenario asked for come on top of the pinned ones. Of the
+    Those that a scenario requests come on top of the pinned ones. Of the
     latter, one that this kernel does not have is left out. Raises KernelLacks
-    where it lacks one that was asked for, NetworkError where it refuses a value
+    where it lacks one that was requested, NetworkError where it refuses a value
     or keeps another one.
     """
     with network_of(host.pid):
         write_sysctls(NO_IPV6, host.name)
-        seen = write_sysctls({**pinned, **(asked or {})}, host.name)
-    lacking = sorted(set(asked or {}) - set(seen))
+        seen = write_sysctls({**pinned, **(requested or {})}, host.name)
+    lacking = sorted(set(requested or {}) - set(seen))
     if lacking:
         raise KernelLacks(f"this kernel has no sysctl {', '.join(lacking)}")
     return seen
 
 
-def set_sysctls(host: Node, asked: dict[str, str]) -> None:
+def set_sysctls(host: Node, requested: dict[str, str]) -> None:
     """Set sysctls of a host's that its kernel has. Raises NetworkError."""
     with network_of(host.pid):
-        write_sysctls(asked, host.name)
+        write_sysctls(requested, host.name)
 
 
-def write_sysctls(asked: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[str, str]:
+def write_sysctls(requested: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[str, str]:
     """Write sysctls to their files below root and read them back; of: whose they are.
 
     No shell sees the values: they may come from a stranger's scenario. See pin_sysctls.
     """
     seen = {}
-    for key, value in asked.items():
+    for key, value in requested.items():
         path = root.joinpath(*key.split("."))
         if not path.is_file():
             continue
@@ -218,9 +218,9 @@ def write_sysctls(asked: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[
                                   f" (sudo modprobe tcp_{value})") from error
             raise NetworkError(f"{of} cannot have {key} = {value!r}: {error.strerror}") from error
         seen[key] = " ".join(path.read_text(encoding="ascii").split())
-    wrong = {key: value for key, value in seen.items() if value != " ".join(asked[key].split())}
+    wrong = {key: value for key, value in seen.items() if value != " ".join(requested[key].split())}
     if wrong:
-        raise NetworkError(f"sysctls on {of} are not as asked: {wrong}")
+        raise NetworkError(f"sysctls on {of} are not as requested: {wrong}")
     return seen
 
 
@@ -244,7 +244,7 @@ def switch_offloads_off(node: Node) -> None:
 
 def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
     """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); what it tells."""
-    asked = (ctypes.c_uint32 * 2)(command, value)
+    requested = (ctypes.c_uint32 * 2)(command, value)
     fcntl.ioctl(any_socket, _SIOCETHTOOL,
-                struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked)))
-    return asked[1]
+                struct.pack("16sP16x", interface.encode(), ctypes.addressof(requested)))
+    return requested[1]

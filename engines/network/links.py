@@ -52,11 +52,11 @@ def removal(name: str, number: int) -> Request:
     return f"ip link del {name}", _RTM_DELLINK, _IFINFOMSG.pack(0, 0, number, 0, 0)
 
 
-def address(name: str, number: int, asked: str) -> Request:
-    """asked: as 10.0.0.1/24."""
-    host, bits = asked.split("/")
+def address(name: str, number: int, requested: str) -> Request:
+    """requested: as 10.0.0.1/24."""
+    host, bits = requested.split("/")
     raw = socket.inet_aton(host)
-    return (f"ip address add {asked} dev {name}", _RTM_NEWADDR,
+    return (f"ip address add {requested} dev {name}", _RTM_NEWADDR,
             _IFADDRMSG.pack(socket.AF_INET, int(bits), 0, 0, number)
             + attribute(_IFA_LOCAL, raw) + attribute(_IFA_ADDRESS, raw))
 

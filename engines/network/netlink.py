@@ -60,7 +60,7 @@ class Netlink:
     """The kernel's network in one namespace. Closed by `close`."""
 
     def __init__(self, pid: int, family: int = socket.NETLINK_ROUTE) -> None:
-        """pid: a process in the namespace; family: of netlink's, what is asked and told of.
+        """pid: a process in the namespace; family: of netlink's, what is requested and reported.
 
         Raises OSError; needs CAP_SYS_ADMIN.
         """
@@ -89,8 +89,8 @@ class Netlink:
         request only that it failed. Raises Refused, OSError.
         """
         messages = [_message(kind, _NLM_F_REPLACE if kind & _NEW_BITS == _NEW else 0, number,
-                             asked)
-                    for number, (kind, asked) in enumerate(requests)]
+                             requested)
+                    for number, (kind, requested) in enumerate(requests)]
         last = len(messages)
         self.socket.send(b"".join((*messages, _message(question, _NLM_F_DUMP, last, body))))
         refused: RequestRefused | None = None

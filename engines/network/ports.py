@@ -110,12 +110,12 @@ class Netem:
         return qdiscs.netem(values, self.seed if self.random else None)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """What a kernel tells otherwise than it was asked, a few words each."""
+        """What a kernel tells otherwise than requested, a few words each."""
         told = qdiscs.netem_values(options)
         for name, how in self.parameters().items():
-            asked = getattr(self, name)
-            if told[how.place] != how.number(asked):
-                yield f"{name} {round(told[how.place] * how.units, 3):g}, asked {asked:g}"
+            requested = getattr(self, name)
+            if told[how.place] != how.number(requested):
+                yield f"{name} {round(told[how.place] * how.units, 3):g}, requested {requested:g}"
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ class HtbShaper:
     def differences(self, options: bytes) -> Iterator[str]:
         """What a kernel tells otherwise of the class."""
         if not options:
-            yield "htb has no class, asked one"
+            yield "htb has no class, requested one"
             return
-        told, asked = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
-        for name, value in asked.items():
+        told, requested = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
+        for name, value in requested.items():
             if told[name] != value:
-                yield f"htb {name} {told[name]}, asked {value}"
+                yield f"htb {name} {told[name]}, requested {value}"
 
 
 @dataclass(frozen=True)
@@ -209,14 +209,14 @@ class Port:
         return any(isinstance(qdisc, HtbShaper) for qdisc in self.qdiscs)
 
     def differences(self, told: Iterable[Told]) -> list[str]:
-        """What a kernel tells of the port otherwise than it was asked; empty if nothing."""
+        """What a kernel tells of the port otherwise than requested; empty if nothing."""
         by_number = {each.handle: each for each in told}
         found: list[str] = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
             each = by_number.get(number)
             found += (qdisc.differences(each.options) if each and each.kind == qdisc.kind
                       else [f"qdisc {number}: {each.kind if each else 'none'},"
-                            f" asked {qdisc.kind}"])
+                            f" requested {qdisc.kind}"])
         if not self.qdiscs and by_number.keys() - {0}:
-            found.append(f"{len(by_number)} qdiscs, asked none")
+            found.append(f"{len(by_number)} qdiscs, requested none")
         return found

@@ -77,14 +77,14 @@ class Route:
         return _RTMSG.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
 
     def differences(self, answers: Iterable[bytes]) -> list[str]:
-        """What the answers to the question tell otherwise than it was asked; empty if nothing."""
+        """What the answers to the question tell otherwise than requested; empty if nothing."""
         for answer in answers:
             _, bits, _, _, table, *_ = _RTMSG.unpack_from(answer)
             found = attributes(answer[_RTMSG.size:])
             if table == _MAIN_TABLE and (bits, found.get(_RTA_DST, b"")) == self.destination:
                 metrics = metrics_told(found.get(_RTA_METRICS, b""))
-                return [] if metrics == self.metrics else [f"{metrics}, asked {self.metrics}"]
-        return [f"nothing, asked {self.metrics}"]
+                return [] if metrics == self.metrics else [f"{metrics}, requested {self.metrics}"]
+        return [f"nothing, requested {self.metrics}"]
 
 
 @dataclass(frozen=True)

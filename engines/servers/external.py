@@ -73,14 +73,16 @@ class Others:
 
         Raises Lacking where it is missing, WorkerError where it does not start.
         """
-        tls, asked = trial.get("tls"), trial.get("own")
+        tls, requested = trial.get("tls"), trial.get("own")
         files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
-        wanted = self._own(trial, asked, files) if asked else self._nginx(trial, files)
+        wanted = self._own(trial, requested, files) if requested else self._nginx(trial, files)
         running = self.running
         if running is None or wanted.settings != self.settings \
                 or running.process.poll() is not None:
             self._start(wanted, port_of(trial))
-        return files.root if files else Path(asked["ca"]) if asked and asked["ca"] else None
+        if files:
+            return files.root
+        return Path(requested["ca"]) if requested and requested["ca"] else None
 
     def _nginx(self, trial: Mapping[str, Any], files: Files | None) -> ServerSpec:
         if nginx.program() is None:
@@ -94,11 +96,11 @@ class Others:
                       lambda: nginx.command(settings, folder, self.bodies), folder,
                       lambda: takes_connections(self.host, port))
 
-    def _own(self, trial: Mapping[str, Any], asked: Mapping[str, Any],
+    def _own(self, trial: Mapping[str, Any], requested: Mapping[str, Any],
              files: Files | None) -> ServerSpec:
-        port, ready = port_of(trial), asked["ready"]
-        return ServerSpec(own.NAME, (dict(asked), port, files),
-                      lambda: own.command(asked, port, files), self.own_folder,
+        port, ready = port_of(trial), requested["ready"]
+        return ServerSpec(own.NAME, (dict(requested), port, files),
+                      lambda: own.command(requested, port, files), self.own_folder,
                       lambda: (own.answers(self.host, port, ready, "tls" in trial) if ready
                                else takes_connections(self.host, port)))
 
@@ -201,14 +203,15 @@ class Chains:
 
     def files(self, wanted: Mapping[str, Any]) -> Files:
         """The chain that a trial wants, and its root. Raises WorkerError."""
-        asked = ChainSpec(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
+        requested = ChainSpec(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
                       self.address)
-        if asked not in self.made:
+        if requested not in self.made:
             try:
-                self.made[asked] = certificates.make(self.folder / str(len(self.made)), asked)
+                self.made[requested] = certificates.make(self.folder / str(len(self.made)),
+                                                         requested)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
-        return self.made[asked]
+        return self.made[requested]
 
 
 # A server that is not ours, on a host: started, waited for, ended, its words kept ----

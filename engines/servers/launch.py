@@ -59,9 +59,9 @@ def put_in_memory(name: str, kept: list[str]) -> None:
 
 def main(words: str) -> None:
     """Raises OSError, whose words go to the server's log."""
-    asked = json.loads(words)
-    command, folders = asked["command"], asked["folders"]
-    if asked["in_memory"]:
+    requested = json.loads(words)
+    command, folders = requested["command"], requested["folders"]
+    if requested["in_memory"]:
         put_in_memory(Path(command[0]).name, folders)
     os.chdir(folders[0] if folders else "/tmp")
     os.environ.clear()

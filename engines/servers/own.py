@@ -30,8 +30,8 @@ def command(own: Mapping[str, Any], port: int, files: Files | None) -> list[str]
         for mark, value in known.items():
             word = word.replace(mark, value)
         words.append(word)
-    asked = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
-    return [sys.executable, "-S", "-E", LAUNCH, json.dumps(asked)]
+    requested = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
+    return [sys.executable, "-S", "-E", LAUNCH, json.dumps(requested)]
 
 
 def is_read_only(path: str) -> bool:

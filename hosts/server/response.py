@@ -125,14 +125,14 @@ def head(status: bytes, body_bytes: int | None, close: bool) -> bytes:
 
 
 def head_of(wanted: Wanted, close: bool) -> bytes:
-    """The headers of what is there, filled up to as many bytes as are asked for."""
+    """The headers of what is there, filled up to as many bytes as are requested."""
     plain = head(b"200 OK", None if wanted.until_close else wanted.body_bytes, close)
     room = sum(wanted.head) - len(plain) if wanted.head else 0
     return plain[:-2] + FILLER % (b"-" * (room - len(FILLER % b""))) + b"\r\n" if room else plain
 
 
 def can_head(wanted: Wanted, close: bool) -> bool:
-    """Whether headers of the size that is asked for can be made."""
+    """Whether headers of the size that is requested can be made."""
     room = sum(wanted.head) - len(head_of(replace(wanted, head=()), close))
     return not wanted.head or room == 0 or room >= len(FILLER % b"")
 

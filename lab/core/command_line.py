@@ -27,11 +27,11 @@ PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
 
 def pictures(text: str) -> tuple[str, ...]:
     """The formats of a list like png,svg. Raises argparse.ArgumentTypeError."""
-    asked = tuple(dict.fromkeys(text.lower().split(",")))
-    unknown = [form for form in asked if form not in PICTURES]
+    requested = tuple(dict.fromkeys(text.lower().split(",")))
+    unknown = [form for form in requested if form not in PICTURES]
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PICTURES)}")
-    return asked
+    return requested
 
 
 _WRITING = "writing"  # where the system names no file

@@ -18,7 +18,7 @@ from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.figures.figure import Analysis, Made
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import ASKED, asked_columns
+from lab.fetches.scenario.varied_parameters import REQUESTED, requested_columns
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import HEADER_BYTES
 
@@ -56,11 +56,11 @@ def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
     """
     if not any(cell.counting for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
-    notes = _queues([cell.asked for cell in cells],
+    notes = _queues([cell.requested for cell in cells],
                     [record for cell in cells for record in cell.records]) if is_question else ()
     if not changes:
         return Answer(_single(cells), _times(cells), notes)
-    networks = {change.base.asked for change in changes}
+    networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes)
     return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS)),
                   (*explained(changes, said=sentence)[:MOST_REASONS], *notes))
@@ -69,7 +69,7 @@ def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
 def _single(cells: Sequence[CellSetting]) -> str:
     """Of one window in each cell, with nothing to compare."""
     times = [cell.total_ms for cell in cells if cell.total_ms is not None]
-    windows = sorted({cell.asked.initcwnd for cell in cells})
+    windows = sorted({cell.requested.initcwnd for cell in cells})
     first = next((record for cell in cells for record in cell.counting), None)
     sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
             if len(cells) == 1 and first is not None and first.response_flights else "")
@@ -81,9 +81,9 @@ def _single(cells: Sequence[CellSetting]) -> str:
 def _times(cells: Sequence[CellSetting]) -> Table | None:
     if len(cells) < 2:
         return None
-    asked = asked_columns([cell.asked for cell in cells])
-    return Table("", (*(column for column, _ in asked), Column("total time", "ms")), tuple(
-        (*(show(cell.asked) for _, show in asked), cell.total_ms) for cell in cells)).first(
+    requested = requested_columns([cell.requested for cell in cells])
+    return Table("", (*(column for column, _ in requested), Column("total time", "ms")), tuple(
+        (*(show(cell.requested) for _, show in requested), cell.total_ms) for cell in cells)).first(
             MOST_ROWS)
 
 
@@ -91,21 +91,22 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
     """Such as "IW 10 → 20 saves 34.6 ms (20 %) of 168 ms; → 40 saves 46.7 ms (28 %)."."""
     shown = (list(changes) if len(changes) <= MOST_WINDOWS else
              sorted(changes, key=lambda change: -change.absolute_ms)[:MOST_WINDOWS])
-    first, *others = sorted(shown, key=lambda change: change.experiment.asked.initcwnd)
-    base = first.base.asked.initcwnd
-    text = (f"IW {base} → {first.experiment.asked.initcwnd} {_effect(first)}, from"
+    first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
+    base = first.base.requested.initcwnd
+    text = (f"IW {base} → {first.experiment.requested.initcwnd} {_effect(first)}, from"
             f" {short(first.base_ms)} to {short(first.experiment_ms)} ms")
-    text += "".join(f"; → {other.experiment.asked.initcwnd} {_effect(other)}" for other in others)
+    text += "".join(f"; → {other.experiment.requested.initcwnd} {_effect(other)}"
+                    for other in others)
     best = min(changes, key=lambda change: change.experiment_ms)
     if len(changes) > 1 and best.effect > 0 and best is not max(
-            changes, key=lambda change: change.experiment.asked.initcwnd):
-        text += f". Of these windows {best.experiment.asked.initcwnd} is the fastest"
+            changes, key=lambda change: change.experiment.requested.initcwnd):
+        text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
     return f"{text}."
 
 
 def _without_equal(table: Table) -> Table:
     """Of several rows, the table less the requested values that all of them share."""
-    kept = [place for place, column in enumerate(table.columns) if column.group != ASKED
+    kept = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
             or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
     return replace(table, columns=tuple(table.columns[place] for place in kept),
                    rows=tuple(tuple(row[place] for place in kept) for row in table.rows))

@@ -87,10 +87,10 @@ def of_window(seen_ms: float, found: Times) -> str:
             f" {short(seen_ms - found.base_ms)} ms have another cause.")
 
 
-def causes(seen_ms: float, found: Times, asked: Overrides, ask: Ask) -> Iterator[str]:
+def causes(seen_ms: float, found: Times, requested: Overrides, ask: Ask) -> Iterator[str]:
     """What would make up the rest, each alone: a line for each, as soon as it is known."""
     trial = found.trial
-    only = replace(asked, lists={**asked.lists, "initcwnd": [found.base]})
+    only = replace(requested, lists={**requested.lists, "initcwnd": [found.base]})
     wire_bits = 8 * trial.response_bytes
     yield from _searched("bandwidth_kbps", "kbit/s instead of", trial.bandwidth_kbps, only, ask,
                          seen_ms, start=wire_bits / seen_ms, falls=True)

@@ -51,16 +51,16 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     re-shaping costs time; shapes, and trials within one, stand in the order
     of the file. Raises UsageError.
     """
-    asked = apply(scenario, overrides)
-    check_count(sum(sweep.count for level in asked.levels for sweep in level)
-                + sum(part.count for part in asked.parts), many=overrides.many)
+    requested = apply(scenario, overrides)
+    check_count(sum(sweep.count for level in requested.levels for sweep in level)
+                + sum(part.count for part in requested.parts), many=overrides.many)
     shapes: dict[tuple[float, ...], dict[Trial, None]] = {}
-    for level in asked.levels:
+    for level in requested.levels:
         for sweep in level:
             for trial in sweep.trials(scenario.name, seed):
                 shapes.setdefault(trial.shape, {})[trial] = None
     made = [trial for trials in shapes.values() for trial in trials]
-    return made + [trial for part in asked.parts for trial in part.trials(scenario.name, seed)]
+    return made + [trial for part in requested.parts for trial in part.trials(scenario.name, seed)]
 
 
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:

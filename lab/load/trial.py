@@ -55,7 +55,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class LoadTrial:
-    """What is asked of the network, TCP and the traffic for one run.
+    """What is requested of the network, TCP and the traffic for one run.
 
     part: the sweep it belongs to. window: the initial window, or "3+10" for a
         mix of them; clients: every host's, joined by +.

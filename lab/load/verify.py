@@ -1,7 +1,7 @@
 """The verdict on a load run.
 
 A run counts only if its own packets and counters say that it was what was
-asked for: arrivals at the offered load, initial windows as TCP used them, for
+requested: arrivals at the offered load, initial windows as TCP used them, for
 all connections by tcp_info and for some by their packets, and a bottleneck
 that let through what it may.
 """
@@ -50,15 +50,15 @@ def _failed(trial: LoadTrial, error: str) -> LoadRecord:
 # What is compared --------------------------------------------------------------------
 
 def _servers(run: LoadEvidence) -> Iterator[Compared]:
-    dead, asked = len(run.ended_servers), run.trial.servers
-    yield Compared(not dead, f"{asked - dead} at the end", str(asked))
+    dead, requested = len(run.ended_servers), run.trial.servers
+    yield Compared(not dead, f"{requested - dead} at the end", str(requested))
 
 
 def _arrivals(run: LoadEvidence) -> Iterator[Compared]:
-    asked, sigma = run.trial.expected_arrivals
+    requested, sigma = run.trial.expected_arrivals
     seen = len(run.counted)
-    yield Compared(abs(seen - asked) <= SIGMAS * sigma, str(seen),
-                   f"{asked:.0f} ± {SIGMAS * sigma:.0f}")
+    yield Compared(abs(seen - requested) <= SIGMAS * sigma, str(seen),
+                   f"{requested:.0f} ± {SIGMAS * sigma:.0f}")
 
 
 def _utilisation(run: LoadEvidence) -> Iterator[Compared]:

@@ -1,4 +1,4 @@
-"""A report for the terminal: aligned columns, units in the head, nothing wider than asked."""
+"""A report for the terminal: aligned columns, units in the head, nothing wider than requested."""
 
 from __future__ import annotations
 

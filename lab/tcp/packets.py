@@ -48,7 +48,7 @@ _OPTIONS_END, _OPTION_NONE, _OPTION_SCALE, _OPTION_SACK, _OPTION_TIMESTAMP = 0, 
 
 
 class CaptureError(FirstFlightError):
-    """A capture is cut, damaged, or does not hold the connection that was asked for."""
+    """A capture is cut, damaged, or does not hold the connection that was requested."""
 
 
 class Segment(NamedTuple):

@@ -275,12 +275,12 @@ def _warm_cell(record: TraceRecord | None) -> Cell:
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
     """Each initial window against the next smaller one, in words with figures."""
     windows = windows_of(measured)
-    asked = ("When does a larger initial window pay on a warm connection"
+    requested = ("When does a larger initial window pay on a warm connection"
              f" ({curve.trace}, {curve.tcp})?")
     parts = [part for smaller, larger in zip(windows, windows[1:])
              for part in _warm_against(measured, smaller, larger)]
     never = "Never: all initial windows take the same time after every think time"
-    return Statement(asked, ("; ".join(parts) or never) + ".")
+    return Statement(requested, ("; ".join(parts) or never) + ".")
 
 
 def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:

@@ -406,9 +406,9 @@ def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where
 def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
            seed: int = 1) -> list[TraceTrial]:
     """Its trials; nothing of them is drawn at random. Raises UsageError."""
-    asked = overridden(scenario, overrides)
-    check_count(asked.count, "traces", overrides.many)
-    return asked.trials()
+    requested = overridden(scenario, overrides)
+    check_count(requested.count, "traces", overrides.many)
+    return requested.trials()
 
 
 def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
@@ -422,6 +422,6 @@ def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
         if name != "initcwnd" and len(values) != 1:
             raise UsageError(f'{overrides.given[name]}: a scenario of kind "trace" takes one'
                              " value")
-    asked: dict[str, Any] = {name: values if name == "initcwnd" else values[0]
+    requested: dict[str, Any] = {name: values if name == "initcwnd" else values[0]
                              for name, values in changes.items()}
-    return replace(scenario, traces=tuple(replace(trace, **asked) for trace in scenario.traces))
+    return replace(scenario, traces=tuple(replace(trace, **requested) for trace in scenario.traces))

@@ -1,4 +1,4 @@
-"""Judges traces: what was asked, beside what the packets and TCP_INFO show."""
+"""Judges traces: what was requested, beside what the packets and TCP_INFO show."""
 
 from __future__ import annotations
 
@@ -113,10 +113,11 @@ def _receive_window(of: TraceEvidence) -> Iterator[Compared]:
 
     The kernel rounds, so that a part of a segment may be missing.
     """
-    asked = of.trial.receive_window
-    if asked:
+    requested = of.trial.receive_window
+    if requested:
         usual = mode(sample.send_window_bytes for sample in of.view.samples) / of.trial.mss
-        yield Compared(asked - 1 < usual < asked + 0.1, f"{usual:.2f} segments", f"{asked}")
+        yield Compared(requested - 1 < usual < requested + 0.1, f"{usual:.2f} segments",
+                       f"{requested}")
 
 
 def _lost_packets(of: TraceEvidence) -> Iterator[Compared]:
@@ -180,7 +181,7 @@ def _is_estimated(record: TraceRecord) -> bool:
 # Whether a record was in virtual time it does not say: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
 CHECKS = (
-    Check("size", "bytes of each response, at both ends and as asked", _sizes, _measured),
+    Check("size", "bytes of each response, at both ends and as requested", _sizes, _measured),
     Check("digest", "SHA-256 of each response, received compared with sent", _digests, _measured),
     Check("initial window", "TCP_INFO at accept, compared with the route's initcwnd",
           _initial_window, _measured),

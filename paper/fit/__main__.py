@@ -40,11 +40,12 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("run", nargs="?", type=Path, help="a stored run, for check")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="for fit (default 1)")
     parser.add_argument("--rounds", type=int, default=1, help="for fit (default 1)")
-    asked = parser.parse_args(words)
-    if asked.what == "check" and asked.run is None:
+    requested = parser.parse_args(words)
+    if requested.what == "check" and requested.run is None:
         parser.error("check: which run?")
-    return (_check(asked.run) if asked.what == "check" else
-            _evidence() if asked.what == "evidence" else _fit(asked.seeds, asked.rounds))
+    return (_check(requested.run) if requested.what == "check" else
+            _evidence() if requested.what == "evidence"
+            else _fit(requested.seeds, requested.rounds))
 
 
 def _populations() -> dict[str, Population]:

@@ -38,7 +38,7 @@ def text() -> str:
         causes.Reading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
         load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSetup,
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
-        Request, Schedule, Transfer, requested.Asked)
+        Request, Schedule, Transfer, requested.Requested)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
     return "\n".join("\n".join(_lines(each))
                      for each in (*drawn, *told, *asked_for, *measured)) + "\n"

@@ -154,12 +154,12 @@ def columns() -> str:
              " empty field. Asked: a part of the trial, every digit of it; measured: read off what"
              " the programs said, the packets or the model, to the microsecond.", ""]
     for kind, of in RECORDS.items():
-        asked = {each.name for each in fields(trial_class(of))}
+        requested = {each.name for each in fields(trial_class(of))}
         told = {**_told(records.Record), **_told(of), **_told(trial_class(of))}
         lines += [f"## kind {kind}", "", "| column | unit | from | what |", "|---|---|---|---|"]
         for column in columns_of(of):
             lines.append(f"| `{column}` | {_unit(column)} | "
-                         f"{'asked' if column in asked else 'measured'} |"
+                         f"{'requested' if column in requested else 'measured'} |"
                          f" {_cell(told.get(column) or _what(column))} |")
         lines.append("")
     lines += ["## run.json", "", "| key | what |", "|---|---|",

@@ -19,15 +19,15 @@ def records() -> tuple[Record, ...]:
     good, loaded = stored.load("iw10"), stored.load
     return (*(loaded(name).judge() for name in stored.NAMES),
             loaded("hystart").judge(exact=False),
-            good.asked(rtt_ms=99.0, repeat=2).judge(),
-            good.asked(bandwidth_kbps=900.0, repeat=3).judge(),
-            good.asked(initcwnd=6).judge(), good.asked(initrwnd=4).judge(),
+            good.requested(rtt_ms=99.0, repeat=2).judge(),
+            good.requested(bandwidth_kbps=900.0, repeat=3).judge(),
+            good.requested(initcwnd=6).judge(), good.requested(initrwnd=4).judge(),
             good.said("fetch", sha256="other").judge(), good.said("server", latency_ms=1.0).judge(),
             good.said("fetch", exit_status=28, error="too late").judge(),
-            loaded("queue_timer").asked(rtt_ms=500.0).judge(),
+            loaded("queue_timer").requested(rtt_ms=500.0).judge(),
             stored.sent_again(good, 3, 50.0).judge(),
-            loaded("random_loss").asked(loss_percent=0.0).judge(),
-            loaded("receive_window").asked(initrwnd=40).judge(), *secured())
+            loaded("random_loss").requested(loss_percent=0.0).judge(),
+            loaded("receive_window").requested(initrwnd=40).judge(), *secured())
 
 
 def secured() -> Iterator[Record]:
@@ -40,17 +40,17 @@ def secured() -> Iterator[Record]:
 
     flight = https.observation["server"]["tls"]["flight"]
     changed = (
-        https.asked(chain_bytes=0), https.asked(chain_bytes=9000), https.asked(resumed=1),
+        https.requested(chain_bytes=0), https.requested(chain_bytes=9000), https.requested(resumed=1),
         tls(https, version="TLSv1.2"), tls(https, window=14),
         tls(https, flight=[flight[0] - 100, *flight[1:]]),
         tls(newest, group=""), tls(newest, library="OpenSSL 3.4.9 1 Jan 2026"),
         tls(resumed, resumed=False), tls(resumed, flight=[9]),
-        quic.asked(rtt_ms=101), quic.asked(bandwidth_kbps=11000), quic.asked(chain_bytes=12000),
-        quic.asked(chain_bytes=3000), quic.said("fetch", http_version="2"),
-        nginx.asked(chain_bytes=9000), nginx.asked(chain_bytes=1000), nginx.asked(initcwnd=3),
-        nginx.said("fetch", http_status=206, size=1), early.asked(early_data_bytes=4000),
-        early.asked(initcwnd=3), early.asked(rtt_ms=90.0))
-    yield from (each.asked(repeat=100 + place).judge() for place, each in enumerate(changed))
+        quic.requested(rtt_ms=101), quic.requested(bandwidth_kbps=11000), quic.requested(chain_bytes=12000),
+        quic.requested(chain_bytes=3000), quic.said("fetch", http_version="2"),
+        nginx.requested(chain_bytes=9000), nginx.requested(chain_bytes=1000), nginx.requested(initcwnd=3),
+        nginx.said("fetch", http_status=206, size=1), early.requested(early_data_bytes=4000),
+        early.requested(initcwnd=3), early.requested(rtt_ms=90.0))
+    yield from (each.requested(repeat=100 + place).judge() for place, each in enumerate(changed))
 
 
 def text() -> str:

@@ -19,7 +19,7 @@ import numpy
 from lab.core.findings.findings import Column, Report
 from lab.core.run.kinds import RunData, Study
 from lab.render import brief, data, markdown, page, text
-from tests.golden import (asked, defaults, judged, quantities, stored_fetches, stored_load,
+from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
                           stored_questions, stored_trace, stored_troubles)
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
@@ -147,7 +147,7 @@ RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace")
               for form in ("txt", "brief", "parts"))]
 
 
-OTHERS = {"asked.words": asked.text, "defaults.words": defaults.text,
+OTHERS = {"requested.words": requested.text, "defaults.words": defaults.text,
           "judged.columns": judged.text,
           "quantities.words": quantities.text}
 

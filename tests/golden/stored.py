@@ -57,7 +57,7 @@ class Stored:
         return judge(self.trial, self.observation, self.client, self.server, exact=exact,
                      sysctls={})
 
-    def asked(self, **columns: Any) -> Stored:
+    def requested(self, **columns: Any) -> Stored:
         """As if something else had been asked for."""
         return replace(self, trial=replace(self.trial, **columns))
 

@@ -73,7 +73,7 @@ def _happens(record: Record) -> dict[str, Any]:
             (1.0, 3): 2.0, (2.0, 10): 1.5}.get((trial.loss_percent, trial.initcwnd), 1.0)}
         return found | {
             2: {"ok": False, "error": "curl 28: timed out", "total_ms": None, "verdict": SKIPPED},
-            3: {"verdict": FAIL, "verdict_reason": "RTT: seen 90.000 ms, asked 70 ms"},
+            3: {"verdict": FAIL, "verdict_reason": "RTT: observed 90.000 ms, expected 70 ms"},
             4: {"verdict": SKIPPED, "verdict_reason": "nginx is missing"},
             5: {"total_ms": None},
             6: {"queue_drops": 3, "lost_segments": 4, "retransmissions": 4},

@@ -97,7 +97,7 @@ def one_seed_run() -> RunData:
     The second seed was not verified, or failed. Nobody knows the third's 99th percentile.
     """
     kept: Any = [record if record.trial.repeat == 1 else
-                 replace(record, verdict=FAIL, verdict_reason="arrivals: seen 1, asked 9")
+                 replace(record, verdict=FAIL, verdict_reason="arrivals: observed 1, expected 9")
                  if record.trial.window == "3" else LoadRecord(record.trial, False, "no answer")
                  for record in run().records]
     other: Any = {"p99_ms": None, "mean_ms": 270.0, "retransmission_percent": 0.5}
@@ -126,8 +126,8 @@ def one_seed() -> Report:
               for figure, window in (("loads", "10"), ("one", "16"))
               for quantity in ("mean_ms", "retransmission_percent")
               for expects in (LESS, MORE, ALIKE)]
-    asked = replace(study().scenario, figures=figures, claims=tuple(claims))
-    return replace(study(), scenario=asked).report(one_seed_run())
+    requested = replace(study().scenario, figures=figures, claims=tuple(claims))
+    return replace(study(), scenario=requested).report(one_seed_run())
 
 
 @cache

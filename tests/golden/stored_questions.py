@@ -42,8 +42,8 @@ QUESTIONS = ("bars", "map", "windows")
 @cache
 def question(name: str) -> Report:
     """What the stored run of a question says."""
-    asked, run = stored(name)
-    return asked.report(run)
+    requested, run = stored(name)
+    return requested.report(run)
 
 
 @cache
@@ -55,10 +55,10 @@ def users() -> Report:
 def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
     """A stored run with its study; facts: of its run.json, beside FACTS."""
     folder = FOLDER / name
-    asked = registry.study_of(scenario_file.of_run(
+    requested = registry.study_of(scenario_file.of_run(
         name, (folder / "scenario.toml").read_text(encoding="utf-8")))
-    return asked, RunData(folder, {**FACTS, "scenario": name, **facts},
-                          read_records(folder / "trials.csv", asked.kind.record))
+    return requested, RunData(folder, {**FACTS, "scenario": name, **facts},
+                          read_records(folder / "trials.csv", requested.kind.record))
 
 
 @cache
@@ -84,9 +84,9 @@ def population() -> Report:
 @cache
 def best() -> Report:
     """The best window of every cell of a coarse grid, were every TCP an ideal one."""
-    asked: Any = registry.study_of(scenario_file.find("map_of_windows").sampled(196))
-    told = asked.report(RunData(FOLDER, {**FACTS, "scenario": asked.head.name},
-                                [took(trial) for trial in asked.trials]))
+    requested: Any = registry.study_of(scenario_file.find("map_of_windows").sampled(196))
+    told = requested.report(RunData(FOLDER, {**FACTS, "scenario": requested.head.name},
+                                [took(trial) for trial in requested.trials]))
     return replace(told, findings=told.findings[-1:])  # without every cell
 
 
@@ -97,10 +97,10 @@ def goodput_study() -> Study:
 @cache
 def goodput() -> Report:
     """Every kind of figure that has a metric, of one of which more is better."""
-    asked = goodput_study()
+    requested = goodput_study()
     records = [replace(record, goodput_kbps=8 * record.trial.response_bytes
-                       / (record.total_ms or 1.0)) for record in map(took, asked.trials)]
-    return asked.report(RunData(FOLDER, {**FACTS, "scenario": "goodput"}, records))
+                       / (record.total_ms or 1.0)) for record in map(took, requested.trials)]
+    return requested.report(RunData(FOLDER, {**FACTS, "scenario": "goodput"}, records))
 
 
 @cache
@@ -130,10 +130,10 @@ def steps_of(part: slice) -> Report:
 
     Of OpenSSL 3.0, whatever this machine has: 3.5 sends 22 bytes more.
     """
-    asked = KIND.study(scenario_file.read(FOLDER / "steps.toml"))
+    requested = KIND.study(scenario_file.read(FOLDER / "steps.toml"))
     with patch.object(ssl, "OPENSSL_VERSION_INFO", (3, 0, 0, 0, 0)):
-        return asked.report(RunData(FOLDER, {**FACTS, "scenario": "steps"},
-                                    as_modelled(asked.trials[part])))
+        return requested.report(RunData(FOLDER, {**FACTS, "scenario": "steps"},
+                                    as_modelled(requested.trials[part])))
 
 
 def as_modelled(trials: Iterable[Trial]) -> list[Record]:

@@ -51,9 +51,9 @@ def run() -> RunData:
 @cache
 def warm() -> Report:
     """Of a whole run of handley1999_warm, whose figures need its records only."""
-    asked = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
+    requested = KIND.study(scenario_file.find("handley1999_warm"), NOTHING, 1)
     records = read_records(FOLDER / "warm" / "trials.csv", TraceRecord)
-    return asked.report(RunData(FOLDER / "warm", {
+    return requested.report(RunData(FOLDER / "warm", {
         "state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
         "emulated_s": 6652.829, "wall_s": 8.953}, records))
 
@@ -87,23 +87,23 @@ def changed(text: str, row: int | None, column: str, by: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def seen(asked: TraceTrial, name: str = "", window: str | None = None, folder: Path = RUN,
+def seen(requested: TraceTrial, name: str = "", window: str | None = None, folder: Path = RUN,
          **observed: Any) -> Observed:
     """What was seen of a stored trial, as if `asked` had been; the rest is replaced."""
-    name = name or asked.id
-    sizes = asked.response_sizes
+    name = name or requested.id
+    sizes = requested.response_sizes
     content = {
         "fetches": [{"ok": True, "error": "", "size": size, "sha256": "same", "connect_ms": 100.0}
                     for size in sizes],
         "responses": [{"body_bytes": size, "sha256": "same", "latency_ms": 1.0,
-                       "initial_window": asked.initcwnd} for size in sizes], **observed}
+                       "initial_window": requested.initcwnd} for size in sizes], **observed}
     client, server = ((folder / "captures" / f"{name}-{side}.pcap").read_bytes()
                       for side in ("client", "server"))
     files = {"window.csv": (window_text(name, folder) if window is None else window).encode()}
-    return Observed(asked.id, content, client, server, files)
+    return Observed(requested.id, content, client, server, files)
 
 
-def judged(asked: TraceTrial, name: str = "", window: str | None = None,
+def judged(requested: TraceTrial, name: str = "", window: str | None = None,
            **observed: Any) -> TraceRecord:
     """The verdict on it."""
-    return judge(asked, seen(asked, name, window, **observed), exact=True)
+    return judge(requested, seen(requested, name, window, **observed), exact=True)

@@ -77,7 +77,7 @@ def report() -> Report:
     kept = {record.trial.id: record for record in run.records}
     wrong, unjudged = kept["idle-restart-iw10"], kept["nine-off-iw10"]
     kept[wrong.trial.id] = replace(wrong, verdict=FAIL, rule_wrong=2,
-                                   verdict_reason="window: seen 2 of 8 samples differ")
+                                   verdict_reason="window: observed 2 of 8 samples differ")
     kept[unjudged.trial.id] = replace(unjudged, rule_checked=0)
     del kept["idle-linux-iw10"]
     records = [replace(kept[trial.id], trial=trial) if trial.id in kept

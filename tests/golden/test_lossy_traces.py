@@ -68,7 +68,7 @@ def test_after_a_recovery_the_window_is_judged_to_the_segment_again(name: str) -
         record = judged(trial, LOSSY, changed(text, place + 1, "cwnd", by))
         assert (record.verdict == FAIL) == (place != last), (place, by)
         if place != last:
-            assert "window: seen" in record.verdict_reason and record.rule_wrong
+            assert "window: observed" in record.verdict_reason and record.rule_wrong
 
 
 def test_a_restart_after_losses_remembers_the_window_of_the_recovery() -> None:

@@ -153,8 +153,8 @@ def test_no_check_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", TAMPERED)
 def test_what_was_tampered_with_fails_its_check(name: str) -> None:
-    asked, good, bad = TAMPERED[name]
-    asked_trial = replace(trial(NAME), **asked)
+    requested, good, bad = TAMPERED[name]
+    asked_trial = replace(trial(NAME), **requested)
     exact = name not in IN_REAL_TIME
     assert name not in failed(judge(asked_trial, good(), exact))
     record = judge(asked_trial, bad(), exact)
@@ -163,27 +163,27 @@ def test_what_was_tampered_with_fails_its_check(name: str) -> None:
 
 # What each says of it, its numbers and units included.
 SAID = {
-    "size": "size: seen 66499 bytes of 66500 sent, asked 66500",
-    "digest": "digest: seen other…, asked same… as sent",
-    "initial window": "initial window: seen 9 segments, asked 10",
-    "segment size": "segment size: seen 1444 bytes, asked 1448",
-    "path": "path: seen 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too late)",
-    "RTT": "RTT: seen 103.100 ms, asked 100 ms",
-    "receive window": "receive window: seen 54.40 segments, asked 57",
-    "lost packets": "lost packets: seen 1, asked none",
-    "retransmissions": "retransmissions: seen 1, asked none",
-    "outage": "outage: seen 0 data segments lost in it, asked one or more",
-    "schedule": "schedule: seen 0.103 ms late, asked at most 0.05",
-    "window": "window: seen 2 of 8 samples differ, first at 0.0000 s: cwnd and ssthresh"
-              " (10, 2147483646), by the rules (10, 2147483647), asked none",
-    "restart": "restart at 2.200 s: seen (11, 2147483647), 10 segments sent, asked"
+    "size": "size: observed 66499 bytes of 66500 sent, expected 66500",
+    "digest": "digest: observed other…, expected same… as sent",
+    "initial window": "initial window: observed 9 segments, expected 10",
+    "segment size": "segment size: observed 1444 bytes, expected 1448",
+    "path": "path: observed 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too late)",
+    "RTT": "RTT: observed 103.100 ms, expected 100 ms",
+    "receive window": "receive window: observed 54.40 segments, expected 57",
+    "lost packets": "lost packets: observed 1, expected none",
+    "retransmissions": "retransmissions: observed 1, expected none",
+    "outage": "outage: observed 0 data segments lost in it, expected one or more",
+    "schedule": "schedule: observed 0.103 ms late, expected at most 0.05",
+    "window": "window: observed 2 of 8 samples differ, first at 0.0000 s: cwnd and ssthresh"
+              " (10, 2147483646), by the rules (10, 2147483647), expected none",
+    "restart": "restart at 2.200 s: observed (11, 2147483647), 10 segments sent, expected"
                " (10, 2147483647), 11"}
 
 
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_check_that_fails_says_what_was_seen_and_asked(name: str) -> None:
-    asked, _, bad = TAMPERED[name]
-    record = judge(replace(trial(NAME), **asked), bad(), name not in IN_REAL_TIME)
+    requested, _, bad = TAMPERED[name]
+    record = judge(replace(trial(NAME), **requested), bad(), name not in IN_REAL_TIME)
     assert any(said.startswith(SAID[name]) for said in record.verdict_reason.split("; "))
 
 
@@ -229,15 +229,15 @@ def test_a_loss_in_each_direction_counts() -> None:
         return capture.with_packets(place)
     seen_twice = captured(client=lambda pcap: dropped(pcap, 30), server=both)
     record = judge(trial(NAME), seen_twice, exact=False)
-    assert "lost packets: seen 2, asked none" in record.verdict_reason
+    assert "lost packets: observed 2, expected none" in record.verdict_reason
     exact = judge(trial(NAME), seen_twice, exact=True).verdict_reason
-    assert "path: seen 7 of 50 packets to client differ" in exact  # and those behind it are late
-    assert "path: seen 1 of 51 packets to server differ" in exact
+    assert "path: observed 7 of 50 packets to client differ" in exact  # and those behind it are late
+    assert "path: observed 1 of 51 packets to server differ" in exact
 
 
 def test_a_failed_restart_says_when_and_stands_in_its_line_of_the_table() -> None:
     record = judge(trial(NAME), TAMPERED["restart"][2](), exact=True)
-    assert "restart at 2.200 s: seen (11, 2147483647), 10 segments sent" in record.verdict_reason
+    assert "restart at 2.200 s: observed (11, 2147483647), 10 segments sent" in record.verdict_reason
     table = checks.table(CHECKS, [*stored_trace.run().records, record])
     restart = dict(zip(table.column("check"), table.rows))["restart"]
     assert restart[2:] == (5, 1, 4)
@@ -266,7 +266,7 @@ def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
     of: Any = SimpleNamespace(exact=exact, trial=trial(NAME), view=SimpleNamespace(
         lateness_ms=lambda quiet_ms: quiet_ms))
     (compared,) = verify._schedule(of)
-    assert (compared.seen, compared.passed) == (f"{quiet:.3f} ms late", exact)
+    assert (compared.observed, compared.passed) == (f"{quiet:.3f} ms late", exact)
 
 
 @pytest.mark.parametrize(("name", "of_trial", "judged"), [

@@ -89,7 +89,7 @@ def test_the_chart_says_what_was_compared(report: Report) -> None:
 
 def test_a_failed_verdict_is_told() -> None:
     run = stored_trace.run()
-    flagged = [replace(run.records[0], verdict="fail", verdict_reason="window: seen 2 of 8",
+    flagged = [replace(run.records[0], verdict="fail", verdict_reason="window: observed 2 of 8",
                        rule_wrong=2), *run.records[1:]]
     report = stored_trace.packetdrill().report(replace(run, records=flagged))
     (finding,) = report.findings
@@ -97,8 +97,8 @@ def test_a_failed_verdict_is_told() -> None:
     assert [row.flagged for row in chart.rows] == [True, *[False] * 5]
     assert chart.alarm == "2 samples of the window differ from the rules"
     assert report.summary[:2] == ("traces: 1 fail, 7 pass, 1 skipped",
-                                  "  idle-linux-iw10: fail: window: seen 2 of 8")
-    assert finding.tables[0].notes[0].startswith("idle-linux-iw10: fail: window: seen 2 of 8. ")
+                                  "  idle-linux-iw10: fail: window: observed 2 of 8")
+    assert finding.tables[0].notes[0].startswith("idle-linux-iw10: fail: window: observed 2 of 8. ")
     assert [(each.word, "Linux does not count (window" in each.found)
             for each in finding.statements[:2]] == [("not reproduced", True)] * 2
 

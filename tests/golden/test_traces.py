@@ -103,8 +103,8 @@ def test_samples_of_another_kind_are_refused(text: str) -> None:
 
 
 def test_a_worker_that_brought_no_samples_is_told() -> None:
-    asked = trial("idle-linux-iw10")
-    record = judge(asked, replace(stored_trace.seen(asked), files={}), exact=True)
+    requested = trial("idle-linux-iw10")
+    record = judge(requested, replace(stored_trace.seen(requested), files={}), exact=True)
     assert not record.ok and record.error == "the worker brought back no window.csv"
 
 

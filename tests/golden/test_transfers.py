@@ -32,10 +32,10 @@ def measured() -> list[dict[str, str]]:
 @pytest.mark.parametrize("row", measured(), ids=lambda row: "-".join(
     row[name] for name in ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")))
 def test_the_model_takes_what_the_guest_took(row: dict[str, str]) -> None:
-    asked = {name: value if name == "congestion_control" else
+    requested = {name: value if name == "congestion_control" else
              int(value) if value.isdecimal() else float(value)
              for name, value in row.items() if name not in NOT_ASKED}
-    prediction = predict(Transfer(**asked))  # type: ignore[arg-type]
+    prediction = predict(Transfer(**requested))  # type: ignore[arg-type]
     assert prediction.total_ms == pytest.approx(float(row["total_ms"]), abs=0.03)
     assert prediction.latency_ms == pytest.approx(float(row["latency_ms"]), abs=0.03)
     assert prediction.retransmissions == int(row["retransmissions"])
@@ -48,12 +48,12 @@ def under_settings() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("row", under_settings())
 def test_the_model_takes_what_the_guest_took_under_other_settings(row: dict[str, Any]) -> None:
-    asked = {name: tuple(value) if isinstance(value, list) else value
+    requested = {name: tuple(value) if isinstance(value, list) else value
              for name, value in row["asked"].items()}
-    if secure := asked.pop("secure", None):
-        asked["secure"] = Secure(**{name: tuple(value) if isinstance(value, list) else value
+    if secure := requested.pop("secure", None):
+        requested["secure"] = Secure(**{name: tuple(value) if isinstance(value, list) else value
                                     for name, value in secure.items()})
-    prediction = predict(Transfer(**asked))
+    prediction = predict(Transfer(**requested))
     assert prediction.total_ms == pytest.approx(row["total_ms"], abs=0.03)
     assert prediction.latency_ms == pytest.approx(row["latency_ms"], abs=0.03)
     assert prediction.retransmissions == row["retransmissions"]

@@ -39,8 +39,8 @@ def measured(kernel: Path, folder: Path, trials: Sequence[Trial],
 
 
 def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
-    asked = KIND.study(own.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
-    return measured(kernel, folder, asked.trials, asked.head.sysctls)
+    requested = KIND.study(own.file("own", Overrides(lists, repeat=1)), NOTHING, 1)
+    return measured(kernel, folder, requested.trials, requested.head.sysctls)
 
 
 def test_a_window_is_the_same_beside_any_other(kernel: Path, tmp_path: Path) -> None:
@@ -78,20 +78,20 @@ def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) ->
 
 def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path) -> None:
     """With one guest, with two, and interrupted: each row, and their order."""
-    asked = ["--rtt", "30,300", "--bw", "100,20000", "--size", "9000,90000", "--iw", "3,10,30",
+    requested = ["--rtt", "30,300", "--bw", "100,20000", "--size", "9000,90000", "--iw", "3,10,30",
              "--loss", "0,2", "--repeat", "2", "--quiet", "--no-figures"]
     runs_of = []
     for name, flags in (("one", ["--jobs", "1"]), ("two", ["--jobs", "2"]),
                         ("resumed", ["--jobs", "2"])):
         folder = results / name
         if name == "resumed":
-            with subprocess.Popen(watched(folder, *asked, *flags), stdout=subprocess.DEVNULL,
+            with subprocess.Popen(watched(folder, *requested, *flags), stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL) as begun:
                 while begun.poll() is None and not any(
                         path.read_bytes().count(b"\n") > 20 for path in folder.glob("own/*/t*.csv")):
                     time.sleep(0.02)
                 begun.send_signal(signal.SIGINT)
-        done = subprocess.run(command(folder, *asked, *flags), capture_output=True, text=True,
+        done = subprocess.run(command(folder, *requested, *flags), capture_output=True, text=True,
                               timeout=200, check=False)
         assert done.returncode == 0, done.stderr
         (run,) = (path.parent for path in folder.glob("own/2*/run.json"))

@@ -26,11 +26,11 @@ TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000
               congestion_control="cubic", client="curl", response_bytes=9000, repeat=1)
 
 
-def measured(kernel: Path, folder: Path, asked: Trial, installed: Trial) -> Record:
+def measured(kernel: Path, folder: Path, requested: Trial, installed: Trial) -> Record:
     """Measure on a network set up as `installed`, judge it as if `asked` had been."""
     job = installed.job()
     (seen,) = UmlEngine(kernel, 1).run([job], {}, folder)
-    return judge(asked, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
+    return judge(requested, seen.content, seen.client_pcap, seen.server_pcap, exact=True,
                  sysctls={})
 
 

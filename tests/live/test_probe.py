@@ -94,10 +94,10 @@ def found(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, t
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=own",
                     "-keyout", "key.pem", "-out", "certificate.pem"], cwd=home, check=True,
                    capture_output=True)
-    asked = [CASES, SECURED, (home / "certificate.pem").read_text() + (home / "key.pem").read_text()]
+    requested = [CASES, SECURED, (home / "certificate.pem").read_text() + (home / "key.pem").read_text()]
     folder = home / "guest"
     status = in_guest(kernel, folder,
-                      ["/usr/bin/python3", "-c", MEASURE, RESULTS, json.dumps(asked)])
+                      ["/usr/bin/python3", "-c", MEASURE, RESULTS, json.dumps(requested)])
     assert status == 0, (folder / "console.log").read_text()
     told: dict[str, tuple[int, str, str]] = json.loads((folder / "found.json").read_text())
     return told

@@ -125,7 +125,7 @@ def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder
     assert int(row["flight_bytes"]) > 14000
     agreed = drive(*own(folder, WHOLE, "{chain}", "{key}"), "--chain", "4000", "--http", "2")
     assert agreed.returncode == errors.FAILED
-    assert "the server agreed to no other (ALPN), asked 2" in unwrapped(agreed)
+    assert "the server agreed to no other (ALPN), expected 2" in unwrapped(agreed)
 
 
 def test_an_expired_certificate_is_said(drive: Driver, folder: Path,
@@ -156,7 +156,7 @@ OTHERS = """self.send_response(200)
 @pytest.mark.parametrize(("do", "words"), [
     (HALF, "the server has ended (status 3); it said: out of memory"),
     (BUSY, "HTTP status 503"),
-    (WHOLE.replace("int(self.path[1:])", "29999"), "seen 29999 bytes of 30000 sent, asked 30000")])
+    (WHOLE.replace("int(self.path[1:])", "29999"), "observed 29999 bytes of 30000 sent, expected 30000")])
 def test_what_a_server_does_wrong_is_said(drive: Driver, results: Path, folder: Path, do: str,
                                           words: str) -> None:
     """And the next trial finds it started anew, where it has ended; its words are kept."""

@@ -92,13 +92,13 @@ def test_the_page_is_written_beside_the_records(tmp_path: Path,
     figures.mkdir()
     (figures / "zhao2019_fig5_rtt.png").write_bytes(PIXEL)
     (figures / "zhao2019_fig5_rtt.svg").write_text("not a picture of the page")
-    asked = ["--results", str(tmp_path), "--figures", str(figures)]
-    assert report_command.main([*asked, "--scenario", "zhao2019"]) == errors.OK
+    requested = ["--results", str(tmp_path), "--figures", str(figures)]
+    assert report_command.main([*requested, "--scenario", "zhao2019"]) == errors.OK
     said = capsys.readouterr()
     assert (said.out, said.err) == (f"{folder}/report.html\n", "")
     first = (folder / "report.html").read_text()
     assert first.count("<img ") == 1
-    assert report_command.main(asked) == errors.OK  # whatever has results
+    assert report_command.main(requested) == errors.OK  # whatever has results
     latest = folder.parent / "latest"
     assert report_command.main(["--run", str(latest), "--figures", str(figures)]) == errors.OK
     for stamp, facts in (("20260102-uml", {"partial": True}),  # newer, but no whole runs
@@ -106,7 +106,7 @@ def test_the_page_is_written_beside_the_records(tmp_path: Path,
         save(folder.parent / stamp, **facts)
         latest.unlink()
         latest.symlink_to(stamp)
-        assert report_command.main(asked) == errors.OK
+        assert report_command.main(requested) == errors.OK
     assert capsys.readouterr().out == f"{folder}/report.html\n" * 4
     assert (folder / "report.html").read_text() == first
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json",
@@ -215,8 +215,8 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
                          ("20260105-uml", {"state": runs.RUNNING})):
         save(home / stamp, **facts)
     output = tmp_path / "deep" / "RESULTS.md"
-    asked = written_to(tmp_path, output)
-    assert results_command.main(asked) == 0
+    requested = written_to(tmp_path, output)
+    assert results_command.main(requested) == 0
     said = capsys.readouterr()
     kept_file = tmp_path / "findings" / "zhao2019.json"
     page = kept_file.with_suffix(".md")
@@ -245,13 +245,13 @@ def written_to(folder: Path, output: Path) -> list[str]:
 def test_findings_are_kept_until_a_newer_run_replaces_them(
         tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home, output = tmp_path / "zhao2019", tmp_path / "RESULTS.md"
-    kept_file, asked = tmp_path / "findings" / "zhao2019.json", written_to(tmp_path, output)
+    kept_file, requested = tmp_path / "findings" / "zhao2019.json", written_to(tmp_path, output)
     page = kept_file.with_suffix(".md")
 
     def kept_of(stamp: str, finished_at: str) -> tuple[bool, bool]:
         """Whether the findings are written, and the page says that run's path."""
         save(home / stamp, finished_at=finished_at)
-        assert results_command.main(asked) == errors.OK
+        assert results_command.main(requested) == errors.OK
         assert (tmp_path / "README.md").read_text().endswith("\n\n## Else\n\nkept\n")
         return str(kept_file) in capsys.readouterr().out, f"/{stamp}`" in page.read_text()
 
@@ -261,18 +261,18 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
     assert kept_of("20260102-uml", "2025-01-01T00:00:00+00:00") == (False, False)
     assert kept_of("20260103-uml", "2026-01-03T00:00:00+00:00") == (True, True)
     shutil.rmtree(home)
-    assert results_command.main(asked) == errors.OK  # from what is kept
+    assert results_command.main(requested) == errors.OK  # from what is kept
     assert "/20260103-uml`" in page.read_text()
     kept_file.write_text("{}")
     with pytest.raises(FirstFlightError, match="holds no findings"):
-        results_command.main(asked)
+        results_command.main(requested)
 
 
 def test_what_is_not_recent_is_measured_and_what_is_stands(
         tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     """By the driver, in whose place a script notes what it is asked, and fails or is stopped."""
-    driver, asked = tmp_path / "driver", tmp_path / "asked"
+    driver, requested = tmp_path / "driver", tmp_path / "asked"
     monkeypatch.setattr(results_command, "DRIVER", driver)
     monkeypatch.setattr(results_command.scenario_file, "names",
                         lambda *_: ["marrama2012", "zhao2019"])
@@ -282,14 +282,14 @@ def test_what_is_not_recent_is_measured_and_what_is_stands(
         if old:
             save(tmp_path / "zhao2019" / "20260102-uml", finished_at="2026-01-01T00:00:00+00:00")
             shutil.rmtree(tmp_path / "zhao2019" / "20260101-uml")
-        driver.write_text(f'#!/bin/sh\necho "$@" >> {asked}\nexit {status}\n')
+        driver.write_text(f'#!/bin/sh\necho "$@" >> {requested}\nexit {status}\n')
         driver.chmod(0o755)
         assert results_command.main(line) == errors.OK
-        assert asked.read_text().splitlines() == [
+        assert requested.read_text().splitlines() == [
             f"--scenario {name} --results {tmp_path} --no-figures" for name in names]
         told = "results.py: marrama2012: ./run.sh ended with status 3"
         assert (told in capsys.readouterr().err) == bool(status)
-        asked.unlink()
+        requested.unlink()
     driver.write_text("#!/bin/sh\nexit 130\n")
     with pytest.raises(KeyboardInterrupt):
         results_command.main(line)

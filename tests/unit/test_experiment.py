@@ -136,10 +136,10 @@ def test_a_seed_has_32_bits(seed: str) -> None:
 
 
 def test_very_many_trials_want_a_yes() -> None:
-    asked = ["--scenario", "tselentis2013", "--repeat", "10000"]
+    requested = ["--scenario", "tselentis2013", "--repeat", "10000"]
     with pytest.raises(UsageError, match="say --yes"):
-        run.study_of("tselentis2013", flags.parse(asked))
-    assert run.overrides_of(flags.parse([*asked, "--yes"])).many
+        run.study_of("tselentis2013", flags.parse(requested))
+    assert run.overrides_of(flags.parse([*requested, "--yes"])).many
 
 
 @pytest.mark.parametrize("argv", [["--rtt", "100001"], ["--size", "50000001"]])
@@ -196,8 +196,8 @@ def test_an_export_is_of_one_scenario(argv: list[str], capsys: pytest.CaptureFix
 
 def test_as_published_are_the_scenarios_that_explain_these(
         capsys: pytest.CaptureFixture[str]) -> None:
-    asked = flags.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
-    assert asked.scenario == ["zhao2019_as_published", "marrama2012_as_published"]
+    requested = flags.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
+    assert requested.scenario == ["zhao2019_as_published", "marrama2012_as_published"]
     assert flags.parse(["--as-published"]).scenario == [
         "marrama2012_as_published", "tselentis2013_as_published", "zhao2019_as_published"]
     with pytest.raises(SystemExit):
@@ -287,8 +287,8 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: py
     drawn: list[object] = []
     monkeypatch.setattr(compare, "printed",
                         lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
-    asked = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
-    assert experiment.main(asked) == errors.UNREAD and drawn
+    requested = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
+    assert experiment.main(requested) == errors.UNREAD and drawn
 
 
 def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Checks: what a verdict rests on. Each kind has one table of them; the loop over it is here.
 
-A check compares what was asked with what was seen in the evidence of one
+A check compares what was requested with what was observed in the evidence of one
 trial. It may find nothing to compare, or several things (a host each).
 """
 
@@ -17,11 +17,11 @@ BETWEEN = "; "  # checks, and what they say, in a column
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison; seen and asked are words for the reader. name: if not the check's."""
+    """One comparison; observed, requested: in words, for the reader. name: if not the check's."""
 
     passed: bool
-    seen: str
-    asked: str
+    observed: str
+    requested: str
     name: str = ""
 
 
@@ -53,8 +53,8 @@ class Failure:
 
 def failures(checks: Sequence[Check], evidence: Any) -> list[Failure]:
     """What differs, one of each comparison; [] where all that applies passes."""
-    return [Failure(check.name, f"{compared.name or check.name}: seen {compared.seen}, asked"
-                                f" {compared.asked}")
+    return [Failure(check.name, f"{compared.name or check.name}: observed {compared.observed},"
+                                f" expected {compared.requested}")
             for check in checks for compared in check.compare(evidence) if not compared.passed]
 
 

@@ -1,7 +1,7 @@
 """Records: one row of trials.csv a trial, read by name; lab.core.results.record_file writes them.
 
 A record is a frozen dataclass with its trial, another one, first. A row has
-what was asked (the trial's columns), what was measured, what was seen on the
+what was requested (the trial's columns), what was measured, what was seen on the
 wire, what the model predicts, and the verdict. An empty field means that the
 value could not be had.
 
@@ -197,8 +197,8 @@ class RowReader:
         self.kind, self.trial = kind, trial_class(kind)
         self.width = len(header)
         places = {column: place for place, column in enumerate(header)}
-        self.of_trial = _parsers(self.trial, places, asked=True)
-        self.of_record = _parsers(kind, places, asked=False)
+        self.of_trial = _parsers(self.trial, places, requested=True)
+        self.of_record = _parsers(kind, places, requested=False)
         self.lacking = [
             column.name for owner in (self.trial, kind) for column in fields(owner)
             if column.name not in (*places, "trial") and column.default is MISSING]
@@ -207,20 +207,20 @@ class RowReader:
         """Raises ValueError or KeyError."""
         if len(row) != self.width:
             raise ValueError(f"{len(row)} fields, expected {self.width}")
-        asked, seen = ({name: parse(row[place]) for name, place, parse, has_default in columns
+        requested, seen = ({name: parse(row[place]) for name, place, parse, has_default in columns
                         if row[place] or not has_default}
                        for columns in (self.of_trial, self.of_record))
-        return self.kind(trial=self.trial(**asked), **seen)
+        return self.kind(trial=self.trial(**requested), **seen)
 
 
 Column = tuple[str, int, Callable[[str], Any], bool]
 
 
-def _parsers(owner: type[Any], places: Mapping[str, int], asked: bool) -> list[Column]:
+def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> list[Column]:
     """Of each column that the header has: name, place, what reads its text, and whether an
-    empty field means its default. What was asked is in the range of what may be asked."""
+    empty field means its default. What was requested is in the range of what may be."""
     return [(column.name, places[column.name],
-             _parser(str(column.type), QUANTITIES.get(column.name, ANY) if asked else ANY),
+             _parser(str(column.type), QUANTITIES.get(column.name, ANY) if requested else ANY),
              column.default is not MISSING)
             for column in fields(owner) if column.name in places and column.name != "trial"]
 
@@ -257,13 +257,13 @@ class RowWriter:
     """Writes the rows of a table with these columns; nothing under one that it does not know."""
 
     def __init__(self, kind: type[Record], columns: Sequence[str]) -> None:
-        asked = {column.name for column in fields(trial_class(kind))}
-        self.columns = [(column, column in asked) for column in columns]
+        requested = {column.name for column in fields(trial_class(kind))}
+        self.columns = [(column, column in requested) for column in columns]
 
     def row(self, record: Record) -> list[str]:
         trial = record.trial
-        return [to_text(getattr(trial, column), exact) if asked else
-                to_text(getattr(record, column, None)) for column, asked in self.columns]
+        return [to_text(getattr(trial, column), exact) if requested else
+                to_text(getattr(record, column, None)) for column, requested in self.columns]
 
 
 def _microseconds(value: float) -> str:
@@ -273,7 +273,7 @@ def _microseconds(value: float) -> str:
 def to_text(value: Any, of_float: Callable[[float], str] = _microseconds) -> str:
     """A field as it stands in the file.
 
-    of_float: what was asked keeps every digit, what was measured those to the
+    of_float: what was requested keeps every digit, what was measured those to the
     microsecond. A spreadsheet takes text that begins with = + - or @ for a
     formula, which may call programs: a quote in front says that it is text.
     """

@@ -227,16 +227,16 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     folder: for the engine's own files. Raises ValueError where `content` is no
     batch, and what the engine raises.
     """
-    asked = unpacked(content)
-    kind = kind_of(asked["kind"])
+    requested = unpacked(content)
+    kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
-    waiting = {each.id: each for each in (trial(**values) for values in asked["trials"])}
-    order, captured, told = list(waiting), set(asked["captured"]), {}
+    waiting = {each.id: each for each in (trial(**values) for values in requested["trials"])}
+    order, captured, told = list(waiting), set(requested["captured"]), {}
     writer = RowWriter(kind.record, columns_of(kind.record))
-    for seen in engine.run([each.job() for each in waiting.values()], asked["sysctls"], folder):
+    for seen in engine.run([each.job() for each in waiting.values()], requested["sysctls"], folder):
         told[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
-                                          asked["sysctls"], seen.trial_id in captured,
-                                          bool(asked["known_kernel"])), writer)
+                                          requested["sysctls"], seen.trial_id in captured,
+                                          bool(requested["known_kernel"])), writer)
     facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
     return packed({"facts": {**facts, "machine": dict(machine)},
                    "trials": [told[each] for each in order]})

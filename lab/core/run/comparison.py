@@ -1,4 +1,4 @@
-"""Runs side by side: the same cells paired, what differs in numbers, and in what was asked.
+"""Runs side by side: the same cells paired, what differs in numbers, and in what was requested.
 
 A cell is all that a trial asks but for its number and what is drawn at random.
 Of each cell the runs' means are compared, over repeats; the whole is the mean
@@ -26,7 +26,7 @@ from lab.core.stats import Estimate, estimate
 
 METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
-# Keys of run.json that say what was asked and with what, and what differs each time anyway.
+# Keys of run.json that say what was requested and with what, and what differs each time anyway.
 OF_EACH = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed", "scenario_file",
            "started_at", "trials", "wall_s", "emulated_s", "state"}
 
@@ -96,7 +96,7 @@ def _pairs(first: RunData, second: RunData, metric: str) -> list[ComparedCells]:
 
 
 def _by_cell(records: Iterable[Record], metric: str) -> dict[Key, list[float]]:
-    """The values that count, by what was asked, in the order of the repeats."""
+    """The values that count, by what was requested, in the order of the repeats."""
     found: dict[Key, list[float]] = {}
     for record in records:
         value = getattr(record, metric, None)

@@ -23,7 +23,7 @@ HOST_OVERHEAD_S = 0.3
 
 
 class AnyTrial(Protocol):
-    """What is asked, as plain data; `job` is how a worker reads it."""
+    """What is requested, as plain data; `job` is how a worker reads it."""
 
     @property
     def id(self) -> str: ...

@@ -49,7 +49,7 @@ class Engine(Protocol):
 class JudgedTrial:
     """A trial as it goes into a run.
 
-    captures: its packets at each side, where they were asked for; files: what is kept beside
+    captures: its packets at each side, where they were requested; files: what is kept beside
     them, by name; emulated_s: how long it took on its network.
     """
 
@@ -128,26 +128,26 @@ class MeasureOptions:
     quiet: bool = False
 
 
-def measure(study: Study, measurer: Measurer, asked: MeasureOptions) -> RunData:
+def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
     """Measure what has no record yet; return the whole run.
 
     Raises FirstFlightError where something cannot be written: that is never
     the fault of a trial, which has no record then.
     """
-    request = runs.request(study, measurer.name, measurer.build, asked.seed)
-    run = runs.open_run(asked.results, study, request, asked.fresh)
+    request = runs.request(study, measurer.name, measurer.build, requested.seed)
+    run = runs.open_run(requested.results, study, request, requested.fresh)
     try:
         if run.resumed:
-            if not asked.quiet:
+            if not requested.quiet:
                 say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials"
                     " are there")
             run.facts.setdefault("resumed", []).append(
-                {"at": runs.now_text(), "project": asked.facts.get("project"),
-                 "tools": asked.facts.get("tools")})
+                {"at": runs.now_text(), "project": requested.facts.get("project"),
+                 "tools": requested.facts.get("tools")})
         else:
-            run.facts.update(described(study, measurer, asked))
+            run.facts.update(described(study, measurer, requested))
         run.save()
-        _measure_missing(run, study, measurer, asked)
+        _measure_missing(run, study, measurer, requested)
         run.order(study.trials)
         run.finish()
         return RunData(run.folder, run.facts, run.records())
@@ -158,16 +158,17 @@ def measure(study: Study, measurer: Measurer, asked: MeasureOptions) -> RunData:
         run.close()
 
 
-def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: MeasureOptions) -> None:
+def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
     """Append the record of each trial as it comes, and add up what run.json says of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = run.missing(study.trials)
-    captured = ({trial.id for trial in missing} if asked.keep_captures or study.kind.all_captures
+    captured = ({trial.id for trial in missing}
+                if requested.keep_captures or study.kind.all_captures
                 else sample_of(study.trials))
     file, sealed = run.open_records(), started
     try:
         with Progress(len(study.trials), len(run.measured), study.head.name,
-                      asked.quiet) as progress:
+                      requested.quiet) as progress:
             for judged in measurer.judged(study, missing, captured, run.work_folder):
                 keep(run.folder, judged)
                 file.append(judged.record)
@@ -188,11 +189,11 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, asked: MeasureO
     run.facts.update(measurer.facts)
 
 
-def described(study: Study, measurer: Measurer, asked: MeasureOptions) -> dict[str, Any]:
+def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, Any]:
     """What run.json says about a run before it starts."""
-    return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": asked.seed,
+    return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
-            **asked.facts}
+            **requested.facts}
 
 
 def keep(folder: Path, judged: JudgedTrial) -> None:
@@ -233,7 +234,7 @@ def expected_s(study: Study, engine: str, jobs: int) -> float:
 
 # Which trials' packets are kept: a few, across the whole range of networks and sizes -
 
-CAPTURES_KEPT = 8  # trials or a few more, unless all are asked for
+CAPTURES_KEPT = 8  # trials or a few more, unless all are requested
 MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
 # What differs between two trials of one cell: the windows that are compared.
 WITHIN_A_CELL = ("initcwnd", "window", "clients")

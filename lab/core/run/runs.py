@@ -109,8 +109,8 @@ class Run:
         os.close(self._lock)
 
 
-def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool) -> Run:
-    """The newest unfinished run of exactly what is asked (request), or a new one.
+def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: bool) -> Run:
+    """The newest unfinished run of exactly what is requested, or a new one.
 
     A run that another process is still measuring is left alone. Where the
     newest unfinished one is not resumed, a line says why. Raises FirstFlightError
@@ -120,13 +120,13 @@ def open_run(results: Path, study: Study, asked: Mapping[str, str], fresh: bool)
     clean(home)
     refused = ""
     for folder in [] if fresh else newest_first(home):
-        run = _resume(folder, asked, study.kind.record)
+        run = _resume(folder, requested, study.kind.record)
         if isinstance(run, Run):
             return run
         refused = refused or (f"{folder}: not resumed: {run}" if run else "")
     if refused:
         say(refused)
-    return _create(home, asked, study.kind.record)
+    return _create(home, requested, study.kind.record)
 
 
 def clean(home: Path) -> None:
@@ -142,7 +142,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
     """All that a run's results follow from, by the words that name it in a message.
 
     Of the trials every value that is not its default, with all digits: a
-    column that a later version adds does not change what was asked. Neither
+    column that a later version adds does not change what was requested. Neither
     the version of the project nor that of the tools splits a run: run.json
     says with which it was begun and resumed. Raises UsageError where two
     trials have one name, which is that of their files.
@@ -250,7 +250,7 @@ def now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run | str:
+def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
     """An unfinished run; why it is not resumed, "" where there is no need to say it."""
     facts = read_facts(folder)
     if facts.get("state") != RUNNING:
@@ -258,7 +258,7 @@ def _resume(folder: Path, asked: Mapping[str, str], kind: type[Record]) -> Run |
     lock = _try_lock(folder)
     if lock is None:
         return ""
-    why = _difference(facts.get("asked"), asked)
+    why = _difference(facts.get("asked"), requested)
     try:
         path = folder / TRIALS_CSV
         why = why or changes(path, facts.get("trials"), complete=False)
@@ -290,11 +290,11 @@ def _difference(before: Any, now: Mapping[str, str]) -> str:
                      for name in other)
 
 
-def _create(home: Path, asked: Mapping[str, str], kind: type[Record]) -> Run:
-    folder = _new_folder(home, asked["engine"])
+def _create(home: Path, requested: Mapping[str, str], kind: type[Record]) -> Run:
+    folder = _new_folder(home, requested["engine"])
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
-    facts = {"state": RUNNING, "engine": asked["engine"], "asked": dict(asked),
+    facts = {"state": RUNNING, "engine": requested["engine"], "asked": dict(requested),
              "started_at": now_text()}
     run = Run(folder, facts, kind, set(), False, lock)
     try:

@@ -42,7 +42,7 @@ class Quantity:
     """One quantity.
 
     what: in a sentence, with its article. unit: "" for a plain number.
-    lowest, highest: the range of what may be asked, both ends included.
+    lowest, highest: the range of what may be requested, both ends included.
     head: of a table's column. label: on an axis, and where there is room.
     flag, flag_help: of the command line, "" for none. default: the values of a
     question of one's own that does not say them, as on the command line. why:
@@ -104,7 +104,7 @@ class Quantity:
 
     @property
     def range(self) -> str:
-        """The unit and what may be asked: "ms, 0.1 to 100000"."""
+        """The unit and what may be requested: "ms, 0.1 to 100000"."""
         ends = f"{plain(self.lowest)} to {plain(self.highest)}"
         return f"{self.unit}, {ends}" if self.unit else ends
 

@@ -32,7 +32,7 @@ class Excluded:
     """Records that enter no mean, by reason.
 
     failed_transfers: not ok; failed_verdicts: ok, but the packets are not
-    what was asked, or could not be judged; without_value: lack the figure's
+    what was requested, or could not be judged; without_value: lack the figure's
     metric; unpaired: count, but no record of the other window does; skipped: not
     measured, since this machine lacks what they need.
     """

@@ -22,20 +22,21 @@ from lab.fetches.figures.cells import CellSetting, WindowChange, asked_of, mean,
 from lab.fetches.scenario.scenario import Raw, Scenario
 from lab.fetches.scenario.sweep import bucket_value
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import ASKED, asked_columns, order, shown
+from lab.fetches.scenario.varied_parameters import REQUESTED, requested_columns, order, shown
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 
 Group = tuple[tuple[Cell, ...], Sequence[Record]]
 
-_SEEN = (Column("RTT", "ms", "seen"), Column("BW", "kbit/s", "seen"), Column("IW", "", "seen"),
-         Column("first flight", "", "seen", rank=2), Column("resent", "", "seen"),
-         Column("dropped by queue", "", "seen"), Column("lost at random", "", "seen"),
-         Column("dropped by uplink's queue", "", "seen"))
+_SEEN = (Column("RTT", "ms", "observed"), Column("BW", "kbit/s", "observed"),
+         Column("IW", "", "observed"), Column("first flight", "", "observed", rank=2),
+         Column("retrans.", "", "observed"),
+         Column("dropped by queue", "", "observed"), Column("lost at random", "", "observed"),
+         Column("dropped by uplink's queue", "", "observed"))
 _OF_CELL = (*_SEEN, Column("total", "ms"), Column("model", "ms", rank=1),
             Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
             Column("verdict", "pass/n", is_text=True))
-_OF_TRIAL = (Column("n", "", "seen"), *_SEEN, Column("total", "ms", "measured"),
+_OF_TRIAL = (Column("n", "", "observed"), *_SEEN, Column("total", "ms", "measured"),
              Column("latency", "ms", "measured"), Column("total", "ms", "model"),
              Column("diff.", "ms", "model", signed=True),
              Column("total", "ms", "published", digits=0),
@@ -45,8 +46,8 @@ _OF_TRIAL = (Column("n", "", "seen"), *_SEEN, Column("total", "ms", "measured"),
 _FILED = (Column("part", is_text=True, is_filter=True),
           Column("RTT", "ms", "filed under", is_filter=True),
           Column("BW", "kbit/s", "filed under", is_filter=True),
-          Column("IW", "", "asked", is_filter=True), Column("RTT", "ms", "asked"),
-          Column("BW", "kbit/s", "asked"), Column("size", "bytes", "asked"))
+          Column("IW", "", "requested", is_filter=True), Column("RTT", "ms", "requested"),
+          Column("BW", "kbit/s", "requested"), Column("size", "bytes", "requested"))
 
 
 def _seen(records: Sequence[Record]) -> tuple[Cell, ...]:
@@ -74,14 +75,14 @@ def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
 # Cells -------------------------------------------------------------------------------
 
 def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange]) -> Finding:
-    """What each cell was asked, seen and measured, and what the windows changed."""
+    """What was requested of each cell, what was observed, and what the windows changed."""
     tables = [*([changes_table(changes, MOST_ROWS)] if changes else []), _settings(settings)]
     return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
 
 
 def _settings(settings: Sequence[CellSetting]) -> Table:
     """A footnote for each cause of retransmissions, each limit and each reason not to count."""
-    asked = asked_columns([row.asked for row in settings])
+    requested = requested_columns([row.requested for row in settings])
     footnotes: dict[str, int] = {}
     rows = []
     for row in settings[:MOST_ROWS]:
@@ -92,10 +93,10 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
                         for note in found if note)
         total_ms, latency_ms, model_ms, late_ms = _times(row.counting)
-        rows.append((*(cell(row.asked) for _, cell in asked), *_seen(row.records), total_ms,
+        rows.append((*(cell(row.requested) for _, cell in requested), *_seen(row.records), total_ms,
                      model_ms, late_ms, latency_ms,
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
-    return Table("Every cell", (*(column for column, _ in asked), *_OF_CELL), tuple(rows),
+    return Table("Every cell", (*(column for column, _ in requested), *_OF_CELL), tuple(rows),
                  tuple(f"[{place}] {note}" for note, place in footnotes.items()),
                  len(settings) - len(rows)).without_empty(unknown=False)
 
@@ -107,8 +108,9 @@ def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
         kept = {id(change) for change in sorted(
             changes, key=lambda change: -abs(change.absolute_ms))[:most]}
         shown = [change for change in changes if id(change) in kept]
-    asked = asked_columns([change.base.asked for change in changes], without=("initcwnd",))
-    columns = (*(column for column, _ in asked), Column("window", "segments", ASKED),
+    requested = requested_columns([change.base.requested for change in changes],
+                                  without=("initcwnd",))
+    columns = (*(column for column, _ in requested), Column("window", "segments", REQUESTED),
                Column("from", "ms", "total time", rank=4),
                Column("to", "ms", "total time", rank=5), Column("improved", "ms"),
                Column("improved", "%"),
@@ -116,8 +118,8 @@ def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
                Column("to", "", "flights", is_text=True, rank=2),
                Column("decided by", is_text=True, is_filter=True, rank=3))
     table = Table("What the larger window changed", columns, tuple(
-        (*(show(change.base.asked) for _, show in asked),
-         f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}",
+        (*(show(change.base.requested) for _, show in requested),
+         f"{change.base.requested.initcwnd} → {change.experiment.requested.initcwnd}",
          change.base_ms, change.experiment_ms, change.saved_ms, change.percent,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          _flights(change.base), _flights(change.experiment),
@@ -143,21 +145,21 @@ def trials_table(records: Sequence[Record], raw: Raw | None,
     for record in ordered:
         trial = record.trial if len(ordered) <= MOST_ROWS else asked_of(record.trial)
         settings.setdefault(trial, []).append(record)
-    asked = asked_columns(list(settings))
-    groups = [(tuple(cell(trial) for _, cell in asked), group)
+    requested = requested_columns(list(settings))
+    groups = [(tuple(cell(trial) for _, cell in requested), group)
               for trial, group in settings.items()]
     return _rows_table("Every trial" if len(ordered) <= MOST_ROWS else "Every cell", groups,
-                       tuple(column for column, _ in asked), published_of,
+                       tuple(column for column, _ in requested), published_of,
                        _raw_notes(raw, published_of.values()) if raw is not None else ())
 
 
-def _rows_table(title: str, groups: Sequence[Group], asked: tuple[Column, ...],
+def _rows_table(title: str, groups: Sequence[Group], requested: tuple[Column, ...],
                 published_of: Mapping[Trial, RawRow], remarks: Iterable[str]) -> Table:
     rows = tuple((*cells, *_of_trial(group, published_of.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
     limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit, group)
                            if note)
-    return Table(title, (*asked, *_OF_TRIAL), rows, (*remarks, *limits),
+    return Table(title, (*requested, *_OF_TRIAL), rows, (*remarks, *limits),
                  len(groups) - len(rows)).without_empty()
 
 
@@ -186,7 +188,7 @@ def _population_table(records: Sequence[Record]) -> Table:
 
 
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
-    """The records by part, bucket of RTT, bucket of bandwidth if asked for, and window."""
+    """The records by part, bucket of RTT, bucket of bandwidth if requested, and window."""
     rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
     cells: dict[tuple[str, int, int, int], list[Record]] = {}
     for record in records:

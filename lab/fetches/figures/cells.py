@@ -43,10 +43,10 @@ VARIES_MS = 0.001  # between repeats; the guest's clock has nanoseconds
 class CellSetting:
     """All records of one setting of network, window and client.
 
-    asked: the trial, its repeat and seed left aside.
+    requested: the trial, its repeat and seed left aside.
     """
 
-    asked: Trial
+    requested: Trial
     records: Sequence[Record]
 
     @property
@@ -68,11 +68,12 @@ def settings(records: Iterable[Record]) -> list[CellSetting]:
     """One row per setting, in the order of the records, windows together and ascending."""
     grouped: dict[Trial, dict[Trial, list[Record]]] = {}
     for record in records:
-        asked = asked_of(record.trial)
-        grouped.setdefault(replace(asked, initcwnd=1), {}).setdefault(asked, []).append(record)
-    return [CellSetting(asked, windows[asked])
+        requested = asked_of(record.trial)
+        of_window = grouped.setdefault(replace(requested, initcwnd=1), {})
+        of_window.setdefault(requested, []).append(record)
+    return [CellSetting(requested, windows[requested])
             for windows in grouped.values()
-            for asked in sorted(windows, key=lambda trial: trial.initcwnd)]
+            for requested in sorted(windows, key=lambda trial: trial.initcwnd)]
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class WindowChange:
         """1 where the larger window saves time, -1 where it costs time, 0 where neither is sure."""
         saved = self.saved_ms
         if abs(saved.value) < min(SAME_PART * self.base_ms,
-                                  SAME_RTT_PART * self.base.asked.rtt_ms):
+                                  SAME_RTT_PART * self.base.requested.rtt_ms):
             return 0
         return saved.sign if saved.interval is not None else 1 if saved.value > 0 else -1
 
@@ -121,7 +122,7 @@ def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
     cells: dict[Trial, list[tuple[CellSetting, float]]] = {}
     for row in rows:
         if (total_ms := row.total_ms) is not None:
-            cells.setdefault(replace(row.asked, initcwnd=1), []).append((row, total_ms))
+            cells.setdefault(replace(row.requested, initcwnd=1), []).append((row, total_ms))
     return [WindowChange(base, experiment, base_ms, experiment_ms)
             for (base, base_ms), *larger in cells.values() for experiment, experiment_ms in larger]
 
@@ -155,7 +156,7 @@ class Reason:
 
 def reasons(change: WindowChange) -> list[Reason]:
     """The reasons of one cell, the most important first; [] where slow start alone decides."""
-    if change.experiment.asked.is_secure:
+    if change.experiment.requested.is_secure:
         return [*_handshake(change), *_queue(change)]
     found = [*_first_flight(change)]
     if not any(reason.word == RECEIVE_WINDOW for reason in found):
@@ -171,20 +172,20 @@ def reasons(change: WindowChange) -> list[Reason]:
 def _first_flight(change: WindowChange) -> list[Reason]:
     """What made the window unimportant, or the first flight smaller than it."""
     base, larger = change.base, change.experiment
-    asked, window = larger.asked, larger.asked.initcwnd
+    requested, window = larger.requested, larger.requested.initcwnd
     first, flight = (mean(each.records, "seen_first_flight") for each in (base, larger))
     limited = {record.limited_by for record in larger.counting} - {*BY_RESPONSE}
     # After an idle time too, where the kernel keeps the window (tcp_slow_start_after_idle = 0).
     grown = max((int(record.response_flights.partition("+")[0]) for record in base.counting
                  if record.response_flights), default=0)
-    kept = not asked.idle_ms or grown > base.asked.initcwnd
-    if asked.before and kept and not change.effect:
+    kept = not requested.idle_ms or grown > base.requested.initcwnd
+    if requested.before and kept and not change.effect:
         return [Reason("earlier responses", "the window had grown with the earlier responses on"
                        " the connection: its initial value no longer matters", "earlier")]
     size = _segments(base.records)
-    if size <= base.asked.initcwnd and not change.effect:
+    if size <= base.requested.initcwnd and not change.effect:
         return [Reason("response size", f"a larger window cannot help: the whole response"
-                       f" ({_counted(size)}) fits in {base.asked.initcwnd}", "fits")]
+                       f" ({_counted(size)}) fits in {base.requested.initcwnd}", "fits")]
     if RECEIVE_WINDOW in limited and flight is not None and first is not None:
         return [_receive_window(change, flight, first)]
     if limited:
@@ -198,7 +199,7 @@ def _handshake(change: WindowChange) -> list[Reason]:
     """Where the larger window saves round trips of TLS's handshake, or there is none to save."""
     before, after = (mean(each.records, "handshake_round_trips")
                      for each in (change.base, change.experiment))
-    windows = change.base.asked.initcwnd, change.experiment.asked.initcwnd
+    windows = change.base.requested.initcwnd, change.experiment.requested.initcwnd
     if before is None or after is None:
         return []
     if before > after:
@@ -222,7 +223,7 @@ def _counted(segments: float) -> str:
 
 
 def _receive_window(change: WindowChange, flight: float, first: float) -> Reason:
-    trial = change.experiment.asked
+    trial = change.experiment.requested
     hint = remedy_of(trial, RECEIVE_WINDOW)
     hint = f" ({hint})" if hint else ""
     if flight <= first:
@@ -240,11 +241,11 @@ def _later_window(change: WindowChange) -> list[Reason]:
                     for each in (change.base, change.experiment))
     if not larger:
         return []
-    trial = change.experiment.asked
+    trial = change.experiment.requested
     times = f"{_few(larger)} time{'' if larger == 1 else 's'}"
     return [Reason(RECEIVE_WINDOW, f"the client's receive window, {trial.initrwnd} segments at"
                    f" first, held later flights back {times} with {trial.initcwnd} segments and"
-                   f" {_few(base)} with {change.base.asked.initcwnd} ({LARGER_WINDOW})",
+                   f" {_few(base)} with {change.base.requested.initcwnd} ({LARGER_WINDOW})",
                    "receive window, later")]
 
 
@@ -254,8 +255,8 @@ def _queue(change: WindowChange) -> list[Reason]:
                     for each in (change.base, change.experiment))
     if not larger and not base:
         return []
-    trial = change.experiment.asked
-    windows = change.base.asked.initcwnd, trial.initcwnd
+    trial = change.experiment.requested
+    windows = change.base.requested.initcwnd, trial.initcwnd
     name = trial.qdisc if trial.qdisc in CHOOSING else f"the queue of {trial.queue_packets} packets"
     dropped = (f"{name} dropped {_packets(larger)} with {windows[1]} segments and {_few(base)}"
                f" with {windows[0]}")
@@ -281,15 +282,15 @@ def _random_loss(change: WindowChange) -> list[Reason]:
                     for each in (change.base, change.experiment))
     if change.effect >= 0 or not (base or larger):
         return []
-    trial = change.experiment.asked
+    trial = change.experiment.requested
     return [Reason("random loss", f"random loss took {_packets(larger)} of a transfer with"
                    f" {trial.initcwnd} segments and {_few(base)} with"
-                   f" {change.base.asked.initcwnd}", "random loss")]
+                   f" {change.base.requested.initcwnd}", "random loss")]
 
 
 def _bandwidth(change: WindowChange) -> list[Reason]:
     """Where the bottleneck sends nearly all the time, there is little else to save."""
-    trial, segments = change.experiment.asked, _segments(change.experiment.records)
+    trial, segments = change.experiment.requested, _segments(change.experiment.records)
     if not math.isfinite(segments):
         return []
     sending_ms = (trial.response_bytes + segments * HEADER_BYTES) * 8 / trial.bandwidth_kbps
@@ -308,7 +309,7 @@ def _flights(change: WindowChange) -> list[Reason]:
     """How many flights the response takes under either window, as observed."""
     before, after = (next((record for record in each.counting if record.response_flights), None)
                      for each in (change.base, change.experiment))
-    windows = change.base.asked.initcwnd, change.experiment.asked.initcwnd
+    windows = change.base.requested.initcwnd, change.experiment.requested.initcwnd
     size = _segments(change.experiment.records)
     if change.effect > 0 and size <= windows[1]:
         return [Reason("response size", f"{windows[1]} segments hold the whole response"
@@ -363,6 +364,7 @@ def explained(changes: Sequence[WindowChange], said: str = "") -> list[str]:
 
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     """The cell and the windows of a comparison, as far as they differ from others."""
-    others = [each.base.asked for each in changes]
-    return ", ".join([*differing(change.base.asked, others),
-                      f"{change.base.asked.initcwnd} → {change.experiment.asked.initcwnd}"])
+    others = [each.base.requested for each in changes]
+    return ", ".join([*differing(change.base.requested, others),
+                      f"{change.base.requested.initcwnd} →"
+                      f" {change.experiment.requested.initcwnd}"])

@@ -149,7 +149,7 @@ ROUNDED = 1 - 1e-12  # of a share: sums of weights are off in their last digit
 @lru_cache(maxsize=2)  # the figures of a population share them
 def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
     """How often each client is drawn in each resample, shape (resamples, clients)."""
-    generator = numpy.random.default_rng(1)  # the same intervals whenever they are asked for
+    generator = numpy.random.default_rng(1)  # the same intervals whenever they are requested
     drawn = numpy.empty((resamples, clients), numpy.uint16)
     chances = numpy.full(clients, 1 / clients)
     for rows in portions(resamples, clients):

@@ -76,7 +76,7 @@ LIMITS = {"unvalidated_bytes": "allowed_bytes"}
 class Values:
     """The means of a figure by (value of `by`, value of `of`), none where nothing counts.
 
-    of: what the lines are of, initcwnd or the figure's `down`. asked: a trial of each.
+    of: what the lines are of, initcwnd or the figure's `down`. requested: a trial of each.
     known: all values of it that the scenario has. chosen: the figure's records.
     """
 
@@ -85,7 +85,7 @@ class Values:
     across: tuple[Any, ...]
     lines: tuple[Any, ...]
     means: Mapping[tuple[Any, Any], float]
-    asked: Mapping[tuple[Any, Any], Trial]
+    requested: Mapping[tuple[Any, Any], Trial]
     labels: Mapping[Any, str]
     is_modelled: bool
     known: tuple[Any, ...]
@@ -144,21 +144,22 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
     chosen, cells = by_cell(scenario, figure, windows, records)
     if all(record.was_skipped for record in chosen):
         raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
-    means, asked = {}, {}
+    means, requested = {}, {}
     for (cell, window), found in cells.items():
         if window in windows:
             key = getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else window
-            asked[key] = found[0].trial
+            requested[key] = found[0].trial
             known = [value for record in found if record.counts
                      and (value := value_of(record, figure.metric)) is not None]
             if known:
                 means[key] = math.fsum(known) / len(known)
-    lines = tuple(dict.fromkeys(line for _, line in asked))
+    lines = tuple(dict.fromkeys(line for _, line in requested))
     of = figure.down or "initcwnd"
     known = [value for each in scenario.sweeps for value in getattr(each, of)]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
-    return Values(figure.by, of, tuple(dict.fromkeys(x for x, _ in asked)), lines, means, asked,
+    return Values(figure.by, of, tuple(dict.fromkeys(x for x, _ in requested)), lines, means,
+                  requested,
                   labels,
                   all(record.model_ms is not None for record in chosen if record.counts),
                   tuple(dict.fromkeys((*known, *lines))), chosen)
@@ -236,7 +237,7 @@ def _curves(figure: Figure, values: Values, sysctls: Mapping[str, str]) -> list[
     """The model's line through each, where it knows all that decides; else none."""
     predicted = PREDICTED.get(figure.metric)
     if predicted is None or figure.by not in ("chain_bytes", "response_bytes") or not (
-            values.is_modelled and all(map(is_computable, values.asked.values()))):
+            values.is_modelled and all(map(is_computable, values.requested.values()))):
         return []
     step = max(1, math.ceil((max(values.across) - min(values.across)) / CURVE_POINTS))
     xs = sorted({*values.across, *range(min(values.across), max(values.across), step)})
@@ -263,7 +264,7 @@ def _predicted_curves(figure: Figure, values: Values, sysctls: Mapping[str, str]
                       predicted: Callable[[Prediction], float], xs: Sequence[int]) -> list[Line]:
     curves = []
     for line in values.lines:
-        trial = next(trial for (_, of), trial in values.asked.items() if of == line)
+        trial = next(trial for (_, of), trial in values.requested.items() if of == line)
 
         def at(x: int, like: Trial = trial) -> float:
             return predicted(predict(computed(replace(like, **{figure.by: x}), sysctls)))

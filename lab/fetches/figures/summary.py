@@ -153,19 +153,19 @@ def _differences(panels: Iterable[Panel]) -> list[str]:
 
 
 def _changes(changes: Sequence[WindowChange]) -> list[str]:
-    cells = [change.base.asked for change in changes]
+    cells = [change.base.requested for change in changes]
     return [_change(change, cells) for change in changes[:3]]
 
 
 def _change(change: WindowChange, others: Sequence[Trial]) -> str:
     """others: the trials that its cell is to be told from."""
-    asked = change.base.asked
+    requested = change.base.requested
     verb = "less" if change.absolute_ms >= 0 else "more"
     limits = dict.fromkeys(note for row in (change.base, change.experiment)
                            for note in map(notes.limit, row.counting) if note)
     why = f" ({'; '.join(limits)})" if limits else ""
-    return (f"At {', '.join(told(asked, others))},"
-            f" {change.experiment.asked.initcwnd} instead of {asked.initcwnd} segments took"
+    return (f"At {', '.join(told(requested, others))},"
+            f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
             f" {short(change.experiment_ms)} ms instead of"
             f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"
             f" {short(abs(change.percent))} % {verb}{why}.")

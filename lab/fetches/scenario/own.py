@@ -32,7 +32,7 @@ _WHERE = "the question"  # in the place of a file's name
 MOST_BARS = 6  # in a group; a map shows more
 
 
-def file(name: str, asked: Overrides) -> ScenarioFile:
+def file(name: str, requested: Overrides) -> ScenarioFile:
     """The scenario of a question. Raises UsageError that names the flag."""
     if not re.fullmatch(r"[a-z0-9_]{1,100}", name):
         raise UsageError(f"--name: {name!r} becomes a folder of results: a-z, 0-9 and _ only, at"
@@ -40,20 +40,20 @@ def file(name: str, asked: Overrides) -> ScenarioFile:
     if name in names():
         raise UsageError(f"--name: there is a scenario {name} already, whose results these would"
                          " mix with")
-    given = asked.checked()
+    given = requested.checked()
     if "load" in given:
         raise UsageError("--load: one transfer at a time is no load; say which scenario of kind"
                          " load is meant (--list), like --scenario ietf78_completion")
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
-    if asked.own_server:
-        own = schema.read(OwnServer, asked.own_server, "--server-command")
+    if requested.own_server:
+        own = schema.read(OwnServer, requested.own_server, "--server-command")
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
     values = {each: given.get(each) or _usual(each) for each in (*ASKED, "initcwnd")}
-    usual = TLS_CLIENT if any(values["chain_bytes"]) or asked.own_server.get("ca") else CLIENT
-    client = schema.one_of(asked.client or usual, CLIENTS, "--client")
-    return parsed(name, _text(values, client, asked), _WHERE)
+    usual = TLS_CLIENT if any(values["chain_bytes"]) or requested.own_server.get("ca") else CLIENT
+    client = schema.one_of(requested.client or usual, CLIENTS, "--client")
+    return parsed(name, _text(values, client, requested), _WHERE)
 
 
 @contextmanager
@@ -75,24 +75,25 @@ def _usual(name: str) -> tuple[Any, ...]:
                  for word in known.default.split(","))
 
 
-def _text(values: Mapping[str, tuple[Any, ...]], client: str, asked: Overrides) -> str:
+def _text(values: Mapping[str, tuple[Any, ...]], client: str, requested: Overrides) -> str:
     varied = [name for name in ASKED if len(values[name]) > 1]
     windows = values["initcwnd"]
     lines = [f"# {_claim(values, varied)}", "", f'title = "{_title(windows, varied)}"',
              'source = "a question by flags"', "cells = true", ""]
-    if asked.sysctls:
-        lines += ["[sysctls]", *map(_sysctl, asked.sysctls), ""]
-    if asked.own_server:
+    if requested.sysctls:
+        lines += ["[sysctls]", *map(_sysctl, requested.sysctls), ""]
+    if requested.own_server:
         lines += [f"[{OWN_SERVER}]", *(f"{name} = {toml(value)}" for name, value
-                                       in asked.own_server.items()), ""]
+                                       in requested.own_server.items()), ""]
     lines += ["[[sweep]]", 'name = "own"']
     written = {**values, "system": values["system"] or (system_for(values),)}
     lines += [f"{schema.name_of(Sweep, name)} = {toml(written[name])}"
               f"  # {FLAGS[name].flag_help}: {FLAGS[name].range}"
               for name in (*ASKED, "initcwnd")]
     lines += [f'client = "{client}"  # {", ".join(CLIENTS)}',
-              f"repeat = {asked.repeat or 1}  # times that every setting is measured",
-              f"repeat_with_loss = {asked.repeat or REPEAT_BY_CHANCE}  # the same, where loss or"
+              f"repeat = {requested.repeat or 1}  # times that every setting is measured",
+              f"repeat_with_loss = {requested.repeat or REPEAT_BY_CHANCE}"
+              "  # the same, where loss or"
               " jitter decides", ""]
     for figure in [*_figures(windows, varied),
                    {"name": "packets", "title": "The packets of one transfer",
@@ -123,7 +124,7 @@ def _title(windows: tuple[int, ...], varied: list[str]) -> str:
 
 
 def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
-    """The question in one sentence: the windows, and the network that they are asked for."""
+    """The question in one sentence: the windows, and the network that they are requested."""
     told = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
             for name in ASKED
             if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")

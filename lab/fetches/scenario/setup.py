@@ -25,7 +25,7 @@ def limited_kbps(asked_kbps: float, integer_kbps: float) -> float:
 def acting(acts_as: str, initcwnd: int) -> int:
     """The window that acts in the place of one, by a list such as "10=7,16=8"."""
     pairs = (each.split("=") for each in acts_as.split(",") if each)
-    return {int(asked): int(acts) for asked, acts in pairs}.get(initcwnd, initcwnd)
+    return {int(requested): int(acts) for requested, acts in pairs}.get(initcwnd, initcwnd)
 
 
 def receive_window(rules: str, initrwnd: int) -> int:

@@ -359,32 +359,32 @@ _OURS = (("buffer_bytes", 4096, "a buffer of its own (buffer_bytes, --tls-buffer
          ("send_buffer_bytes", 0, "a send buffer of its own (send_buffer_bytes)"))
 
 
-def _check_server(asked: Sweep, where: str) -> None:
+def _check_server(requested: Sweep, where: str) -> None:
     """Raises UsageError where a server cannot do what else is asked of it."""
-    if (OWN in asked.server) != bool(asked.own_server):
+    if (OWN in requested.server) != bool(requested.own_server):
         raise UsageError(f"{where}: " + (
             "a server of your own is its command: say --server-command, or [own_server] in a file"
-            if not asked.own_server else
+            if not requested.own_server else
             f"--server-command is of the server {OWN}: say --server {OWN}, or none"))
-    if has_own_chain(asked) and any(asked.chain_bytes):
+    if has_own_chain(requested) and any(requested.chain_bytes):
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")
-    others = [each for each in asked.server if each != BUILTIN]
+    others = [each for each in requested.server if each != BUILTIN]
     for name, usual, words in _OURS:
-        if others and any(value != usual for value in getattr(asked, name)):
+        if others and any(value != usual for value in getattr(requested, name)):
             raise UsageError(f"{where}: {words} is of the server {BUILTIN}, not of {others[0]}")
-    if asked.http == (HTTP_1,):
+    if requested.http == (HTTP_1,):
         return
-    if BUILTIN in asked.server:
+    if BUILTIN in requested.server:
         raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: say another one"
                          " (server, --server nginx)")
-    if not all(asked.chain_bytes) and not has_own_chain(asked):
+    if not all(requested.chain_bytes) and not has_own_chain(requested):
         raise UsageError(f"{where}: HTTP/2 goes over TLS: say a chain (chain_bytes, --chain)")
-    if any(asked.resumed):
+    if any(requested.resumed):
         raise UsageError(f"{where}: sessions are resumed (resumed, --resumed) with HTTP/1.1 only:"
                          " over HTTP/2 curl goes on with the connection that it has")
 
 
-def has_own_chain(asked: Sweep) -> bool:
+def has_own_chain(requested: Sweep) -> bool:
     """Whether the server brings its certificate."""
-    return bool(asked.own_server and own_server.of(asked.own_server).ca)
+    return bool(requested.own_server and own_server.of(requested.own_server).ca)

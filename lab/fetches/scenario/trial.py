@@ -16,10 +16,10 @@ from lab.tcp.packets import MSS, TIMESTAMP_BYTES
 # lab.core.scenario.quantities, under its name.
 SWEPT = "swept"  # a sweep has a list of it, the field's default where it is left out
 MODELLED = "modelled"  # whether the model of TCP follows any other value than the default
-FEATURE = "feature"  # whose rules (lab/fetches/features) it is asked for by
+FEATURE = "feature"  # whose rules (lab/fetches/features) it is requested by
 # Its values that only Debian 13's programs have; ANY for all but its default.
 NEEDS, ANY = "newer", ("any",)
-# What a field is, besides its default, where nobody asked for it: a table does not show it.
+# What a field is, besides its default, where nobody requested it: a table does not show it.
 UNSAID = "unsaid"
 
 
@@ -58,7 +58,7 @@ HERE, NEWER = "here", "debian13"  # whose programs run
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is asked of the network, TCP and the client for one fetch.
+    """What is requested of the network, TCP and the client for one fetch.
 
     rtt_ms: propagation delay, both ways together.
     bandwidth_kbps, uplink_kbps: bottleneck towards the client, towards the
@@ -247,7 +247,7 @@ class Trial:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the model of TCP follows all that is asked for by itself."""
+        """Whether the model of TCP follows all that is requested by itself."""
         return all(getattr(self, each.name) == each.default for each in UNMODELLED)
 
     @property
@@ -257,7 +257,7 @@ class Trial:
 
     @property
     def queue(self) -> str:
-        """The queue's length as it was asked for (lab.core.scenario.quantities.Length)."""
+        """The queue's length as it was requested (lab.core.scenario.quantities.Length)."""
         return self.queue_from or str(self.queue_packets)
 
     @property
@@ -315,7 +315,7 @@ class Trial:
     def _paths(self) -> list[str]:
         """What is fetched, in order, on one connection; the last is what is measured."""
         stages = [f"burst={self.burst_bytes}&gap_ms={exact(self.gap_ms)}"] if self.gap_ms else []
-        asked = [*([f"head={','.join(map(str, self.writes))}"] if self.head else []),
+        requested = [*([f"head={','.join(map(str, self.writes))}"] if self.head else []),
                  *(["nagle=1"] if self.nagle == "on" else []),
                  *(["until_close=1"] if self.framing == "close" else []),
                  *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
@@ -323,12 +323,13 @@ class Trial:
         if self.own_server:
             own = own_server.of(self.own_server).url_path
             return [own.replace(own_server.SIZE, str(size)) for size in sizes]
-        return [*(_path(size, asked) for size in self.before), *(["/1"] if self.resumed else []),
-                _path(self.response_bytes, stages + asked)]
+        return [*(_path(size, requested) for size in self.before),
+                *(["/1"] if self.resumed else []),
+                _path(self.response_bytes, stages + requested)]
 
 
-def _path(size: int, asked: Sequence[str]) -> str:
-    return f"/{size}{'?' if asked else ''}{'&'.join(asked)}"
+def _path(size: int, requested: Sequence[str]) -> str:
+    return f"/{size}{'?' if requested else ''}{'&'.join(requested)}"
 
 
 _SHAPE = tuple(each for each in fields(Trial) if "shape" in each.metadata)

@@ -12,9 +12,9 @@ from lab.core.scenario.quantity import in_words
 from lab.core.words import plain
 from lab.fetches.scenario.trial import UNSAID, Trial
 
-Asked = tuple[Column, Callable[[Trial], Cell]]
+Requested = tuple[Column, Callable[[Trial], Cell]]
 
-ASKED = "asked"  # the heading of what was requested
+REQUESTED = "requested"  # a heading
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
 _NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
 _FIRST = ("part", "sample")
@@ -24,7 +24,7 @@ _ORDER = (*(each.name for each in _FIELDS if each.name not in ("initcwnd", "repe
           "repeat", "initcwnd", "id")
 
 
-def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Asked]:
+def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
     """Each with what it shows of a trial: network, window and size, and whatever else differs.
 
     Another field has a column where it differs between the trials or from
@@ -37,14 +37,14 @@ def asked_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[
 def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
     """The columns of a trial in words, but for its window: what tells it from the others."""
     return [f"{column.name} {in_words(_plain(value), column.unit)}"
-            for column, show in asked_columns(others, without=("initcwnd",))
+            for column, show in requested_columns(others, without=("initcwnd",))
             if (value := show(trial)) != ""]
 
 
 def differing(trial: Trial, others: Sequence[Trial]) -> list[str]:
     """The same, of those columns only in which the others differ; [] for one network."""
     return [f"{column.name} {in_words(_plain(value), column.unit)}"
-            for column, show in asked_columns(others, without=("initcwnd",))
+            for column, show in requested_columns(others, without=("initcwnd",))
             if (value := show(trial)) != "" and any(show(other) != value for other in others)]
 
 
@@ -78,7 +78,7 @@ def words_of(sweeps: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def shown(value: str | float) -> Cell:
-    """A value as it was asked for, with as many decimals as it has."""
+    """A value as it was requested, with as many decimals as it has."""
     if isinstance(value, str):
         return value
     return (int(value) if value == int(value)
@@ -93,9 +93,9 @@ def _tells(each: Field[Any], trials: Sequence[Trial]) -> bool:
     return len(values) > 1 or not values <= {"", 0.0} and _default(each) is not MISSING
 
 
-def _column(each: Field[Any]) -> Asked:
+def _column(each: Field[Any]) -> Requested:
     named = quantity(each.name)
-    return (Column(named.head or named.label or named.name, named.unit, ASKED,
+    return (Column(named.head or named.label or named.name, named.unit, REQUESTED,
                    is_text=str(each.type) == "str",
                    is_filter=each.name not in ("repeat", "sample")),
             lambda trial: shown(_said(each, trial)))
@@ -111,7 +111,7 @@ def _value(each: Field[Any], trial: Trial) -> Any:
 
 
 def _said(each: Field[Any], trial: Trial) -> Any:
-    """The field, "" where its value only says that nothing was asked."""
+    """The field, "" where its value only says that nothing was requested."""
     value = getattr(trial, each.name)
     return "" if value == each.metadata.get(UNSAID, MISSING) else value
 

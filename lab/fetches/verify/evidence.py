@@ -121,11 +121,11 @@ class Evidence(Observed):
                        "earlier_count": len(trial.before)}
         secure = secure_of(self.said)
         writes = tuple(self.said["tls"]["response"]) if secure is not None else ()
-        asked = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
+        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes,
                             **earlier)
         # Without an option none (RFC 7323, 2.2): the SYN tells how its kernel counts windows.
         syns = self.exchange.syns if self.exchange is not None else ()
-        return replace(asked, window_scale=syns[0].scale) if syns else asked
+        return replace(requested, window_scale=syns[0].scale) if syns else requested
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -168,7 +168,7 @@ class Evidence(Observed):
 
     @property
     def may_lose(self) -> bool:
-        """Whether loss is asked for, or the queue is too short to hold it all.
+        """Whether loss is requested, or the queue is too short to hold it all.
 
         What was sent again, and the model does not know of, comes on top.
         """

@@ -1,4 +1,4 @@
-"""Whether a transfer was whole, and the one that was asked for: else there is no measurement."""
+"""Whether a transfer was whole, and the one that was requested: else there is no measurement."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _http_status(evidence: Evidence) -> Iterable[Compared]:
 
 
 def _size(evidence: Evidence) -> Iterable[Compared]:
-    size, asked = evidence.fetch["size"], evidence.trial.response_bytes
-    sent = evidence.said.get("body_bytes", asked)
-    yield Compared(size == asked == sent, f"{size} bytes of {sent} sent", f"{asked}")
+    size, requested = evidence.fetch["size"], evidence.trial.response_bytes
+    sent = evidence.said.get("body_bytes", requested)
+    yield Compared(size == requested == sent, f"{size} bytes of {sent} sent", f"{requested}")
 
 
 def _digest(evidence: Evidence) -> Iterable[Compared]:
@@ -50,10 +50,10 @@ def _digest(evidence: Evidence) -> Iterable[Compared]:
 
 def _http_version(evidence: Evidence) -> Iterable[Compared]:
     """By the client; the two sides agree on it in their TLS hellos (ALPN, RFC 7301)."""
-    asked, seen = evidence.trial.http, evidence.fetch.get("http_version")
-    if asked != HTTP_1 or seen:
-        yield Compared(seen == asked, f"{seen}, since the server agreed to no other (ALPN)",
-                       asked)
+    requested, seen = evidence.trial.http, evidence.fetch.get("http_version")
+    if requested != HTTP_1 or seen:
+        yield Compared(seen == requested, f"{seen}, since the server agreed to no other (ALPN)",
+                       requested)
 
 
 def _version(library: str) -> tuple[int, ...]:
@@ -98,7 +98,7 @@ INTEGRITY = (
           lambda record: is_fetched(record) and record.trial.http != HTTP_1, seldom=True),
     Check("size", "as many bytes as requested", _size, is_fetched),
     Check("digest", "the bytes that the server sent", _digest, is_fetched),
-    Check("TLS", "version 1.3, its chain, and a session resumed or not, as asked", _tls,
+    Check("TLS", "version 1.3, its chain, and a session resumed or not, as requested", _tls,
           lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)
                           and record.trial.server == BUILTIN), seldom=True),
 )

@@ -16,7 +16,7 @@ BY_RESPONSE = ("", RESPONSE, FIRST_WRITE, FLIGHT)
 
 
 def limit_of(evidence: Evidence) -> str:
-    """Why the first flight was shorter than the window asked for, "" where it was not.
+    """Why the first flight was shorter than the requested window, "" where it was not.
 
     What the server had written left where no window holds it back: what then
     stays is what the kernel did not take from the server (send buffer). A
@@ -24,11 +24,11 @@ def limit_of(evidence: Evidence) -> str:
     back, to send more at once when an acknowledgement has come
     (tcp_tso_should_defer).
     """
-    wire, asked = evidence.wire, evidence.trial.server_window
+    wire, requested = evidence.wire, evidence.trial.server_window
     seen = evidence.first_flight
-    if seen is None or seen >= asked or not evidence.said:
+    if seen is None or seen >= requested or not evidence.said:
         return ""
-    if (evidence.said["initial_window"] or asked) < asked:
+    if (evidence.said["initial_window"] or requested) < requested:
         return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
     end = max(segment.end for segment in wire.first_flight)
     if end >= _all_written(evidence):

@@ -34,7 +34,7 @@ def limits(record: Record) -> list[str]:
 
 
 def limit(record: Record) -> str:
-    """Such as "64 asked, first flight 27: limited by the receive window (set …)"; "" for none."""
+    """Such as "64 requested, first flight 27: limited by the receive window (…)"; "" for none."""
     if waited_later(record):
         return (f"{record.trial.initcwnd} requested, later flights waited"
                 f" {record.receive_window_waits} times for the client's receive window of"
@@ -43,7 +43,8 @@ def limit(record: Record) -> str:
     if not is_limited(record):
         return ""
     remedy = remedy_of(record.trial, record.limited_by)
-    return (f"{record.trial.initcwnd} asked, first flight {record.seen_first_flight}: limited by"
+    return (f"{record.trial.initcwnd} requested, first flight {record.seen_first_flight}: limited"
+            " by"
             f" the {record.limited_by}{f' ({remedy})' if remedy else ''}")
 
 

@@ -110,7 +110,7 @@ class Observed:
 
     @property
     def rtt_allowed_ms(self) -> float:
-        """How far the RTT seen may be from the one asked."""
+        """How far the RTT seen may be from the requested one."""
         return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
                 + JITTER_SIGMAS * self.trial.jitter_ms)
 

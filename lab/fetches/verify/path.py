@@ -55,10 +55,10 @@ PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
 
 
 def rtt(evidence: Evidence, seen_ms: float | None) -> Iterable[Compared]:
-    asked = evidence.trial.rtt_ms
+    requested = evidence.trial.rtt_ms
     if seen_ms is not None and evidence.path is None:
-        yield Compared(abs(seen_ms - asked) <= evidence.rtt_allowed_ms, f"{seen_ms:.3f} ms",
-                       f"{asked:g} ms")
+        yield Compared(abs(seen_ms - requested) <= evidence.rtt_allowed_ms, f"{seen_ms:.3f} ms",
+                       f"{requested:g} ms")
 
 
 def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[Compared]:
@@ -68,11 +68,11 @@ def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[
     """
     if evidence.path is not None:
         return
-    asked, tolerances = evidence.trial.down_kbps, evidence.tolerances
-    asked_ms = seen_ms * seen_kbps / (bytes_per_s(asked) * 8 / 1000)
+    requested, tolerances = evidence.trial.down_kbps, evidence.tolerances
+    asked_ms = seen_ms * seen_kbps / (bytes_per_s(requested) * 8 / 1000)
     allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * asked_ms)
     yield Compared(abs(seen_ms - asked_ms) <= allowed, f"{seen_kbps:.2f} kbit/s",
-                   f"{asked:g} kbit/s")
+                   f"{requested:g} kbit/s")
 
 
 def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""How far what was seen of a fetch may be from what was asked, in virtual and in real time."""
+"""How far what was seen of a fetch may be from what was requested, in virtual and in real time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lab.tcp.path import STAMP_MS
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far what was seen may be from what was asked: the larger of ms and share.
+    """How far what was seen may be from what was requested: the larger of ms and share.
 
     model_ms is None where the model is no part of the verdict.
     """

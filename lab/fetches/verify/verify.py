@@ -1,4 +1,4 @@
-"""The verdict on one trial: is what was measured what was asked for?
+"""The verdict on one trial: is what was measured what was requested?
 
 Nothing is believed because it was configured. The initial window, the RTT,
 the bandwidth, losses and retransmissions are looked up in the packets of that
@@ -87,14 +87,14 @@ def judge(trial: Trial, observation: Mapping[str, Any], client_pcap: bytes, serv
 
 def _not_connected(trial: Trial, observation: Mapping[str, Any], failure: str,
                    client_pcap: bytes) -> Record:
-    """The record of a fetch that has to fail: as asked where no packet of IP left the client.
+    """The record of a fetch that has to fail: as requested where no packet of IP left the client.
 
     It has no times: what a client reports of it is not the network's.
     """
     fetch = observation.get("fetch") or {}
     left = sum(is_ip(head) for _, head, _ in frames(client_pcap, "client"))
-    differs = [*([f"seen {left} packets of IP, asked none"] if left else []),
-               *([f"seen {failure!r}, asked that curl cannot connect"]
+    differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
+               *([f"observed {failure!r}, expected that curl cannot connect"]
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
     judged: dict[str, Any] = checks.columns([
         checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {each}") for each in differs])
@@ -157,10 +157,10 @@ def _has_window(evidence: Evidence) -> bool:
 def _initial_window(evidence: Evidence) -> Iterable[Compared]:
     """Of a server that tells nothing and whose socket was not met in time: the first flight."""
     if _has_window(evidence):
-        seen, asked = evidence.said["initial_window"], evidence.trial.server_window
+        seen, requested = evidence.said["initial_window"], evidence.trial.server_window
         if seen is None:
             seen = evidence.first_flight
-        yield Compared(seen == asked, f"{seen} segments", f"{asked}")
+        yield Compared(seen == requested, f"{seen} segments", f"{requested}")
 
 
 def _first_flight(evidence: Evidence) -> Iterable[Compared]:
@@ -261,10 +261,10 @@ def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[
 
 def _asked_ns(wire: Exchange, before_ns: int) -> int:
     """When the last of the request had come, before the response left."""
-    asked = [segment for segment in wire.at_server if not segment.to_client
+    requested = [segment for segment in wire.at_server if not segment.to_client
              and segment.payload_bytes and segment.time_ns <= before_ns]
-    end = max((segment.end for segment in asked), default=0)
-    return min((segment.time_ns for segment in asked if segment.end == end), default=before_ns)
+    end = max((segment.end for segment in requested), default=0)
+    return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
 
 
 def _model(evidence: Evidence) -> Iterable[Compared]:

@@ -26,7 +26,7 @@ _LATE_NS = 4 * LEAST_TIMER_NS
 # A system call that fails takes a microsecond of a guest's clock (um_udelay). What is due while a
 # program makes some, since a packet came, waits for whole microseconds.
 _CALL_NS, _CALLS_NS = 1000, 10_000
-_OUTAGE_NS = 2 * MS  # how far an outage may be from when it was asked for
+_OUTAGE_NS = 2 * MS  # how far an outage may be from when it was requested
 _ADDRESSES = slice(6, 12)  # of a frame: the sender's, by which its direction is known
 
 

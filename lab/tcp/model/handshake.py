@@ -23,7 +23,7 @@ class Handshake:
     """From the first SYN to the first request at the server.
 
     connected: when the client has the first SYN-ACK; accepted: when the server
-    has its acknowledgement; asked: when the server has the request, which left
+    has its acknowledgement; requested: when the server has the request, which left
     with that. client_us, server_us: the RTT as each side takes it, in whole
     milliseconds where it sent twice. challenges: when each answer to a further
     SYN-ACK left, and when it arrived.
@@ -33,7 +33,7 @@ class Handshake:
                  ) -> None:
         self.events, self.clock, self.up, self.down = events, clock, up, down
         self.request_bytes = request_bytes
-        self.connected = self.accepted = self.asked = 0
+        self.connected = self.accepted = self.requested = 0
         self.challenges: list[tuple[int, int]] = []
         self.syns = self.syn_acks = 0
         self.timeouts = 0  # of the server's timer (num_timeout)
@@ -103,4 +103,4 @@ class Handshake:
         self.accepted = now
 
     def _ask(self, now: int) -> None:
-        self.asked = now
+        self.requested = now

@@ -76,7 +76,7 @@ class Course(Ends):
         self.rest_due = self.rest_at = 0  # of a response in two writes
         self.told_at = 0  # when the server last heard of an acknowledgement
         self.writes_at = 0  # when the server, woken up, writes on
-        self.at(self.shaken_hands.asked, self._first_request)
+        self.at(self.shaken_hands.requested, self._first_request)
         for left, arrived in self.shaken_hands.challenges:
             self.at(arrived, partial(self._hear, left))
 
@@ -121,7 +121,7 @@ class Course(Ends):
     def _next_request(self, now: int) -> None:
         """After an earlier response; its acknowledgement rides on the answer, as a rule.
 
-        A server that was asked for the last one twice acknowledges at once (tcp_send_dupack).
+        A server that was requested the last one twice acknowledges at once (tcp_send_dupack).
         """
         upto, window_end = self.receiver.ask(now)
         self.started, self.first_arrival = now, 0

@@ -40,14 +40,14 @@ class Datagrams:
     """One connection over links that keep the order, as both taps saw it.
 
     to_client, to_server: each datagram (as it left, as it came), None where it was lost.
-    asked: the client's before anything of the server's reached it. unvalidated: the server's
+    requested: the client's before anything of the server's reached it. unvalidated: the server's
     before the client's next reached it: its address is not validated until then.
     rounds: the server's of the handshake, by round trips.
     """
 
     to_client: tuple[tuple[Datagram, Datagram | None], ...]
     to_server: tuple[tuple[Datagram, Datagram | None], ...]
-    asked: tuple[Datagram, ...]
+    requested: tuple[Datagram, ...]
     unvalidated: tuple[Datagram, ...]
     rounds: tuple[tuple[Datagram, ...], ...]
 
@@ -61,7 +61,7 @@ class Datagrams:
     @property
     def allowed_bytes(self) -> int:
         """The most that a server may send before the client's address is validated."""
-        return AMPLIFICATION * sum(each.payload_bytes for each in self.asked)
+        return AMPLIFICATION * sum(each.payload_bytes for each in self.requested)
 
     @property
     def unvalidated_bytes(self) -> int:
@@ -111,11 +111,11 @@ def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
     if not to_client or not to_server:
         raise CaptureError("no datagram of QUIC each way in the captures")
     answered_ns = min((came.time_ns for _, came in to_client if came), default=NEVER)
-    asked = tuple(left for left, _ in to_server if left.time_ns < answered_ns)
+    requested = tuple(left for left, _ in to_server if left.time_ns < answered_ns)
     validated_ns = next((came.time_ns for left, came in to_server
                          if came and left.time_ns >= answered_ns), NEVER)
     unvalidated = tuple(left for left, _ in to_client if left.time_ns < validated_ns)
-    return Datagrams(to_client, to_server, asked, unvalidated, _rounds(to_client, to_server))
+    return Datagrams(to_client, to_server, requested, unvalidated, _rounds(to_client, to_server))
 
 
 def _rounds(to_client: Sequence[tuple[Datagram, Datagram | None]],

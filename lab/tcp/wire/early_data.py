@@ -46,13 +46,13 @@ def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
     """
     hello_bytes = _hello_bytes(client_pcap, exchange.client_port) + CHANGE_BYTES
     end = hello_bytes + sealed_bytes
-    asked = next((s for s in exchange.at_server
+    requested = next((s for s in exchange.at_server
                   if not s.to_client and s.payload_bytes and s.end > end), None)
     sent = [s for s in exchange.at_server if s.to_client and s.payload_bytes]
-    if asked is None or not sent:
+    if requested is None or not sent:
         raise CaptureError("no whole early data with an answer to it")
     flight_bytes = sent[0].payload_bytes
-    start = max([flight_bytes, *(s.end - 1 for s in sent if s.time_ns < asked.time_ns)])
+    start = max([flight_bytes, *(s.end - 1 for s in sent if s.time_ns < requested.time_ns)])
     answer = next((s for s in sent if s.end > 1 + start), None)
     if answer is None:
         raise CaptureError("no answer to the early data")
@@ -62,7 +62,7 @@ def early(exchange: Exchange, client_pcap: bytes, sealed_bytes: int) -> Early:
                   if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
     left = flights(exchange.at_client, 0, end, to_client=False)
     return Early(Messages(flight_bytes, end, start, response_end(exchange) - 1),
-                 min(before, end) - hello_bytes, (answer.time_ns - asked.time_ns) / 1e6,
+                 min(before, end) - hello_bytes, (answer.time_ns - requested.time_ns) / 1e6,
                  len(left), sum(map(len, left)))
 
 

@@ -35,14 +35,14 @@ def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages |
 
     before: so many requests come before the one that counts, a packet each; over TLS none.
     """
-    asked = _new_data(exchange.at_server)
-    finished = next((s for s in asked if (s.ack or 0) > 1), None) if is_secure else None
+    requested = _new_data(exchange.at_server)
+    finished = next((s for s in requested if (s.ack or 0) > 1), None) if is_secure else None
     if is_secure and finished is None:
         return None
-    if finished is None and len(asked) <= before:
+    if finished is None and len(requested) <= before:
         return None
-    request = (asked[before] if finished is None else
-               [s for s in asked if s.seq >= finished.seq and s.ack == finished.ack][-1])
+    request = (requested[before] if finished is None else
+               [s for s in requested if s.seq >= finished.seq and s.ack == finished.ack][-1])
     place = exchange.at_server.index(request)
     start = max((s.end for s in exchange.at_server[:place] if s.to_client and s.payload_bytes),
                 default=1)

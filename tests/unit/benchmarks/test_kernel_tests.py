@@ -51,14 +51,14 @@ def test_the_command_fails_where_a_script_does(
     monkeypatch.setattr(kernel_tests, "built_kernel", lambda: tmp_path / "linux")
     monkeypatch.setattr(kernel_tests, "run_in_guest", lambda kernel, program, scripts, names, folder:
                         map(ended, names, statuses))
-    asked = ["--packetdrill", sys.executable, "--scripts", str(tmp_path)]
-    assert kernel_tests.main(asked) == status
+    requested = ["--packetdrill", sys.executable, "--scripts", str(tmp_path)]
+    assert kernel_tests.main(requested) == status
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith(f"{count}; ")
     with pytest.raises(UsageError, match="has no script none: name a folder"):
-        kernel_tests.main([*asked, "none"])
+        kernel_tests.main([*requested, "none"])
     with pytest.raises(CannotError, match="no packetdrill: build google/packetdrill, name it"):
-        kernel_tests.main(["--packetdrill", str(tmp_path / "none"), *asked[2:]])
+        kernel_tests.main(["--packetdrill", str(tmp_path / "none"), *requested[2:]])
 
 
 def test_a_tool_that_a_script_calls_is_missed_before_it_fails(
@@ -68,10 +68,10 @@ def test_a_tool_that_a_script_calls_is_missed_before_it_fails(
     monkeypatch.setattr(kernel_tests, "built_kernel", lambda: tmp_path / "linux")
     monkeypatch.setattr(kernel_tests, "run_in_guest", lambda *_: iter([ended("a", 0)]))
     monkeypatch.setattr(kernel_tests, "PATH", str(tmp_path))
-    asked = ["--packetdrill", sys.executable, "--scripts", str(tmp_path)]
-    assert kernel_tests.main([*asked, "a"]) == OK
+    requested = ["--packetdrill", sys.executable, "--scripts", str(tmp_path)]
+    assert kernel_tests.main([*requested, "a"]) == OK
     with pytest.raises(CannotError, match="^no ethtool, which b calls: apt-get install ethtool$"):
-        kernel_tests.main(asked)
+        kernel_tests.main(requested)
     (tmp_path / "ethtool").touch(mode=0o755)
     monkeypatch.setattr(kernel_tests, "run_in_guest", lambda *_: map(ended, "ab", (0, 0)))
-    assert kernel_tests.main(asked) == OK
+    assert kernel_tests.main(requested) == OK

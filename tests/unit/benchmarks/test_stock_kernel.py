@@ -40,7 +40,7 @@ def test_the_command_fails_where_the_kernels_differ(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int,
         status: int, count: str) -> None:
     monkeypatch.setattr(stock_kernel, "built_kernel", lambda: "linux")
-    monkeypatch.setattr(stock_kernel, "compare", lambda asked, kernel: (wrong, 4))
+    monkeypatch.setattr(stock_kernel, "compare", lambda requested, kernel: (wrong, 4))
     assert stock_kernel.main(["--kernel", "vmlinuz", "--initrd", "initrd"]) == status
     assert capsys.readouterr().out.startswith(f"{count} cells: the same window and first flight")
     with pytest.raises(SystemExit):

@@ -68,10 +68,10 @@ def test_a_short_queue_is_that_of_the_bytes_that_will_be_sent() -> None:
     path = len("/9000")
     assert told["header_bytes"] == HEADER_BYTES + len("9000") + CLOSE_BYTES
     assert told["request_bytes"] == REQUEST_BYTES + path + CLOSE_BYTES
-    asked = [trial for trial in (sample(5, number) for number in range(1, 100))
+    requested = [trial for trial in (sample(5, number) for number in range(1, 100))
              if trial.queue_packets < AMPLE_PACKETS]
-    assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in asked)
-    assert any(trial.earlier_bytes for trial in asked)
+    assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in requested)
+    assert any(trial.earlier_bytes for trial in requested)
 
 
 def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
@@ -152,8 +152,8 @@ def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
         shown += 1
         arguments = parse(shlex.split(command)[1:])
         file = own.file("own", overrides_of(arguments))
-        (asked,) = KIND.study(file, overrides=NOTHING, seed=arguments.seed).trials
-        assert replace(trial, scenario="own", part="", sample=0) == asked, command
+        (requested,) = KIND.study(file, overrides=NOTHING, seed=arguments.seed).trials
+        assert replace(trial, scenario="own", part="", sample=0) == requested, command
     assert shown > 150
 
 
@@ -161,7 +161,7 @@ def test_crossed_transfers_are_counted_by_result_and_check(
         passed: Record, capsys: pytest.CaptureFixture[str]) -> None:
     trial = sample_crossed(9, 1)
     wrong = replace(passed, trial=replace(passed.trial, sample=12), verdict=FAIL,
-                    verdict_reason="path: seen 1 of 2 packets differ, asked none; TLS: seen 1, asked 2")
+                    verdict_reason="path: observed 1 of 2 packets differ, expected none; TLS: observed 1, expected 2")
     late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, judged_by="",
                    error="curl 28: timed out")
     tally = CrossedTally(9)
@@ -174,5 +174,5 @@ def test_crossed_transfers_are_counted_by_result_and_check(
     assert counts["failed verdicts"] == "1" and counts["not finished, so not judged"] == "1"
     path = next(line for line in told if line.startswith("  path "))
     assert path.split()[1:] == ["2", "66.7", "%", "1", "failed"]
-    assert "failed: --seed 9 --crossed --only 12: path: seen 1 of 2" in "\n".join(told)
+    assert "failed: --seed 9 --crossed --only 12: path: observed 1 of 2" in "\n".join(told)
     assert "not finished: --seed 9 --crossed --only 1: curl 28: timed out" in "\n".join(told)

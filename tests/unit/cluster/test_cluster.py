@@ -226,11 +226,11 @@ def closing(ask: Callable[..., Any], closed: list[int]) -> Callable[..., Any]:
     """A question to a scheduler that is gone at these, as Dask says it (CommClosedError)."""
     number = iter(range(1000))
 
-    def asked(*words: Any, **more: Any) -> Any:
+    def requested(*words: Any, **more: Any) -> Any:
         if next(number) in closed:
             raise OSError("in <TLS>: Stream is closed")
         return ask(*words, **more)
-    return asked
+    return requested
 
 
 def test_a_scheduler_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,8 @@ def measured(batch: TrialBatch, folder: Path) -> bytes:
 
 
 def batch(count: int = 5) -> TrialBatch:
-    asked = study(count)
-    return TrialBatch(asked, asked.trials, [asked.trials[0].id])
+    requested = study(count)
+    return TrialBatch(requested, requested.trials, [requested.trials[0].id])
 
 
 class Cluster:
@@ -85,11 +85,11 @@ class Cluster:
 
 
 def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
-    asked = study(40)
-    captured = {asked.trials[3].id, asked.trials[30].id}
+    requested = study(40)
+    captured = {requested.trials[3].id, requested.trials[30].id}
     many = ManyMachines(Cluster(tmp_path), {"kernel_known": True, "kernel_source": "97a3"})
-    found = list(many.judged(asked, asked.trials, captured, tmp_path))
-    one = list(OneMachine(Engine(9)).judged(asked, asked.trials, captured, tmp_path))
+    found = list(many.judged(requested, requested.trials, captured, tmp_path))
+    one = list(OneMachine(Engine(9)).judged(requested, requested.trials, captured, tmp_path))
     writer = RowWriter(Rows, columns_of(Rows))  # as they go into the file
     assert [writer.row(each.record) for each in found] == [
         writer.row(each.record) for each in one]
@@ -109,11 +109,11 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_who_judges_knows_whether_the_model_knows_the_kernel(known: bool, tmp_path: Path) -> None:
     """Here, and on the machines of a cluster, which have the kernel and not its origin."""
-    asked = study(3)
+    requested = study(3)
     here = OneMachine(Engine(9, known_kernel=known))
     many = ManyMachines(Cluster(tmp_path), {"kernel_known": known})
     for measurer in (here, many):
-        judged = measurer.judged(asked, asked.trials, set(), tmp_path)
+        judged = measurer.judged(requested, requested.trials, set(), tmp_path)
         assert {each.files["known"] for each in judged} == {str(known).encode()}
 
 
@@ -170,11 +170,11 @@ TAMPERED: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("how", TAMPERED)
 def test_bytes_that_are_no_result_are_refused(how: str, tmp_path: Path) -> None:
-    asked = batch()
-    content = measured(asked, tmp_path)
-    assert len(asked.read(content)[0]) == 5
+    requested = batch()
+    content = measured(requested, tmp_path)
+    assert len(requested.read(content)[0]) == 5
     with pytest.raises(ValueError):
-        asked.read(TAMPERED[how](content))
+        requested.read(TAMPERED[how](content))
 
 
 def test_a_result_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch,
@@ -197,10 +197,10 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     (40, 2, [5] * 8), (1, 4, [1]), (600, 2, [25] * 24), (7, 2, [2, 2, 2, 1])])
 def test_batches_are_of_one_length_and_each_guest_gets_as_many(
         count: int, guests: int, sizes: list[int]) -> None:
-    asked = study(count)
-    made = list(batches.batches(asked, asked.trials, {asked.trials[0].id}, guests))
+    requested = study(count)
+    made = list(batches.batches(requested, requested.trials, {requested.trials[0].id}, guests))
     assert [len(each.trials) for each in made] == sizes
-    assert [trial for each in made for trial in each.trials] == list(asked.trials)
+    assert [trial for each in made for trial in each.trials] == list(requested.trials)
     assert [len(each.captured) for each in made] == [1] + [0] * (len(made) - 1)
 
 
@@ -214,9 +214,9 @@ def test_the_order_is_that_of_one_guest(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_memory", "ietf78_losses"])
 def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
-    asked = whole(name)
-    kind = trial_class(asked.kind.record)
-    for trial in asked.trials:
+    requested = whole(name)
+    kind = trial_class(requested.kind.record)
+    for trial in requested.trials:
         told = json.loads(json.dumps(batches.given(trial)))
         assert kind(**told) == trial
     # What has its default is not sent.
@@ -225,9 +225,9 @@ def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
 
 
 def test_packets_come_back_as_they_were(tmp_path: Path) -> None:
-    asked = batch()
-    content = measured(asked, tmp_path)
+    requested = batch()
+    content = measured(requested, tmp_path)
     told = json.loads(zlib.decompress(content))["trials"][0]["captures"]["client"]
     assert base64.b64decode(told) == b"p" * 9
-    judged: list[JudgedTrial] = asked.read(content)[0]
+    judged: list[JudgedTrial] = requested.read(content)[0]
     assert judged[0].captures["client"] == b"p" * 9 and not judged[1].captures

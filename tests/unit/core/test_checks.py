@@ -37,12 +37,12 @@ def test_what_applies_and_passes_is_a_pass() -> None:
 
 def test_every_failure_is_named_in_the_order_of_the_table() -> None:
     evidence = {"rtt": 21, "windows": {"a": 10, "b": 3, "c": 4}}
-    assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: seen 21 ms, asked 20 ms"),
-                                              Failure("window", "window of b: seen 3, asked 10")]
+    assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: observed 21 ms, expected 20 ms"),
+                                              Failure("window", "window of b: observed 3, expected 10")]
     assert verdict(CHECKS, evidence) == {
         "verdict": FAIL, "failed_checks": "RTT; window",
-        "verdict_reason": "RTT: seen 21 ms, asked 20 ms; window of b: seen 3, asked 10; window of"
-                          " c: seen 4, asked 10"}
+        "verdict_reason": "RTT: observed 21 ms, expected 20 ms; window of b: observed 3, expected 10; window of"
+                          " c: observed 4, expected 10"}
 
 
 def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
@@ -53,15 +53,15 @@ def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
 
 
 def test_a_stored_reason_names_its_checks() -> None:
-    stored = record(verdict=FAIL, verdict_reason="window of b: seen 3, asked 10; model latency:"
-                    " seen 2, asked 1; older: seen 2, asked 1")
+    stored = record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10; model latency:"
+                    " observed 2, expected 1; older: observed 2, expected 1")
     assert failed_checks(CHECKS, stored) == ["window", "model latency", "older"]
     assert failed_checks(CHECKS, record()) == []
 
 
 def test_the_table_counts_passed_failed_and_not_judged() -> None:
     records = [record(), record(total_ms=None, verdict=SKIPPED),
-               record(verdict=FAIL, verdict_reason="model latency: seen 2, asked 1; old: a")]
+               record(verdict=FAIL, verdict_reason="model latency: observed 2, expected 1; old: a")]
     rows = {row[0]: row[1:] for row in table(CHECKS, records, exact=True).rows}
     assert rows == {"RTT": ("the handshake", 3, 0, 0), "model": ("the total", 2, 0, 1),
                     "model latency": ("the latency", 0, 1, 2),
@@ -72,8 +72,8 @@ def test_what_virtual_time_alone_can_judge_is_no_line_of_a_run_in_real_time() ->
     """And what is seldom judged is one only where it was."""
     seldom = Check("early", "early data", lambda evidence: (),
                    lambda record: record.lost is not None, seldom=True)
-    records = [record(), record(verdict=FAIL, verdict_reason="window of b: seen 3, asked 10;"
-                                " window of c: seen 3, asked 10")]
+    records = [record(), record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10;"
+                                " window of c: observed 3, expected 10")]
     told = table((*CHECKS, seldom), records, exact=False)
     assert [column.name for column in told.columns] == [
         "check", "what", "passed", "failed", "not judged"]

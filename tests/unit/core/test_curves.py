@@ -113,8 +113,8 @@ def test_a_tail_is_the_same_on_every_processor(monkeypatch: pytest.MonkeyPatch) 
     here = size_curve()
     exact = numpy.geomspace
 
-    def elsewhere(*asked: float) -> object:
-        return numpy.nextafter(exact(*asked), numpy.inf)
+    def elsewhere(*requested: float) -> object:
+        return numpy.nextafter(exact(*requested), numpy.inf)
 
     monkeypatch.setattr(numpy, "geomspace", elsewhere)
     there = size_curve()

@@ -68,8 +68,8 @@ def test_a_run_is_shared_by_its_guests_and_one_at_a_time_on_the_host() -> None:
 
 def test_a_run_adds_up_what_it_took_over_its_parts(tmp_path: Path) -> None:
     """In emulated time a second each, here; begun, stopped and resumed."""
-    asked = study(10, 20, 30)
-    run = measure(asked, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
+    requested = study(10, 20, 30)
+    run = measure(requested, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     facts = json.loads((run.folder / runs.RUN_JSON).read_text())
     assert facts["emulated_s"] == 3.0 and 0 < facts["wall_s"] < 60
     assert 0 <= facts["first_record_after_s"] <= facts["wall_s"]

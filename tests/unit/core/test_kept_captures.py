@@ -20,14 +20,14 @@ def test_the_ends_of_every_quantity_are_in_it(name: str) -> None:
     kept = [trial for trial in trials if trial.id in ids]
     assert CAPTURES_KEPT <= len(kept) == len(ids) <= CAPTURES_KEPT + 1
     for quantity in ("rtt_ms", "bandwidth_kbps", "response_bytes", "load", "queue_packets"):
-        asked = {getattr(trial, quantity, None) for trial in trials}
-        assert {min(asked), max(asked)} <= {getattr(trial, quantity, None) for trial in kept}
+        requested = {getattr(trial, quantity, None) for trial in trials}
+        assert {min(requested), max(requested)} <= {getattr(trial, quantity, None) for trial in kept}
 
 
 def test_windows_of_a_cell_stay_together() -> None:
     for windows in ((3, 10), (3, 10, 16), (3, 4, 10, 16)):
-        asked = Overrides({"initcwnd": windows}, repeat=3)
-        trials = registry.study_of(scenario_file.find("zhao2019"), asked).trials
+        requested = Overrides({"initcwnd": windows}, repeat=3)
+        trials = registry.study_of(scenario_file.find("zhao2019"), requested).trials
         ids = sample_of(trials)
         kept = [trial for trial in trials if trial.id in ids]
         cells = {(trial.rtt_ms, trial.bandwidth_kbps, trial.repeat) for trial in kept}

@@ -56,7 +56,7 @@ def study(count: int = 4, whole: bool = True, **more: Any) -> Any:
     return example.study(*map(float, range(1, count + 1)), kind=KIND, whole=whole, **more)
 
 
-def asked(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
+def requested(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
           seed: int = 7, fresh: bool = False, **more: bool) -> MeasureOptions:
     return MeasureOptions(results, seed, fresh, keep, {
         "project": {"version": version}, "tools": {"curl": version},
@@ -66,7 +66,7 @@ def asked(results: Path, version: str = "1", keep: bool = False, arguments: Sequ
 def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_all(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=3, timeless="rtt1-1")), asked(tmp_path))
+        measure(study(), OneMachine(Engine(dies_before=3, timeless="rtt1-1")), requested(tmp_path))
     (folder,) = runs.newest_first(tmp_path / "small")
     stopped = runs.read_facts(folder)
     assert (stopped["state"], stopped["emulated_s"], stopped["trials"]["rows"]) == (
@@ -76,7 +76,7 @@ def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_a
         "virtual_time": True, "partial": False, "project": {"version": "1"},
         "tools": {"curl": "1"}}.items() and "resumed" not in stopped
     capsys.readouterr()
-    run = measure(study(), OneMachine(Engine()), asked(tmp_path, "2"))
+    run = measure(study(), OneMachine(Engine()), requested(tmp_path, "2"))
     assert capsys.readouterr().err.startswith(f"resuming {folder}: 3 of 4 trials are there\n")
     (resumed,) = run.facts["resumed"]
     assert resumed.pop("at") >= stopped["started_at"]
@@ -95,8 +95,8 @@ def test_a_run_holds_its_trials_in_their_order_however_they_came(tmp_path: Path)
         def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
                 folder: Path) -> Iterator[Any]:
             yield from super().run(trials[::-1], sysctls, folder)
-    usual = measure(study(), OneMachine(Engine()), asked(tmp_path / "usual"))
-    other = measure(study(), OneMachine(Backwards()), asked(tmp_path / "other"))
+    usual = measure(study(), OneMachine(Engine()), requested(tmp_path / "usual"))
+    other = measure(study(), OneMachine(Backwards()), requested(tmp_path / "other"))
     assert [record.trial for record in other.records] == list(study().trials)
     assert (other.folder / runs.TRIALS_CSV).read_bytes() == (
         usual.folder / runs.TRIALS_CSV).read_bytes()
@@ -108,24 +108,24 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     """Neither the lock nor the file of records: one process measures many scenarios."""
     before = os.listdir("/proc/self/fd")
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path))
+        measure(study(), OneMachine(Engine(dies_before=1)), requested(tmp_path))
     assert os.listdir("/proc/self/fd") == before
-    measure(study(), OneMachine(Engine()), asked(tmp_path))
+    measure(study(), OneMachine(Engine()), requested(tmp_path))
     assert os.listdir("/proc/self/fd") == before
 
 
 def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     """One that was resumed, one that was stopped, and their times: none of it was asked."""
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=3)), asked(tmp_path, arguments=["a"]))
+        measure(study(), OneMachine(Engine(dies_before=3)), requested(tmp_path, arguments=["a"]))
     (folder,) = runs.newest_first(tmp_path / "small")
     stopped = runs.load(folder, study())
-    resumed = measure(study(), OneMachine(Engine()), asked(tmp_path, arguments=["b"]))
+    resumed = measure(study(), OneMachine(Engine()), requested(tmp_path, arguments=["b"]))
     assert stopped.facts.keys() < resumed.facts.keys()
     told = comparison.report([("stopped", stopped), ("resumed", resumed)])
     assert told.findings[0].tables[0].column("cells") == [3]
     assert told.findings[0].tables[1].rows == (("kernel", "", "7.2"),), "told at the end"
-    other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)), asked(tmp_path, "2", arguments=["c"]))
+    other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)), requested(tmp_path, "2", arguments=["c"]))
     told = comparison.report([("resumed", resumed), ("other", other)])
     assert told.findings[0].tables[1].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))
@@ -138,10 +138,10 @@ def test_what_another_kernel_or_seed_measured_is_not_gone_on_with(
         tmp_path: Path, build: str, how: dict[str, Any], why: str,
         capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=3)), asked(tmp_path))
+        measure(study(), OneMachine(Engine(dies_before=3)), requested(tmp_path))
     (begun,) = runs.newest_first(tmp_path / "small")
     capsys.readouterr()
-    run = measure(study(), OneMachine(Engine(build=build)), asked(tmp_path, quiet=True, **how))
+    run = measure(study(), OneMachine(Engine(build=build)), requested(tmp_path, quiet=True, **how))
     assert run.folder != begun and len(run.records) == 4 and "resumed" not in run.facts
     assert capsys.readouterr().err == (f"{begun}: not resumed: {why}\n" if why else "")
     assert runs.read_facts(begun)["state"] == runs.RUNNING
@@ -150,8 +150,8 @@ def test_what_another_kernel_or_seed_measured_is_not_gone_on_with(
 def test_quiet_says_nothing_of_a_resumed_run_either(tmp_path: Path,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path, quiet=True))
-    run = measure(study(), OneMachine(Engine()), asked(tmp_path, quiet=True))
+        measure(study(), OneMachine(Engine(dies_before=1)), requested(tmp_path, quiet=True))
+    run = measure(study(), OneMachine(Engine()), requested(tmp_path, quiet=True))
     assert len(run.records) == 4 and capsys.readouterr().err == ""
 
 
@@ -166,8 +166,8 @@ def test_progress_is_told_of_each_trial_and_of_those_that_were_there(
 
     monkeypatch.setattr(measuring, "Progress", Told)
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(), OneMachine(Engine(dies_before=1)), asked(tmp_path))
-    measure(study(), OneMachine(Engine()), asked(tmp_path))
+        measure(study(), OneMachine(Engine(dies_before=1)), requested(tmp_path))
+    measure(study(), OneMachine(Engine()), requested(tmp_path))
     left = ", about 0.0 s left"
     assert told == [f"small: 1 of 4 trials{left}", f"small: 2 of 4 trials{left}",
                     f"small: 3 of 4 trials{left}", "small: 4 of 4 trials"]
@@ -177,15 +177,15 @@ def test_a_part_is_the_latest_partial_run_as_soon_as_it_holds_something(tmp_path
     home = tmp_path / "small"
     latest, partial = (home / name for name in (runs.LATEST, runs.LATEST_PARTIAL))
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(whole=False), OneMachine(Engine(dies_before=0)), asked(tmp_path))
+        measure(study(whole=False), OneMachine(Engine(dies_before=0)), requested(tmp_path))
     assert not partial.is_symlink()
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(study(whole=False), OneMachine(Engine(dies_before=1)), asked(tmp_path))
+        measure(study(whole=False), OneMachine(Engine(dies_before=1)), requested(tmp_path))
     (folder,) = runs.newest_first(home)
     assert partial.resolve() == folder.resolve()
-    part = measure(study(whole=False), OneMachine(Engine()), asked(tmp_path))
+    part = measure(study(whole=False), OneMachine(Engine()), requested(tmp_path))
     assert part.facts["partial"] is True and not latest.is_symlink()
-    whole = measure(study(), OneMachine(Engine()), asked(tmp_path))
+    whole = measure(study(), OneMachine(Engine()), requested(tmp_path))
     assert latest.resolve() == whole.folder.resolve() != partial.resolve() == part.folder.resolve()
 
 
@@ -195,7 +195,7 @@ def test_run_json_says_now_and_then_what_the_file_holds(
         ) -> None:
     monkeypatch.setattr(measuring, "SEAL_INTERVAL_S", interval_s)
     engine = Engine()
-    run = measure(study(), OneMachine(engine), asked(tmp_path))
+    run = measure(study(), OneMachine(engine), requested(tmp_path))
     assert [facts.get("trials", {}).get("rows") for facts in engine.seen] == rows
     assert run.facts["trials"]["rows"] == 4
     assert engine.seen[0].items() >= {"scenario": "small", "seed": 7, "jobs": 1}.items()
@@ -209,8 +209,8 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
     ids = {trial.id for trial in many.trials} if keep else sample_of(many.trials)
     assert len(ids) == (40 if keep else CAPTURES_KEPT)
     with pytest.raises(FirstFlightError, match="the guest died"):
-        measure(many, OneMachine(Engine(dies_before=20)), asked(tmp_path, keep=keep))
-    run = measure(many, OneMachine(Engine()), asked(tmp_path, keep=keep))
+        measure(many, OneMachine(Engine(dies_before=20)), requested(tmp_path, keep=keep))
+    run = measure(many, OneMachine(Engine()), requested(tmp_path, keep=keep))
     assert {path.name for path in (run.folder / CAPTURES).iterdir()} == {
         f"{each}-{side}.pcap" for each in ids for side in ("client", "server")}
     for side, packets in (("client", b"p" * 10), ("server", b"server")):

@@ -47,20 +47,20 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]
 
 def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     """No record is kept in memory meanwhile, and a digit more than the file has is never told."""
-    asked = study(*(rtt_ms / 7 for rtt_ms in range(1, 5)))
-    run = measure(asked, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
+    requested = study(*(rtt_ms / 7 for rtt_ms in range(1, 5)))
+    run = measure(requested, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
-    assert run.records == runs.load(run.folder, asked).records
+    assert run.records == runs.load(run.folder, requested).records
 
 
 @pytest.mark.parametrize("name", ["-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)", "plain/deep"])
 def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = study(20.0)
-    run = measure(asked, OneMachine(Engine(10)), MeasureOptions(Path(name), 1, False, False, {}))
+    requested = study(20.0)
+    run = measure(requested, OneMachine(Engine(10)), MeasureOptions(Path(name), 1, False, False, {}))
     assert run.folder.resolve().parent == tmp_path / name / "small"
-    assert runs.load(run.folder, asked).records == run.records
+    assert runs.load(run.folder, requested).records == run.records
     assert [path.name for path in tmp_path.iterdir()] == [Path(name).parts[0]]
 
 

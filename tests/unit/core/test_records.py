@@ -74,7 +74,7 @@ def test_measured_columns_are_read_off_the_evidence() -> None:
 
 def test_what_is_written_is_read(path: Path) -> None:
     rows = [record(20.5, lost=0, cause='a "b", c'), record(error="no\nanswer", ok=False,
-            verdict=FAIL, verdict_reason="RTT: seen 1, asked 2", total_ms=None),
+            verdict=FAIL, verdict_reason="RTT: observed 1, expected 2", total_ms=None),
             record(measured_at="2024-01-01")]
     write(path, *rows)
     found = read_records(path, Record)

@@ -107,7 +107,7 @@ def test_what_somebody_changed_is_told_before_all_else() -> None:
 
 
 def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_end() -> None:
-    failed = [record(number, verdict=FAIL, verdict_reason="RTT: seen 2, asked 1")
+    failed = [record(number, verdict=FAIL, verdict_reason="RTT: observed 2, expected 1")
               for number in range(1000, 1000 + reporting.MOST_ROWS + 1)]
     lost = record(1, ok=False, error="curl 28", verdict=SKIPPED)
     bars = (Finding("a", "A", bars={"reproduced": 2, "direction only": 1}),
@@ -116,7 +116,7 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
                   wall_s=7200.0)
     assert made.failures is not None and made.failures.left_out == 2
     assert made.failures.rows[:2] == (("t1", "failed transfer", "curl 28"),
-                                      ("t1000", FAIL, "RTT: seen 2, asked 1"))
+                                      ("t1000", FAIL, "RTT: observed 2, expected 1"))
     assert [column.name for column in made.failures.columns] == ["trial", "verdict", "reason"]
     assert len(made.failures.rows) == 500 and (made.verified, made.count) == (2, 504)
     assert [tile.value for tile in made.tiles] == [

@@ -24,9 +24,9 @@ from tests.golden import stored_fetches, stored_load
 from tests.unit.core.example import Trial, record, study, whole
 
 
-def open_run(results: Path, asked: Any, engine: str = "uml", kernel: str = "7.2-a", seed: int = 1,
+def open_run(results: Path, requested: Any, engine: str = "uml", kernel: str = "7.2-a", seed: int = 1,
              fresh: bool = False) -> Run:
-    return runs.open_run(results, asked, request(asked, engine, kernel, seed), fresh)
+    return runs.open_run(results, requested, request(requested, engine, kernel, seed), fresh)
 
 
 def interrupted(results: Path, *rtts_ms: float) -> Path:
@@ -104,17 +104,17 @@ def test_what_a_run_left_that_was_killed_at_its_very_end_goes_with_the_next(tmp_
 OTHER_PART = replace(study(10, 20), trials=[Trial("small", 10, 1), Trial("small", 20, 1, "b")])
 
 
-@pytest.mark.parametrize(("asked", "how", "why"), [
+@pytest.mark.parametrize(("requested", "how", "why"), [
     (study(10, 30), {}, "other trials"), (study(10), {}, "other trials"),
     (study(10, 20.0000001), {}, "other trials"), (OTHER_PART, {}, "other trials"),
     (study(10, 20, text="# Other."), {}, "another scenario file"),
     (study(10, 20), {"engine": "host", "kernel": "6.1"}, "another engine, another kernel"),
     (study(10, 20), {"kernel": "7.2-b"}, "another kernel"),
     (study(10, 20), {"seed": 2}, "another seed"), (study(10, 20), {"fresh": True}, "")])
-def test_only_the_same_request_resumes(tmp_path: Path, asked: Any, how: dict[str, Any], why: str,
+def test_only_the_same_request_resumes(tmp_path: Path, requested: Any, how: dict[str, Any], why: str,
                                        capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
-    run = open_run(tmp_path, asked, **how)
+    run = open_run(tmp_path, requested, **how)
     assert not run.resumed and run.folder != folder and not run.measured
     run.close()
     assert capsys.readouterr().err == (f"{folder}: not resumed: {why}\n" if why else "")
@@ -132,9 +132,9 @@ def test_of_several_unfinished_runs_the_one_that_was_asked_for_is_resumed_withou
 
 def test_a_request_is_what_is_asked_and_not_what_is_recorded() -> None:
     """Neither the order of the trials nor a column at its default is in it."""
-    asked = request(study(10, 20), "uml", "7.2", 1)
-    assert asked == request(study(20, 10), "uml", "7.2", 1)
-    assert asked["trials"] == "ddce3f4750220aa1"  # of every version: runs are resumed
+    requested = request(study(10, 20), "uml", "7.2", 1)
+    assert requested == request(study(20, 10), "uml", "7.2", 1)
+    assert requested["trials"] == "ddce3f4750220aa1"  # of every version: runs are resumed
 
 
 @pytest.mark.parametrize(("name", "lists"), [
@@ -144,8 +144,8 @@ def test_a_request_is_what_is_asked_and_not_what_is_recorded() -> None:
     ("handley1999_warm", {"rtt_ms": (41.5,)}), ("handley1999_warm", {"initcwnd": (11,)})])
 def test_whatever_is_asked_of_every_kind_is_in_its_request(name: str, lists: Any) -> None:
     """Also what its trials' names do not tell, as a trace's RTT."""
-    asked = registry.study_of(scenario_file.find(name), Overrides(lists))
-    first, second = (request(each, "uml", "7.2", 1) for each in (whole(name), asked))
+    requested = registry.study_of(scenario_file.find(name), Overrides(lists))
+    first, second = (request(each, "uml", "7.2", 1) for each in (whole(name), requested))
     assert first["trials"] != second["trials"]
     assert first == request(registry.study_of(scenario_file.find(name)), "uml", "7.2", 1)
 
@@ -189,13 +189,13 @@ def test_a_run_of_an_earlier_version_says_why_it_is_not_resumed(
 def test_trials_that_differ_in_their_last_digit_are_two(tmp_path: Path) -> None:
     """As they were asked, and as they are read back."""
     near = [100.00001, 100.00002, 0.1, 0.1 + 2**-55, 12345.123456789, 1 / 3]
-    asked = study(*near)
-    assert len({trial.id for trial in asked.trials}) == len(near)
-    run = open_run(tmp_path, asked)
+    requested = study(*near)
+    assert len({trial.id for trial in requested.trials}) == len(near)
+    run = open_run(tmp_path, requested)
     measure(run, *near[:-1])
     run.close()
-    again = open_run(tmp_path, asked)
-    assert again.resumed and [trial.rtt_ms for trial in again.missing(asked.trials)] == near[-1:]
+    again = open_run(tmp_path, requested)
+    assert again.resumed and [trial.rtt_ms for trial in again.missing(requested.trials)] == near[-1:]
     again.close()
 
 
@@ -322,8 +322,8 @@ CHANGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
                                   capsys: pytest.CaptureFixture[str]) -> None:
     """On loading they are told; on resuming they are not carried on."""
-    asked = study(10, 20, 30, 40)
-    run = open_run(tmp_path, asked)
+    requested = study(10, 20, 30, 40)
+    run = open_run(tmp_path, requested)
     measure(run, 10, 20, 30)
     run.facts["scenario"] = "small"
     (run.finish if complete else run.save)()
@@ -333,12 +333,12 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
     path.write_text("".join(changed(path.read_text().splitlines(keepends=True))))
     if how == "doubled" and not complete:
         words = "was changed: 1 of its rows are doubled"
-    loaded = runs.load(run.folder, asked)
+    loaded = runs.load(run.folder, requested)
     said = capsys.readouterr().err
     assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")
     assert words in loaded.changed and bool(loaded.changed) == bool(words), loaded.changed
     assert "are doubled" in words or loaded.changed.endswith("; --fresh measures it again")
-    again = open_run(tmp_path, asked)
+    again = open_run(tmp_path, requested)
     assert again.resumed == (not complete and not words)
     again.close()
 
@@ -357,26 +357,26 @@ def test_a_run_of_another_scenario_is_refused(tmp_path: Path) -> None:
 def test_an_edited_trial_that_nobody_can_ask_for_is_named_by_its_row(
         tmp_path: Path, stored: Callable[[], tuple[Any, Sequence[Any]]], value: dict[str, str],
         why: str) -> None:
-    asked, (good, other, *_) = stored()
+    requested, (good, other, *_) = stored()
     file = RecordFile(tmp_path / runs.TRIALS_CSV, type(good))
     file.append(good)
     file.append(replace(other, trial=replace(other.trial, **value)))
     file.close()
     with pytest.raises(RecordsError, match=f"trials.csv, row 3: is no trial: {why}"):
-        runs.load(tmp_path, asked)
+        runs.load(tmp_path, requested)
 
 
 @pytest.mark.parametrize("part", ["../../../etc/x", "/etc/x", "a/b"])
 def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> None:
     """Its identity names the captures and files that are read back."""
-    asked = replace(study(10), trials=[Trial("small", 10, 1, part)])
-    run = open_run(tmp_path, asked)
+    requested = replace(study(10), trials=[Trial("small", 10, 1, part)])
+    run = open_run(tmp_path, requested)
     file = run.open_records()
     file.append(record(10.0, part=part))
     run.seal(file)
     run.close()
     with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
-        runs.load(run.folder, asked)
+        runs.load(run.folder, requested)
 
 
 @pytest.mark.parametrize(("content", "words"), [

@@ -168,10 +168,10 @@ def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
 def test_another_drawing_of_a_finding_is_a_file_of_its_own(
         monkeypatch: pytest.MonkeyPatch) -> None:
     """As if drawing/dots.py were there."""
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     def draw(chart: SampleChart) -> Any:
-        asked.append((chart.title, [each.name for each in chart.samples], chart.measured))
+        requested.append((chart.title, [each.name for each in chart.samples], chart.measured))
         return "a figure"
 
     dots = types.ModuleType("drawing.dots")
@@ -183,7 +183,7 @@ def test_another_drawing_of_a_finding_is_a_file_of_its_own(
                                samples=(Sample("IW 3", [1.0], [1.0]),), measured="ms"))
     drawn = dict(drawing.figures(report))
     assert list(drawn) == ["fig2", "fig2_dots"] and drawn["fig2_dots"] == "a figure"
-    assert asked == [("t", ["IW 3"], "ms")]
+    assert requested == [("t", ["IW 3"], "ms")]
 
 
 def test_a_family_without_a_file_is_named_before_anything_is_written(tmp_path: Path) -> None:

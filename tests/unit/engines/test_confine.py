@@ -144,14 +144,14 @@ def test_no_call_goes_through_that_is_not_on_the_list(folder: Path) -> None:
     wanted = {number: errno.EPERM for number in range(NEWEST + 1)} | {
         number: errno.ENOSYS for number in (435, *range(NEWEST + 1, 600), 999, X32 - 1)} | {
         number + X32: errno.EPERM for number in range(600)}
-    asked = [number for number in wanted if number not in listed | PROBES]
+    requested = [number for number in wanted if number not in listed | PROBES]
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(PROJECT / "engines" / "confine.py"), sys.executable,
-         "-I", "-S", "-c", ALL, json.dumps(asked)],
+         "-I", "-S", "-c", ALL, json.dumps(requested)],
         cwd=folder, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert {number: told[str(number)] for number in asked
+    assert {number: told[str(number)] for number in requested
             if told[str(number)] != [-1, wanted[number]]} == {}
 
 

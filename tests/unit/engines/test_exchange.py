@@ -50,9 +50,9 @@ def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
     return path
 
 
-def refused(file: Path, folder: Path, asked: dict[str, str] | None = None) -> str:
+def refused(file: Path, folder: Path, requested: dict[str, str] | None = None) -> str:
     with pytest.raises(ImportRefused) as caught:
-        import_kernel(file, folder, ASKED if asked is None else asked)
+        import_kernel(file, folder, ASKED if requested is None else requested)
     assert not list(folder.iterdir()), "nothing is written"
     return str(caught.value)
 

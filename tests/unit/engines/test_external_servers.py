@@ -68,8 +68,8 @@ def test_a_kernel_tells_of_connections_by_their_port() -> None:
 
 def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
     tls = {"chain_bytes": 4000, "tickets": 1, "record_bytes": 4096}
-    asked = nginx.Settings.of("10.0.0.2", 8443, FILES, tls, "2")
-    text = nginx.configuration(asked, Path("/f"), Path("/b"))
+    requested = nginx.Settings.of("10.0.0.2", 8443, FILES, tls, "2")
+    text = nginx.configuration(requested, Path("/f"), Path("/b"))
     for line in ("listen 10.0.0.2:8443 ssl http2;", "ssl_certificate /c/chain.pem;",
                  "ssl_buffer_size 4096;", "ssl_conf_command NumTickets 1;", "root /b;"):
         assert line in text
@@ -96,9 +96,9 @@ def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
 
 
 def test_a_command_is_told_where_to_listen_and_what_to_show() -> None:
-    *_, program, asked = own.command(OWN, 8443, FILES)
+    *_, program, requested = own.command(OWN, 8443, FILES)
     assert Path(program).is_file()
-    assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in asked
+    assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in requested
     *_, plain = own.command(OWN, 8080, None)
     assert '"{chain}"' in plain
 

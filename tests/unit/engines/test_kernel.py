@@ -19,8 +19,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_they_are_written_and_read_back(root: Path) -> None:
-    asked = {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_rmem": "1 2 3", "net.ipv4.tcp_none": "1"}
-    assert write_sysctls(asked, "here", root) == {"net.ipv4.tcp_sack": "0",
+    requested = {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_rmem": "1 2 3", "net.ipv4.tcp_none": "1"}
+    assert write_sysctls(requested, "here", root) == {"net.ipv4.tcp_sack": "0",
                                                   "net.ipv4.tcp_rmem": "1 2 3"}
     assert (root / "net/ipv4/tcp_rmem").read_text() == "1 2 3"
     assert not (root / "net/ipv4/tcp_none").exists()
@@ -35,7 +35,7 @@ def test_no_shell_reads_them(root: Path, tmp_path: Path) -> None:
 
 def test_a_value_that_the_kernel_keeps_otherwise_is_an_error(root: Path) -> None:
     (root / "net/ipv4/tcp_sack").write_text("1 2")  # longer than what is written: a rest stays
-    with pytest.raises(NetworkError, match="here are not as asked: .*tcp_sack': '0 2'"):
+    with pytest.raises(NetworkError, match="here are not as requested: .*tcp_sack': '0 2'"):
         write_sysctls({"net.ipv4.tcp_sack": "0"}, "here", root)
 
 

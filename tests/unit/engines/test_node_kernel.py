@@ -1,4 +1,4 @@
-"""What a network asks of a kernel, asked of this machine's: in a network of a process's own.
+"""What a network asks of a kernel, requested of this machine's: in a network of a process's own.
 
 The process has a user namespace as well, so that it takes no root. What a
 kernel has no module for is refused in one line.
@@ -124,8 +124,8 @@ METRICS = {"initcwnd": 10, "initrwnd": 64, "advmss": 1400, "rto_min": 300, "quic
 
 def route() -> dict[str, Any]:
     _, of = linked()
-    asked = Route("10.0.1.7", "one", METRICS)
-    of.install_routes(asked, Route("default", "two", {"initcwnd": 3}, via="10.0.2.254"))
+    requested = Route("10.0.1.7", "one", METRICS)
+    of.install_routes(requested, Route("default", "two", {"initcwnd": 3}, via="10.0.2.254"))
     of.install_routes(Route("10.0.1.7", "one", {**METRICS, "initcwnd": 20}))  # in its place
     with open("/proc/self/net/route", encoding="ascii") as file:
         lines = [line.split()[:3] for line in file][1:]
@@ -157,7 +157,7 @@ def test_what_a_kernel_tells_otherwise_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(of, "_ask", lambda said, question, body: [])
     with pytest.raises(NetworkError, match="^the route to 10.0.1.7 has "):
         of.install_routes(Route("10.0.1.7", "one", {"initcwnd": 10}))
-    with pytest.raises(NetworkError, match="^one is not as asked: "):
+    with pytest.raises(NetworkError, match="^one is not as requested: "):
         of.install_ports(Port("one", (Netem(delay_ms=5.0),)))
 
 

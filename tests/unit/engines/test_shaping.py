@@ -45,15 +45,15 @@ def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_parameter_is_asked_and_compared(name: str) -> None:
     value, words, counted, wrong = PARAMETERS[name]
-    asked = replace(Netem(), **{name: value})
-    assert words in asked.arguments
+    requested = replace(Netem(), **{name: value})
+    assert words in requested.arguments
     place = Netem.parameters()[name].place
-    assert qdiscs.netem_values(asked.options)[place] == counted
-    assert list(asked.differences(asked.options)) == []
-    (difference,) = replace(asked, **{name: wrong}).differences(asked.options)
+    assert qdiscs.netem_values(requested.options)[place] == counted
+    assert list(requested.differences(requested.options)) == []
+    (difference,) = replace(requested, **{name: wrong}).differences(requested.options)
     assert name in difference and f"{value:.3g}" in difference and f"{wrong:g}" in difference
     # Asked for nothing, it is not to be there either.
-    (unasked,) = replace(asked, **{name: 0}).differences(asked.options)
+    (unasked,) = replace(requested, **{name: 0}).differences(requested.options)
     assert name in unasked
 
 
@@ -83,10 +83,10 @@ def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
     assert isinstance(inner, Netem)
     assert port.differences(told(port)) == []
     assert port.differences(told(port, outer, replace(inner, limit_packets=21))) == [
-        "limit_packets 21, asked 20"]
+        "limit_packets 21, requested 20"]
     assert port.differences(told(port, Netem(), inner)) == [
-        "delay_ms 0, asked 50", "loss_percent 0, asked 2"]
-    assert port.differences(told(port, outer)) == ["qdisc 2: none, asked netem"]
+        "delay_ms 0, requested 50", "loss_percent 0, requested 2"]
+    assert port.differences(told(port, outer)) == ["qdisc 2: none, requested netem"]
     assert len(port.differences([])) == 2
 
 
@@ -122,7 +122,7 @@ def test_only_the_kind_of_another_queue_is_compared() -> None:
     port = Port(CLIENT_PORT, (Queue("fq", ""),))
     assert port.commands == ["tc qdisc replace dev s1-eth1 root handle 1: fq"]
     assert port.differences(told(port)) == []
-    assert port.differences(told(port, Queue("pfifo", ""))) == ["qdisc 1: pfifo, asked fq"]
+    assert port.differences(told(port, Queue("pfifo", ""))) == ["qdisc 1: pfifo, requested fq"]
 
 
 def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
@@ -154,11 +154,11 @@ def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
     assert isinstance(bucket, HtbShaper)
     assert list(bucket.differences(bucket.class_options)) == []
     assert list(bucket.differences(HtbShaper(999, 15360).class_options)) == [
-        "htb rate 124875, asked 125000", "htb burst 1921921, asked 1920000",
-        "htb cburst 200187, asked 200000"]
+        "htb rate 124875, requested 125000", "htb burst 1921921, requested 1920000",
+        "htb cburst 200187, requested 200000"]
     assert list(bucket.differences(HtbShaper(1000, 15000).class_options)) == [
-        "htb burst 1875000, asked 1920000"]
-    assert list(bucket.differences(b"")) == ["htb has no class, asked one"]
+        "htb burst 1875000, requested 1920000"]
+    assert list(bucket.differences(b"")) == ["htb has no class, requested one"]
 
 
 def test_a_fast_htb_is_told_as_it_is() -> None:

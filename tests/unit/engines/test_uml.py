@@ -108,8 +108,8 @@ def test_a_guest_begins_its_trials_on_a_grid_and_runs_none_before_them(tmp_path:
     """So a trial takes the same time whatever ran before it."""
     (seen,) = run(tmp_path, f"""{READY}
         echo '{{"trial": "t", "files": {{"job": "job.json"}}}}' >> observations.jsonl""")
-    asked = json.loads(seen.files["job"])
-    assert (asked["align_s"], asked["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
+    requested = json.loads(seen.files["job"])
+    assert (requested["align_s"], requested["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
 
 
 @pytest.mark.parametrize("lacking", ["", "Landlock"])

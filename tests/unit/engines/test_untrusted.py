@@ -116,7 +116,7 @@ def test_what_is_no_observation_is_one_clear_line(what: str, tmp_path: Path) -> 
         assert why in told
 
 
-@pytest.mark.parametrize("name", ["asked", "confined", "engine", "seed", "scenario", "systems"])
+@pytest.mark.parametrize("name", ["requested", "confined", "engine", "seed", "scenario", "systems"])
 def test_a_worker_tells_of_its_kernel_and_of_nothing_else(name: str, tmp_path: Path) -> None:
     kernel = tmp_path / "linux"
     said = json.dumps({"stage": "ready", "facts": {"kernel": "7", name: "forged"}})

@@ -152,14 +152,14 @@ def test_in_real_time_the_first_fetch_is_asked_not_to_count(
         raise EngineError((job.path / "job.json").read_text())
     monkeypatch.setattr(engine, "WorkerProcess", started)
     monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
-    with pytest.raises(EngineError) as asked:
+    with pytest.raises(EngineError) as requested:
         list(engine.HostEngine().run(TRIALS, {}, tmp_path))
-    assert json.loads(str(asked.value))["warm_up"] is True
+    assert json.loads(str(requested.value))["warm_up"] is True
 
 
 def test_another_systems_programs_do_not_run_on_this_kernel(tmp_path: Path) -> None:
     """Such a trial is skipped, and what would bring it is said; without others nothing starts."""
-    asked = [{**TRIALS[0], "system": system.NEWER}]
-    (seen,) = engine.HostEngine().run(asked, {}, tmp_path)
+    requested = [{**TRIALS[0], "system": system.NEWER}]
+    (seen,) = engine.HostEngine().run(requested, {}, tmp_path)
     assert seen.trial_id == "slow" and seen.content == {"skipped": system.ONLY_IN_GUESTS}
     assert not (tmp_path / "host").exists()

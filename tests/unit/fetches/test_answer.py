@@ -17,11 +17,11 @@ ONE = next(record for record in stored_fetches.stored("zhao2019")
            if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (100, 1000))
 
 
-def cell(initcwnd: int, *total_ms: float, **asked: Any) -> CellSetting:
+def cell(initcwnd: int, *total_ms: float, **requested: Any) -> CellSetting:
     """A cell with one transfer for each time."""
     records: list[Record] = []
     for repeat, time_ms in enumerate(total_ms, 1):
-        trial = replace(ONE.trial, initcwnd=initcwnd, repeat=repeat, response_bytes=60_000, **asked)
+        trial = replace(ONE.trial, initcwnd=initcwnd, repeat=repeat, response_bytes=60_000, **requested)
         records.append(replace(ONE, trial=trial, total_ms=time_ms))
     return CellSetting(replace(records[0].trial, repeat=1), records)
 

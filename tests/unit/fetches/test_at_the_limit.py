@@ -99,13 +99,13 @@ def test_a_transfer_is_whole_and_the_one_that_was_asked_for(name: str, said: dic
 
 
 def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
-    for asked, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
-        seen = evidence(PLAIN, response_bytes=asked)
+    for requested, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
+        seen = evidence(PLAIN, response_bytes=requested)
         seen.said["body_bytes"] = sent  # type: ignore[index]
         assert agrees(CHECKS["size"](seen)) is is_so
 
 
-@pytest.mark.parametrize(("of", "tls", "asked", "is_so"), [
+@pytest.mark.parametrize(("of", "tls", "requested", "is_so"), [
     (NEWEST, {}, {}, True), (RESUMED, {}, {}, True), (PLAIN, None, {}, True),
     (PLAIN, None, {"chain_bytes": 1}, False), (NEWEST, {}, {"chain_bytes": 0}, False),
     (NEWEST, {"version": "TLSv1.2"}, {}, False), (NEWEST, {"group": "X25519"}, {}, False),
@@ -119,9 +119,9 @@ def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
     (NEWEST, {"flight": [8002 + 4096 + 2420]}, {}, True),
     (NEWEST, {"flight": [8002 + 4096 + 2421]}, {}, False),
     (RESUMED, {"flight": [9]}, {}, True)])  # no chain at all
-def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, asked: dict[str, Any],
+def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict[str, Any],
                          is_so: bool) -> None:
-    seen = evidence(of, **asked)
+    seen = evidence(of, **requested)
     if tls is not None:
         seen.said["tls"].update(tls)
     assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
@@ -133,7 +133,7 @@ def test_what_was_to_be_resumed_or_new_is_said() -> None:
         seen = evidence(of)
         seen.said["tls"]["resumed"] = not seen.said["tls"]["resumed"]
         (failed,) = (each for each in CHECKS["TLS"](seen) if not each.passed)
-        assert (failed.seen, failed.asked) == (seen_so, asked_so)
+        assert (failed.observed, failed.requested) == (seen_so, asked_so)
 
 
 def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
@@ -193,8 +193,8 @@ def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int |
 def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, Any], bodies: int,
                                                              requests: int) -> None:
     """A response of 9000 bytes behind a head of 60, asked for with 95."""
-    asked = evidence(PLAIN, **trial).transfer
-    assert (asked.earlier_bytes, asked.earlier_request_bytes) == (bodies, requests)
+    requested = evidence(PLAIN, **trial).transfer
+    assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)
 
 
 @pytest.mark.parametrize(("values", "ends"), [

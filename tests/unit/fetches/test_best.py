@@ -55,10 +55,10 @@ def run(study: Study, times_ms: Any) -> RunData:
 
 
 def found(folder: Path, times_ms: Any) -> Any:
-    asked = scenario(folder)
-    study = Study(KIND, asked, tuple(trial for sweep in asked.sweeps
-                                 for trial in sweep.trials(asked.name, 1)), True)
-    ((_, made),) = kinds.figures(analyse(asked, run(study, times_ms), True))
+    requested = scenario(folder)
+    study = Study(KIND, requested, tuple(trial for sweep in requested.sweeps
+                                 for trial in sweep.trials(requested.name, 1)), True)
+    ((_, made),) = kinds.figures(analyse(requested, run(study, times_ms), True))
     return made.finding
 
 
@@ -114,9 +114,9 @@ def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
-    asked = scenario(tmp_path)
-    study = Study(KIND, asked, tuple(asked.sweeps[0].trials(asked.name, 1))[:-1], True)
-    ((_, told),) = kinds.figures(analyse(asked, run(study, lambda trial: 1.0), True))
+    requested = scenario(tmp_path)
+    study = Study(KIND, requested, tuple(requested.sweeps[0].trials(requested.name, 1))[:-1], True)
+    ((_, told),) = kinds.figures(analyse(requested, run(study, lambda trial: 1.0), True))
     assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told.finding.missing
 
 

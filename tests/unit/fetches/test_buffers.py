@@ -25,7 +25,7 @@ from tests.unit.fetches.small import WITHOUT_FIGURES, small
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 
 
-@pytest.mark.parametrize(("file_windows", "line", "asked", "initrwnd"), [
+@pytest.mark.parametrize(("file_windows", "line", "requested", "initrwnd"), [
     ("[3, 10]", "initrwnd = 27", None, 27),
     ("[3, 10]", "initrwnd = 27", (10, 64), 27),
     ("[3, 64]", "initrwnd = 27", None, 27),
@@ -33,21 +33,21 @@ RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
     ("[3, 10]", "", (3, 2000), buffers.AMPLE_WINDOW),
 ])
 def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, line: str,
-                                            asked: tuple[int, ...] | None, initrwnd: int) -> None:
+                                            requested: tuple[int, ...] | None, initrwnd: int) -> None:
     scenario = small(tmp_path, WITHOUT_FIGURES, ("initrwnd = 27", line),
                      ("initcwnd = [3, 10]", f"initcwnd = {file_windows}"))
-    trials = expand(scenario, Overrides({"initcwnd": asked} if asked else {}))
+    trials = expand(scenario, Overrides({"initcwnd": requested} if requested else {}))
     assert {trial.initrwnd for trial in trials} == {initrwnd}
 
 
-@pytest.mark.parametrize(("line", "asked", "initrwnd"), [
+@pytest.mark.parametrize(("line", "requested", "initrwnd"), [
     ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 64),
     ("", None, buffers.AMPLE_WINDOW), ("", (10, 100), buffers.AMPLE_WINDOW)])
-def test_a_population_has_one_too(line: str, asked: tuple[int, ...] | None,
+def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
                                   initrwnd: int) -> None:
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
     scenario = apply(reading.read(scenario_file.parsed("dukkipati2010", text)),
-                     Overrides({"initcwnd": asked} if asked else {}))
+                     Overrides({"initcwnd": requested} if requested else {}))
     assert drawn(scenario).like.initrwnd == initrwnd
 
 

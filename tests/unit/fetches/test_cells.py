@@ -14,7 +14,7 @@ from lab.fetches.figures import cell_tables, cells
 from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import asked_columns, order, told
+from lab.fetches.scenario.varied_parameters import requested_columns, order, told
 from lab.fetches.study import expand
 from lab.fetches.verify.record import Record
 
@@ -37,7 +37,7 @@ def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
                if trial.repeat < 3 else Record(trial=trial, ok=False, error="no route")
                for trial in reversed(trials)]
     small, large = cells.settings(records)
-    assert (small.asked.initcwnd, small.total_ms) == (3, 305)
+    assert (small.requested.initcwnd, small.total_ms) == (3, 305)
     (table,) = cells_finding([small], ()).tables
     assert table.column("diff.") == [105] and table.column("verdict") == ["2/3 [1]"]
     assert table.notes == ("[1] no route",)
@@ -56,10 +56,10 @@ def test_the_finding_has_a_row_for_each_cell_and_a_note_for_each_reason(
                      trial=replace(pair[0].trial, repeat=2))
     settings = cells.settings([*pair, failed])
     changed, seen = cells_finding(settings, cells.changes(settings)).tables
-    assert names(seen, "asked") == ["RTT", "BW", "IW", "size"]
+    assert names(seen, "requested") == ["RTT", "BW", "IW", "size"]
     assert seen.column("verdict") == ["1/2 [1] [2]", "1/1 [1]"]
     assert seen.notes == ("[1] a timer below the wait", "[2] curl 28: timed out")
-    assert seen.column("IW", "asked") == [3, 10] and seen.column("total")[1] == pair[1].total_ms
+    assert seen.column("IW", "requested") == [3, 10] and seen.column("total")[1] == pair[1].total_ms
     assert seen.column("diff.")[0] == pytest.approx(0.04)
     (row,) = changed.rows
     assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-2:] == ("1, 1", "response size")
@@ -81,7 +81,7 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
     trials = [record.trial for record in stored[:4]]
 
     def heads(*changed: Trial) -> list[str]:
-        return [column.name for column, _ in asked_columns([*trials, *changed])]
+        return [column.name for column, _ in requested_columns([*trials, *changed])]
 
     always = ["RTT", "BW", "IW", "size"]
     assert heads() == always
@@ -93,7 +93,7 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
         assert sorted(heads(replace(trials[0], **{name: value}))) == sorted([*always, head])
     lossy = [replace(trial, loss_percent=0.5) for trial in trials]
     columns = {column.name: [cell(trial) for trial in (*lossy, trials[0])]
-               for column, cell in asked_columns(lossy)}
+               for column, cell in requested_columns(lossy)}
     assert columns["loss"] == [*[Rounded(0.5, 1)] * 4, 0]
     assert told(trials[0], trials)[0] == "RTT 20 ms" and "loss" not in str(told(trials[0], trials))
     assert "loss 0 %" in told(trials[0], [*lossy, trials[0]])
@@ -114,8 +114,8 @@ def test_windows_stand_side_by_side(stored: list[Record]) -> None:
 def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) -> None:
     table = trials_table(many(stored, 5), None, {})
     assert table.title == "Every cell" and len(table.rows) == 128 and table.left_out == 0
-    assert names(table, "asked") == ["RTT", "BW", "IW", "size"]
-    assert table.column("n", "seen") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
+    assert names(table, "requested") == ["RTT", "BW", "IW", "size"]
+    assert table.column("n", "observed") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
     failed = [replace(record, verdict="fail", total_ms=1e6)
               if record.trial.repeat == 1 else record for record in many(stored, 5)]
     some = trials_table(failed, None, {})
@@ -123,7 +123,7 @@ def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) ->
     assert some.column("total", "measured")[0] == table.column("total", "measured")[0]
     each = trials_table(stored[:2], None, {})
     assert each.title == "Every trial" and each.column("verdict") == ["pass", "pass"]
-    assert "n" not in names(each, "seen")
+    assert "n" not in names(each, "observed")
 
 
 def test_more_rows_than_a_page_holds_are_named(stored: list[Record]) -> None:
@@ -139,10 +139,10 @@ def test_a_population_is_shown_by_the_papers_buckets(stored: list[Record]) -> No
         for sample in range(300) for record in stored[:2]]
     table = trials_table(drawn, None, {})
     assert [column.group for column in table.columns[:4]] == ["", "filed under", "filed under",
-                                                              "asked"]
+                                                              "requested"]
     assert {row[:4] for row in table.rows} == {("web", limit, "≤ 1000", window) for limit in
                                                ("≤ 50", "≤ 100") for window in (3, 10)}
-    assert sum(count for count in table.column("n", "seen") if isinstance(count, int)) == 600
+    assert sum(count for count in table.column("n", "observed") if isinstance(count, int)) == 600
 
 
 # Published raw values ----------------------------------------------------------------

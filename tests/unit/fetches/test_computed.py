@@ -54,37 +54,37 @@ def evidence(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidence:
                     sysctls or {})
 
 
-@pytest.mark.parametrize("asked", [
+@pytest.mark.parametrize("requested", [
     {"jitter_ms": 1.0}, {"congestion_control": "bbr"}, {"qdisc": "fq"},
     {"htb_burst_bytes": 15360}, {"arp_ms": 940},
     {"head": "17+38"}, {"chain_bytes": 4000, "gap_ms": 5.0}, {"nagle": "on"},
     {"framing": "close"}, {"sysctls": {"net.ipv4.tcp_sack": "0"}}])
-def test_what_the_model_does_not_follow_it_does_not_judge(asked: dict[str, Any]) -> None:
+def test_what_the_model_does_not_follow_it_does_not_judge(requested: dict[str, Any]) -> None:
     """Each alone is enough."""
-    seen = evidence(**asked)
+    seen = evidence(**requested)
     assert not seen.is_modelled and seen.model_ms is None
     assert seen.against(seen.prediction) == [] and not seen.model_retransmissions
 
 
-@pytest.mark.parametrize("asked, most", [
+@pytest.mark.parametrize("requested, most", [
     ({}, 108_601_447), ({"mss": 100}, 7_500_099), ({"kept": 99}, 1_086_014)])
-def test_it_follows_so_many_segments_of_all_responses(asked: dict[str, int], most: int) -> None:
-    assert evidence(**asked, response_bytes=most).is_modelled
-    assert not evidence(**asked, response_bytes=most + 1).is_modelled
+def test_it_follows_so_many_segments_of_all_responses(requested: dict[str, int], most: int) -> None:
+    assert evidence(**requested, response_bytes=most).is_modelled
+    assert not evidence(**requested, response_bytes=most + 1).is_modelled
 
 
-@pytest.mark.parametrize("asked", [
+@pytest.mark.parametrize("requested", [
     {}, {"congestion_control": "reno"}, {"kept": 1}, {"gap_ms": 5.0},
     {"mss": 536}, {"kept": 5}, {"idle_ms": 5.0, "kept": 2}, {"chain_bytes": 4000},
     {"sysctls": {"net.ipv4.tcp_slow_start_after_idle": "0"}}])
-def test_what_it_follows_it_judges(asked: dict[str, Any]) -> None:
-    assert evidence(**asked).is_modelled
+def test_what_it_follows_it_judges(requested: dict[str, Any]) -> None:
+    assert evidence(**requested).is_modelled
     assert evidence().model_ms == pytest.approx(evidence().fetch["total_ms"], abs=0.025)
 
 
 def test_what_was_fetched_before_is_the_models_too() -> None:
-    asked = evidence(kept=3, idle_ms=250.0).transfer
+    requested = evidence(kept=3, idle_ms=250.0).transfer
     size = 9000 + stored.load("iw10").observation["server"]["header_bytes"]
-    assert (asked.earlier_count, asked.earlier_bytes, asked.idle_ms) == (3, size, 250.0)
+    assert (requested.earlier_count, requested.earlier_bytes, requested.idle_ms) == (3, size, 250.0)
     once = evidence(earlier_bytes=500).transfer
     assert (once.earlier_count, once.earlier_bytes) == (1, 500 + size - 9000 - 1)

@@ -125,9 +125,9 @@ def test_trials_of_causes_count() -> None:
     scenario = scenario_of("dukkipati2010")
     part = feature.drawn(scenario)
     most = replace(part.populations[0], clients=50_000, responses=5, explained=5, initcwnd=(3,))
-    asked = replace(scenario, parts=(replace(part, populations=(most,)),))
+    requested = replace(scenario, parts=(replace(part, populations=(most,)),))
     with pytest.raises(UsageError, match=r"^2000000 trials of causes are requested"):
-        expand(asked, NOTHING)
+        expand(requested, NOTHING)
 
 
 def test_trials_of_one_schedule_share_its_words() -> None:

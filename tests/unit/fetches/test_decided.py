@@ -202,5 +202,5 @@ def test_an_effect_is_a_hundredth_of_the_time_or_a_tenth_of_a_round_trip(
         rtt_ms: float, base_ms: float, saved_ms: float, effect: int) -> None:
     """In a data centre 0.2 ms are a quarter; of a second over a satellite they are nothing."""
     made = change({"total_ms": base_ms}, {"total_ms": base_ms - saved_ms})
-    asked = replace(made.base.asked, rtt_ms=rtt_ms)
-    assert replace(made, base=replace(made.base, asked=asked)).effect == effect
+    requested = replace(made.base.requested, rtt_ms=rtt_ms)
+    assert replace(made, base=replace(made.base, requested=requested)).effect == effect

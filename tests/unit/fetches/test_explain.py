@@ -29,15 +29,15 @@ def found(base_ms: float = 800.0, larger_ms: float = 600.0) -> Times:
     return made
 
 
-def path(asked: Overrides, by: str) -> Mapping[float, float]:
+def path(requested: Overrides, by: str) -> Mapping[float, float]:
     """A path on which four round trips and the link's time are all; loss adds 2 s for each per cent.
 
     Nothing of the window.
     """
-    assert list(asked.lists["initcwnd"]) == [10]
+    assert list(requested.lists["initcwnd"]) == [10]
     took = {}
-    for value in asked.lists[by]:
-        given: dict[str, Any] = {name: values[0] for name, values in asked.lists.items()}
+    for value in requested.lists[by]:
+        given: dict[str, Any] = {name: values[0] for name, values in requested.lists.items()}
         given[by] = value
         took[value] = (4 * given["rtt_ms"] + 8 * given["response_bytes"] / given["bandwidth_kbps"]
                        + 2000 * given.get("loss_percent", 0))
@@ -77,7 +77,7 @@ def test_a_cause_that_cannot_be_it_is_said() -> None:
 
 
 def test_what_nobody_could_measure_is_left_out() -> None:
-    lines = list(explain.causes(SEEN_MS, found(), ASKED, lambda asked, by: {}))
+    lines = list(explain.causes(SEEN_MS, found(), ASKED, lambda requested, by: {}))
     assert not any(line.startswith(("a bandwidth", "an RTT")) for line in lines)
     assert "random loss: not known" in lines
     assert explain.times([Record(TRIALS[0], False, error="no answer")]) is None

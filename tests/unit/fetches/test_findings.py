@@ -109,7 +109,7 @@ def test_summary_sentences_and_tiles_of_a_whole_run() -> None:
 
 def test_what_is_left_out_is_counted(stored: list[Record]) -> None:
     refused = replace(stored[40], verdict=FAIL,
-                      verdict_reason="RTT: seen 90.000 ms, asked 100 ms; new check: seen 1,"
+                      verdict_reason="RTT: observed 90.000 ms, expected 100 ms; new check: observed 1,"
                                      " asked 2")
     report = zhao(changed(stored, at5=failed(stored[5]), at40=refused))
     assert report.summary == ("126 of 128 trials verified on the wire; excluded: 1 failed transfer,"

@@ -28,21 +28,21 @@ def test_jitter_goes_from_the_command_line_to_netem() -> None:
 
 def test_the_rtt_may_be_four_standard_deviations_off() -> None:
     """In real time. And there is no prediction, nor a bandwidth: jitter spreads the flight."""
-    record = GOOD.asked(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 6.9).judge(exact=False)
+    record = GOOD.requested(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 6.9).judge(exact=False)
     assert record.verdict == PASS
     assert (record.model_ms, record.model_latency_ms, record.seen_bandwidth_kbps) == (None,) * 3
-    assert GOOD.asked(rtt_ms=GOOD.trial.rtt_ms + 6.9).judge(exact=False).verdict == FAIL
-    far = GOOD.asked(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 7.3).judge(exact=False)
+    assert GOOD.requested(rtt_ms=GOOD.trial.rtt_ms + 6.9).judge(exact=False).verdict == FAIL
+    far = GOOD.requested(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 7.3).judge(exact=False)
     assert far.verdict == FAIL and far.verdict_reason.startswith("RTT: ")
 
 
 def test_in_virtual_time_each_packets_delay_follows_from_the_seed() -> None:
-    record = GOOD.asked(jitter_ms=1.0, seed=1006759911).judge()
+    record = GOOD.requested(jitter_ms=1.0, seed=1006759911).judge()
     assert record.verdict == FAIL and record.verdict_reason.startswith("path: ")
 
 
 def test_packets_may_overtake_each_other() -> None:
     again = stored.sent_again(GOOD, 1, later_ms=30)
     assert again.judge(exact=False).verdict == FAIL
-    record = again.asked(jitter_ms=1.0).judge(exact=False)
+    record = again.requested(jitter_ms=1.0).judge(exact=False)
     assert (record.verdict, record.retransmission_cause) == (PASS, OVERTAKEN)

@@ -73,7 +73,7 @@ def test_of_two_writes_that_share_an_skb_the_second_one_is_heard_of(latency_ms: 
 def test_what_paces_may_have_a_segment_more_under_way_or_fewer() -> None:
     paced = stored.load("paced")
     assert stored.load("paced").judge().counts
-    assert paced.asked(initcwnd=9).said("server", initial_window=9).judge().counts
-    record = paced.asked(initcwnd=8).said("server", initial_window=8).judge()
-    assert record.verdict_reason == "first flight: seen 10 segments, asked 1 to 9"
-    assert "initial window" in paced.asked(initcwnd=9).judge().verdict_reason
+    assert paced.requested(initcwnd=9).said("server", initial_window=9).judge().counts
+    record = paced.requested(initcwnd=8).said("server", initial_window=8).judge()
+    assert record.verdict_reason == "first flight: observed 10 segments, expected 1 to 9"
+    assert "initial window" in paced.requested(initcwnd=9).judge().verdict_reason

@@ -41,22 +41,22 @@ def paced(trial: Stored) -> Stored:
 
 @pytest.mark.parametrize(("limit", "tampered"), [
     ("", lambda good: good),
-    ("congestion window", lambda good: good.asked(initcwnd=5)),
+    ("congestion window", lambda good: good.requested(initcwnd=5)),
     # SYN-ACKs were sent again, after which the kernel began with less than was asked.
-    ("repeated handshake", lambda good: stored.load("syn_timer").asked(initcwnd=5)),
-    ("send buffer", lambda good: good.asked(initcwnd=5).said("server", initial_window=5)),
+    ("repeated handshake", lambda good: stored.load("syn_timer").requested(initcwnd=5)),
+    ("send buffer", lambda good: good.requested(initcwnd=5).said("server", initial_window=5)),
     # 3 segments of 1448 bytes, and less than another one
     ("receive window", lambda good: offering(
-        good.asked(initcwnd=5).said("server", initial_window=5), (4344 + 1447) // 128)),
+        good.requested(initcwnd=5).said("server", initial_window=5), (4344 + 1447) // 128)),
     ("send buffer", lambda good: offering(
-        good.asked(initcwnd=5).said("server", initial_window=5), (4344 + 1448) // 128 + 1)),
-    ("pacing", lambda good: paced(good.asked(initcwnd=5).said("server", initial_window=5))),
+        good.requested(initcwnd=5).said("server", initial_window=5), (4344 + 1448) // 128 + 1)),
+    ("pacing", lambda good: paced(good.requested(initcwnd=5).said("server", initial_window=5))),
     ("wait for an acknowledgement", lambda good: paced(
-        good.asked(initcwnd=5, gap_ms=50.0, burst_bytes=1000).said("server", initial_window=5))),
+        good.requested(initcwnd=5, gap_ms=50.0, burst_bytes=1000).said("server", initial_window=5))),
     ("response size", lambda good: stored.load("iw10")),
-    ("response size", lambda good: stored.load("iw10").asked(initcwnd=12).said(
+    ("response size", lambda good: stored.load("iw10").requested(initcwnd=12).said(
         "server", initial_window=12)),
-    ("first write", lambda good: good.asked(
+    ("first write", lambda good: good.requested(
         initcwnd=5, gap_ms=50.0, burst_bytes=4344 - good.observation["server"]["header_bytes"])
         .said("server", initial_window=5)),
 ])
@@ -73,7 +73,7 @@ def test_one_segment_after_a_handshake_that_was_repeated_is_by_right(sent: int,
     syn_ack = next(packet for packet in of_server if packet.to_client)
     again = [syn_ack.again(1000 * number, 65000 + number) for number in range(1, sent)]
     trial = good.captured(*([*stored.read(side), *again] for side in (good.client, good.server)))
-    assert trial.asked(initcwnd=5).judge().limited_by == (
+    assert trial.requested(initcwnd=5).judge().limited_by == (
         "congestion window" if sent == 1 else "repeated handshake")
 
 

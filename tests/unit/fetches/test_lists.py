@@ -23,7 +23,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "response_bytes": (1, 9000, 183_173), "gap_ms": (0, 50), "kept": (1, 2), "idle_ms": (0, 500)}
 
 
-def asked(lists: dict[str, list[Any]]) -> Study:
+def requested(lists: dict[str, list[Any]]) -> Study:
     made: Study = KIND.study(own.file("own", Overrides(lists, client="libcurl", repeat=2)), NOTHING, 7)
     return made
 
@@ -39,13 +39,13 @@ def test_a_trial_is_the_same_in_any_list(seed: int) -> None:
     lists = {name: draw.sample(values, draw.randint(1, min(3, len(values))))
              for name, values in VALUES.items()
              if name == "initcwnd" or draw.random() < 0.4}
-    whole = told(asked(lists))
+    whole = told(requested(lists))
     if "idle_ms" in lists or "kept" not in lists:
         lists.setdefault("kept", [1] if any(lists.get("idle_ms", ())) else [0])
     parts: dict[Trial, tuple[Any, ...]] = {}
     split = max(lists, key=lambda name: len(lists[name]))
     for value in lists[split]:
-        parts |= told(asked({**lists, split: [value]}))
+        parts |= told(requested({**lists, split: [value]}))
     assert parts == whole
     assert len(whole) >= len(lists["initcwnd"]) * 2
 

@@ -46,7 +46,7 @@ def test_a_server_that_did_not_answer_is_a_failed_verdict() -> None:
 
 def test_the_certificate_of_ones_own_server_has_no_size_to_compare() -> None:
     own = json.dumps({"command": "serve {p}", "ca": "/c/root.pem"})
-    mine = NGINX.asked(server=OWN, own_server=own, chain_bytes=0)
+    mine = NGINX.requested(server=OWN, own_server=own, chain_bytes=0)
     record = mine.judge()
     assert record.counts and record.flight_bytes == NGINX.judge().flight_bytes
 
@@ -64,7 +64,7 @@ def test_captures_without_a_response_draw_nothing(kept: tuple[str, ...], tmp_pat
 
 # In the records ----------------------------------------------------------------------
 
-def asked(change: Callable[[Record], Record] = lambda record: record,
+def requested(change: Callable[[Record], Record] = lambda record: record,
           **lists: list[float]) -> Report:
     """A question of which zhao2019's golden run knows the answer."""
     made = registry.own_question("own", Overrides({
@@ -82,11 +82,11 @@ def names(report: Report) -> list[str]:
 
 def test_a_map_of_one_window_compares_nothing() -> None:
     grid: dict[str, list[float]] = {"bandwidth_kbps": [56, 1000]}
-    assert "map" in names(asked(**grid)) and "map" not in names(asked(**grid, initcwnd=[3]))
+    assert "map" in names(requested(**grid)) and "map" not in names(requested(**grid, initcwnd=[3]))
 
 
 def test_of_a_cell_that_does_not_count_there_is_no_bar() -> None:
-    report = asked(lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: seen 1")
+    report = requested(lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1")
                    if record.trial.rtt_ms == 50 else record)
     (found,) = (finding for finding in report.findings if finding.name == "bars")
     assert isinstance(found.chart, GroupChart)
@@ -99,7 +99,7 @@ def test_of_a_cell_that_does_not_count_there_is_no_bar() -> None:
 
 
 def test_of_a_map_without_a_square_the_sentence_says_so() -> None:
-    report = asked(lambda record: replace(record, verdict=FAIL), bandwidth_kbps=[56, 1000])
+    report = requested(lambda record: replace(record, verdict=FAIL), bandwidth_kbps=[56, 1000])
     (found,) = (finding for finding in report.findings if finding.name == "map")
     assert found.sentence == "Nothing that was measured counts."
     assert {cell for row in found.tables[0].rows for cell in row[1:]} == {None}

@@ -32,11 +32,11 @@ def study(client: str | None = None, **lists: list[Any]) -> Any:
 
 def report(**lists: list[Any]) -> Report:
     """What the golden run of zhao2019 says of a question."""
-    asked = study("curl", **{**GRID, **lists})
-    cells = {replace(trial, scenario="zhao2019") for trial in asked.trials}
+    requested = study("curl", **{**GRID, **lists})
+    cells = {replace(trial, scenario="zhao2019") for trial in requested.trials}
     records = [record for record in stored_fetches.stored("zhao2019") if record.trial in cells]
-    assert len(records) == len(asked.trials)
-    made: Report = asked.report(RunData(Path("own"), stored_fetches.FACTS, records))
+    assert len(records) == len(requested.trials)
+    made: Report = requested.report(RunData(Path("own"), stored_fetches.FACTS, records))
     return made
 
 
@@ -70,22 +70,22 @@ def test_chance_is_asked_a_hundred_times_unless_said() -> None:
     ({"rtt_ms": [20, 50], "initcwnd": [1, 2, 3, 4, 5, 6, 7]}, [("map", "map", "rtt_ms", "")])])
 def test_what_varies_decides_on_the_figure(lists: dict[str, list[Any]],
                                            figures: list[tuple[str, ...]]) -> None:
-    asked = study(**lists)
-    assert asked.whole and [(each.name, each.kind, each.by, each.down) for each in
-                            asked.scenario.figures] == [*figures, ("packets", "packets", "", "")]
+    requested = study(**lists)
+    assert requested.whole and [(each.name, each.kind, each.by, each.down) for each in
+                            requested.scenario.figures] == [*figures, ("packets", "packets", "", "")]
 
 
 def test_the_kept_text_asks_the_same() -> None:
     """A stored run is read with it again, and resumed by it."""
-    asked = registry.own_question("dsl", Overrides(
+    requested = registry.own_question("dsl", Overrides(
         {"queue": ["bdp", "20"], "rtt_ms": [0.2], "idle_ms": [10], "congestion_control": ["bbr"]},
         sysctls=("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")))
-    again = registry.study_of(scenario_file.of_run("dsl", asked.head.text))
-    assert again.trials == asked.trials and {trial.kept for trial in asked.trials} == {1}
-    assert again.head == asked.head and asked.head.sysctls["net.ipv4.tcp_rmem"].endswith("65536")
+    again = registry.study_of(scenario_file.of_run("dsl", requested.head.text))
+    assert again.trials == requested.trials and {trial.kept for trial in requested.trials} == {1}
+    assert again.head == requested.head and requested.head.sysctls["net.ipv4.tcp_rmem"].endswith("65536")
 
 
-@pytest.mark.parametrize(("name", "asked", "words"), [
+@pytest.mark.parametrize(("name", "requested", "words"), [
     ("zhao2019", {}, "--name: there is a scenario zhao2019 already"),
     ("../x", {}, "--name: '../x' becomes a folder"),
     ("own", {"lists": {"load": [0.5]}}, "--load: one transfer at a time is no load"),
@@ -97,9 +97,9 @@ def test_the_kept_text_asks_the_same() -> None:
     ("own", {"client": "lynx"}, "--client: unknown 'lynx'"),
     ("own", {"lists": {"loss_burst": [3]}},
      r"^bursts of losses \(--burst-loss\) need random loss \(--loss\)$")])
-def test_what_is_wrong_is_told_by_its_flag(name: str, asked: dict[str, Any], words: str) -> None:
+def test_what_is_wrong_is_told_by_its_flag(name: str, requested: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        registry.own_question(name, Overrides(**{"lists": {}, **asked}))
+        registry.own_question(name, Overrides(**{"lists": {}, **requested}))
 
 
 def test_a_map_has_a_square_for_every_cell() -> None:
@@ -116,9 +116,9 @@ def test_a_map_has_a_square_for_every_cell() -> None:
 def test_a_map_for_each_window_and_what_else_varies() -> None:
     chart = finding(report(**{"initcwnd": [10, 3]}), "map").chart
     assert isinstance(chart, SquareChart) and chart.maps[0].rows[1][2].value < 0  # type: ignore
-    asked = study(rtt_ms=[1, 2], bandwidth_kbps=[1e3, 1e4], qdisc=["fifo", "fq"],
+    requested = study(rtt_ms=[1, 2], bandwidth_kbps=[1e3, 1e4], qdisc=["fifo", "fq"],
                   initcwnd=[1, 2, 3])
-    assert len(asked.trials) == 2 * 2 * 2 * 3
+    assert len(requested.trials) == 2 * 2 * 2 * 3
 
 
 def test_bars_have_the_time_of_each_window() -> None:
@@ -132,9 +132,9 @@ def test_bars_have_the_time_of_each_window() -> None:
 
 
 def test_a_part_of_the_cells_says_what_is_missing() -> None:
-    asked = study("curl", **GRID)
+    requested = study("curl", **GRID)
     records = stored_fetches.stored("zhao2019")[:4]
-    told = finding(asked.report(RunData(Path("own"), stored_fetches.FACTS, records)), "map")
+    told = finding(requested.report(RunData(Path("own"), stored_fetches.FACTS, records)), "map")
     assert told.chart is None and "were not measured" in told.missing
 
 
@@ -152,11 +152,11 @@ def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
         monkeypatch: pytest.MonkeyPatch) -> None:
     """A map of 1,024 networks took eleven minutes to tell: its cells were listed for each cell."""
     listed: list[Sweep] = []
-    asked: list[object] = []
-    cells, columns = Sweep._cells, varied_parameters.asked_columns
+    requested: list[object] = []
+    cells, columns = Sweep._cells, varied_parameters.requested_columns
     monkeypatch.setattr(Sweep, "_cells", lambda sweep: (listed.append(sweep), cells(sweep))[1])
-    monkeypatch.setattr(varied_parameters, "asked_columns", lambda *given, **more: (
-        asked.append(given), columns(*given, **more))[1])
+    monkeypatch.setattr(varied_parameters, "requested_columns", lambda *given, **more: (
+        requested.append(given), columns(*given, **more))[1])
     study = registry.own_question("own", Overrides({
         "rtt_ms": [20, 50, 100, 200], "bandwidth_kbps": [1000, 2000, 5000, 10_000],
         "response_bytes": [15_000, 60_000], "initcwnd": [10, 30]}))
@@ -164,4 +164,4 @@ def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
                       verdict="pass") for trial in study.trials]
     listed.clear()
     report = study.report(RunData(Path("own"), stored_fetches.FACTS, records))
-    assert report.answer.sentence and len(listed) < 12 and len(asked) < 24
+    assert report.answer.sentence and len(listed) < 12 and len(requested) < 24

@@ -100,11 +100,11 @@ def test_a_queue_in_time_holds_whole_packets(length: str, packets: int) -> None:
     assert queue_of(length, 100.0, 12112 / 1.2)["queue_packets"] == packets
 
 
-@pytest.mark.parametrize("asked", [
+@pytest.mark.parametrize("requested", [
     {"qdisc": "fq"}, {"congestion_control": "bbr"}])
-def test_what_the_model_does_not_follow_has_no_word_of_its(asked: dict[str, Any]) -> None:
+def test_what_the_model_does_not_follow_has_no_word_of_its(requested: dict[str, Any]) -> None:
     assert GOOD.judge().model_ms is not None
-    assert GOOD.asked(**asked).judge().model_ms is None
+    assert GOOD.requested(**requested).judge().model_ms is None
 
 
 def test_settings_that_the_model_does_not_follow() -> None:
@@ -116,7 +116,7 @@ def test_settings_that_the_model_does_not_follow() -> None:
 def test_a_shaper_with_a_bucket_lets_the_first_packet_through() -> None:
     """The handshake's RTT is then judged without the time that the SYN-ACK takes at the rate."""
     assert GOOD.judge().seen_rtt_ms == pytest.approx(GOOD.trial.rtt_ms, abs=0.002)
-    in_a_bucket = GOOD.asked(qdisc="cake").judge().seen_rtt_ms
+    in_a_bucket = GOOD.requested(qdisc="cake").judge().seen_rtt_ms
     assert in_a_bucket == pytest.approx(GOOD.trial.rtt_ms + 0.592, abs=0.002)  # 74 bytes, 1 Mbit/s
 
 
@@ -179,17 +179,17 @@ AS_PUBLISHED = stored.load("as_published")
 def test_the_packets_decide_on_what_a_published_set_up_did() -> None:
     """Each switch is told by the packets: asked for another one, they do not fit."""
     assert AS_PUBLISHED.judge().counts
-    for switches, check in (({"head": ""}, "first flight: seen 8 segments, asked 7"),
-                            ({"nagle": "off"}, "first flight: seen 8 segments, asked 10"),
-                            ({"htb_burst_bytes": 0}, "path: seen"),
-                            ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "path: seen"),
-                            ({"acts_as": "10=7"}, "initial window: seen 10 segments, asked 7")):
-        record = AS_PUBLISHED.asked(**switches).judge()
+    for switches, check in (({"head": ""}, "first flight: observed 8 segments, expected 7"),
+                            ({"nagle": "off"}, "first flight: observed 8 segments, expected 10"),
+                            ({"htb_burst_bytes": 0}, "path: observed"),
+                            ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "path: observed"),
+                            ({"acts_as": "10=7"}, "initial window: observed 10 segments, expected 7")):
+        record = AS_PUBLISHED.requested(**switches).judge()
         assert record.verdict == FAIL and check in record.verdict_reason, record.verdict_reason
 
 
 def unconnected(client: bytes = b"", exit_status: int = 7) -> Record:
-    trial = AS_PUBLISHED.asked(rtt_ms=3000.0).said("fetch", ok=False, exit_status=exit_status,
+    trial = AS_PUBLISHED.requested(rtt_ms=3000.0).said("fetch", ok=False, exit_status=exit_status,
                                                    error=f"curl {exit_status}: failed")
     return replace(trial, client=client, server=b"").judge()
 
@@ -199,10 +199,10 @@ def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
     assert (record.ok, record.verdict, record.total_ms) == (False, PASS, None)
     assert record.failed_as_expected and not record.counts
     assert record.outcome == "failed as expected" and record.error == "curl 7: failed"
-    for wrong, words in ((unconnected(AS_PUBLISHED.client), "packets of IP, asked none"),
-                         (unconnected(exit_status=28), "asked that curl cannot connect")):
+    for wrong, words in ((unconnected(AS_PUBLISHED.client), "packets of IP, expected none"),
+                         (unconnected(exit_status=28), "expected that curl cannot connect")):
         assert wrong.verdict == FAIL and words in wrong.verdict_reason
-    assert AS_PUBLISHED.asked(rtt_ms=2820.0).trial.cannot_connect is False
+    assert AS_PUBLISHED.requested(rtt_ms=2820.0).trial.cannot_connect is False
     told = {row[0]: row[2:] for row in checks.table(every_check(), [
         unconnected(), unconnected(exit_status=28), AS_PUBLISHED.judge()]).rows}
     assert told["no connection"] == (1, 1, 1)  # passed, failed, not judged

@@ -89,9 +89,9 @@ def test_a_chain_with_ml_dsa_is_verified() -> None:
 
 
 @pytest.mark.parametrize("tampered", [
-    lambda: NEW.asked(key_share="x25519"), lambda: GOOD.asked(key_share="x25519mlkem768"),
-    lambda: GOOD.asked(system=NEWER), lambda: NEW.asked(signature="ed25519", chain_bytes=5000),
-    lambda: NEW.asked(chain_bytes=12000)])
+    lambda: NEW.requested(key_share="x25519"), lambda: GOOD.requested(key_share="x25519mlkem768"),
+    lambda: GOOD.requested(system=NEWER), lambda: NEW.requested(signature="ed25519", chain_bytes=5000),
+    lambda: NEW.requested(chain_bytes=12000)])
 def test_another_key_exchange_or_library_than_asked(tampered: Any) -> None:
     record = tampered().judge()
     assert not record.ok and record.error.startswith("TLS: ")

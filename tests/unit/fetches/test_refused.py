@@ -100,7 +100,7 @@ def test_a_grid_is_made_coarse_where_there_is_one(tmp_path: Path) -> None:
         small(tmp_path, part, (SMALL[SMALL.index("[[sweep]]"):], ""))
 
 
-def asked(folder: Path, **more: Any) -> Study:
+def requested(folder: Path, **more: Any) -> Study:
     small(folder, WITHOUT_FIGURES)
     return KIND.study(scenario_file.read(folder / "small.toml"), Overrides(
         more.pop("lists", {}), **more))
@@ -115,17 +115,17 @@ def asked(folder: Path, **more: Any) -> Study:
 def test_flags_that_mean_nothing_there_are_refused(tmp_path: Path, more: dict[str, Any],
                                                    message: str) -> None:
     with pytest.raises(UsageError) as refused:
-        asked(tmp_path, **more)
+        requested(tmp_path, **more)
     assert str(refused.value).startswith(message)
 
 
 def test_flags_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
-    made = asked(tmp_path, lists={"rtt_ms": [7.5], "loss_percent": [1]}, client="wget", repeat=3)
+    made = requested(tmp_path, lists={"rtt_ms": [7.5], "loss_percent": [1]}, client="wget", repeat=3)
     assert not made.whole and len(made.trials) == 2 * 2 * 3
     assert {(trial.rtt_ms, trial.client, trial.loss_percent) for trial in made.trials} == {
         (7.5, "wget", 1)}
     assert {trial.repeat for trial in made.trials} == {1, 2, 3}
-    assert asked(tmp_path, repeat=1).whole  # as the file has it
+    assert requested(tmp_path, repeat=1).whole  # as the file has it
 
 
 @pytest.mark.parametrize("more", [{"lists": {"initcwnd": [3]}}, {"client": "curl"}, {"repeat": 2}])
@@ -201,7 +201,7 @@ def test_shares_may_miss_a_tenth_by_rounding() -> None:
 
 def test_a_study_judges_with_its_sysctls(tmp_path: Path) -> None:
     """The model is told of buffers that a scenario sets; the verdict then differs."""
-    made, trial = asked(tmp_path), stored.load("iw10")
+    made, trial = requested(tmp_path), stored.load("iw10")
     observed = type("Seen", (), {
         "trial_id": "x", "content": trial.observation, "client_pcap": trial.client,
         "server_pcap": trial.server, "files": {"a": b"b"}})()

@@ -56,7 +56,7 @@ def test_what_does_not_count_is_not_told_of_a_figure(stored: list[Record]) -> No
 
 
 def test_the_verdict_names_the_limit_with_numbers_and_what_lifts_it(stored: list[Record]) -> None:
-    note = "10 asked, first flight 7: limited by the receive window (set initrwnd = 10)"
+    note = "10 requested, first flight 7: limited by the receive window (set initrwnd = 10)"
     records = limited(stored)
     place = next(place for place, record in enumerate(records) if record.limited_by)
     records[place] = replace(records[place], trial=replace(records[place].trial, initrwnd=7))
@@ -79,7 +79,7 @@ def test_each_limit_in_words(stored: list[Record], limited_by: str, initrwnd: in
                              told: str) -> None:
     record = replace(stored[0], limited_by=limited_by, seen_first_flight=2,
                      trial=replace(stored[0].trial, initcwnd=10, initrwnd=initrwnd))
-    assert notes.limit(record) == (f"10 asked, first flight 2: {told}" if told else "")
+    assert notes.limit(record) == (f"10 requested, first flight 2: {told}" if told else "")
     assert notes.is_limited(record) == bool(told)
 
 
@@ -89,7 +89,7 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
     for table in (report.findings[0].tables[1], report.trials):
         assert table is not None
         for name, count in (("dropped by queue", 3), ("lost at random", 1)):
-            assert [cell for cell in table.column(name, "seen") if cell != ""] == [count]
+            assert [cell for cell in table.column(name, "observed") if cell != ""] == [count]
     assert report.causes is not None and {
         ("packets were lost at random", 1), ("the queue dropped packets", 1)
     } <= set(report.causes.rows)
@@ -111,7 +111,7 @@ def test_a_window_sweep_and_a_single_cell_tell_it_too() -> None:
     cell = [replace(record, trial=replace(record.trial, rtt_ms=77)) for record in (small, large)]
     sentences = stored_fetches.report("tselentis2013", cell, whole=False).sentences
     assert any("42 instead of 3 segments" in sentence and sentence.endswith(
-        "(42 asked, first flight 27: limited by the receive window (set a larger"
+        "(42 requested, first flight 27: limited by the receive window (set a larger"
         " net.ipv4.tcp_rmem)).") for sentence in sentences)
 
 

@@ -101,13 +101,13 @@ def test_the_window_is_the_kernels_word_else_the_first_flight() -> None:
     fails(NGINX.said("server", initial_window=9), "initial window")
     assert NGINX.said("server", initial_window=None).judge().verdict == PASS
     fails(HTTP_2.said("server", initial_window=None), "initial window")  # its flight is small
-    record = NGINX.asked(initcwnd=7).judge()
+    record = NGINX.requested(initcwnd=7).judge()
     assert {reason.partition(":")[0] for reason in record.verdict_reason.split("; ")} == {
         "initial window", "first flight"}
 
 
 @pytest.mark.parametrize("tampered", [
-    NGINX.asked(chain_bytes=15000), NGINX.asked(chain_bytes=10000), NGINX.asked(resumed=1)])
+    NGINX.requested(chain_bytes=15000), NGINX.requested(chain_bytes=10000), NGINX.requested(resumed=1)])
 def test_another_flight_than_the_chain_says(tampered: stored.Stored) -> None:
     fails(tampered, "TLS flight")
 
@@ -115,14 +115,14 @@ def test_another_flight_than_the_chain_says(tampered: stored.Stored) -> None:
 def test_an_http_that_was_not_agreed() -> None:
     record = HTTP_2.said("fetch", http_version="1.1").judge()
     assert not record.ok and record.error == (
-        "HTTP version: seen 1.1, since the server agreed to no other (ALPN), asked 2")
+        "HTTP version: observed 1.1, since the server agreed to no other (ALPN), expected 2")
     assert not NGINX.said("fetch", http_version="2").judge().ok
     assert "HTTP version" in HTTP_2.said("fetch", http_version="").judge().error
 
 
 def test_other_bytes_than_it_was_given() -> None:
     assert "digest" in NGINX.said("server", sha256="0" * 64).judge().error
-    assert "size" in NGINX.asked(response_bytes=20001).judge().error
+    assert "size" in NGINX.requested(response_bytes=20001).judge().error
 
 
 def test_a_server_that_is_missing_is_no_failure() -> None:
@@ -140,10 +140,10 @@ def test_a_server_that_is_missing_is_no_failure() -> None:
     ("framing", '"close"'), ("send_buffer_bytes", "50000")])
 def test_what_only_our_server_does_is_of_no_other(what: str, value: str, tmp_path: Path) -> None:
     usual = 'uplink = "same"'
-    asked = f"{usual}\n{what} = {value}"
-    small(tmp_path, (usual, asked))
+    requested = f"{usual}\n{what} = {value}"
+    small(tmp_path, (usual, requested))
     with pytest.raises(UsageError, match=f"{what}.* is of the server builtin, not of nginx"):
-        small(tmp_path, (usual, f'{asked}\nserver = ["builtin", "nginx"]'))
+        small(tmp_path, (usual, f'{requested}\nserver = ["builtin", "nginx"]'))
 
 
 @pytest.mark.parametrize(("lists", "words"), [

@@ -80,7 +80,7 @@ def test_a_tampered_trial_changes_the_word(tmp_path: Path, chain_bytes: int, cha
 def test_a_capture_that_breaks_the_limit_is_no_trial_that_counts() -> None:
     claim = Claim("at_once", "s", at_most="allowed_bytes")
     assert steps.tested(claim, "unvalidated_bytes", [GOOD]).word == REPRODUCED
-    small = stored.load("quic").asked(chain_bytes=3000).judge()
+    small = stored.load("quic").requested(chain_bytes=3000).judge()
     assert steps.tested(claim, "unvalidated_bytes", [GOOD, small]).word == NOT_MEASURED
 
 

@@ -34,10 +34,10 @@ def captures() -> tuple[bytes, bytes]:
             packet(60, to_client=True, seq=501, ack=102, flags=0x10, payload=1000, number=2),
             packet(61, to_client=True, seq=1501, ack=102, flags=0x10, payload=1000, number=3),
             packet(320, to_client=True, seq=501, ack=102, flags=0x10, payload=1000, number=4)]
-    asked = [packet(0, to_client=False, seq=100, ack=0, flags=0x02, number=5),
+    requested = [packet(0, to_client=False, seq=100, ack=0, flags=0x02, number=5),
              packet(40, to_client=False, seq=101, ack=501, flags=0x10, payload=1, number=6),
              packet(360, to_client=False, seq=102, ack=2501, flags=0x10, number=7)]
-    server = [asked[0], sent[0], asked[1], *sent[1:], asked[2]]
+    server = [requested[0], sent[0], requested[1], *sent[1:], requested[2]]
     client = [packets for packets in server if packets is not sent[1]]
     return PCAP_HEADER + b"".join(client), PCAP_HEADER + b"".join(server)
 

@@ -132,14 +132,14 @@ def test_what_a_population_draws_is_not_overridden() -> None:
 
 
 def test_a_population_draws_no_network_that_cannot_be() -> None:
-    asked = scenario_of("dukkipati2010")
-    part = drawn(asked)
+    requested = scenario_of("dukkipati2010")
+    part = drawn(requested)
     fewer = replace(part.populations[0], clients=500, responses=1)
     for change, words in (({"gap_mean_ms": 60_000.0, "two_stages": True}, "a pause of .* out of range"),
                           ({"link_factor": 1e-3}, "a bandwidth of .* out of range")):
         other = replace(fewer, mechanism=replace(fewer.mechanism, **change))
         with pytest.raises(UsageError, match=f"^population .*: response .*: {words}"):
-            expand(replace(asked, sweeps=(), parts=(replace(part, populations=(other,)),)))
+            expand(replace(requested, sweeps=(), parts=(replace(part, populations=(other,)),)))
 
 
 def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
@@ -193,9 +193,9 @@ def test_trials_are_counted_before_they_are_made(tmp_path: Path) -> None:
         expand(small(tmp_path), many)
     part = drawn(scenario_of("dukkipati2010"))
     many = replace(part.populations[0], clients=10**6, responses=10**6)
-    asked = replace(scenario_of("dukkipati2010"), parts=(replace(part, populations=(many,)),))
+    requested = replace(scenario_of("dukkipati2010"), parts=(replace(part, populations=(many,)),))
     with pytest.raises(UsageError, match="at most 1000000 fit in one run"):
-        expand(asked, NOTHING)
+        expand(requested, NOTHING)
 
 
 def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> None:

@@ -49,17 +49,17 @@ def with_drops(trial: Stored, queue: int, random: int, to_server: int = 0) -> St
         "to_server": {"queue": to_server, "random": 0}}})
 
 
-@pytest.mark.parametrize(("counted", "seen", "asked"), [
+@pytest.mark.parametrize(("counted", "seen", "requested"), [
     ((9, 4), "14 lost to client", "13"), ((10, 5), "14 lost to client", "15"),
     ((9, 5, 1), "0 lost to server", "1")])
 def test_what_was_lost_is_what_the_network_dropped(counted: tuple[int, ...], seen: str,
-                                                   asked: str) -> None:
+                                                   requested: str) -> None:
     """Also where random loss and a short queue both take packets."""
     trial = stored.load("queue_and_loss")
     assert with_drops(trial, 9, 5).judge().counts
     for exact, name in ((True, "path"), (False, "lost packets")):
         record = fails(with_drops(trial, *counted), name, exact=exact)
-        assert record.verdict_reason == (f"{name}: seen {seen}, asked {asked} as the network"
+        assert record.verdict_reason == (f"{name}: observed {seen}, expected {requested} as the network"
                                          " dropped")
         assert name in fails(without(trial, 0), name, exact=exact).verdict_reason
 
@@ -73,7 +73,7 @@ def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() 
 
 def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> None:
     """A resumed session has another connection in the same queues."""
-    lossy = stored.load("https_resumed").asked(loss_percent=1.0)
+    lossy = stored.load("https_resumed").requested(loss_percent=1.0)
     one_lost = without(lossy, 2)
     packet = stored.nth_data(stored.read(lossy.client), 2)
     assert int.from_bytes(packet.frame[36:38], "big") != lossy.observation["fetch"]["port"]
@@ -81,7 +81,7 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
     fails(with_drops(one_lost, 0, 0), "lost packets", exact=False)
     fails(with_drops(lossy, 0, 1), "lost packets", exact=False)
     record = fails(with_drops(stored.load("https_resumed"), 0, 1), "path")
-    assert "0 lost to client, asked 1" in record.verdict_reason, "both connections are judged"
+    assert "0 lost to client, expected 1" in record.verdict_reason, "both connections are judged"
 
 
 @pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
@@ -90,7 +90,7 @@ def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
     trial = stored.load("receive_window")
     record = judge(trial.trial, trial.observation, trial.client, trial.server, exact=True,
                    sysctls=sysctls)
-    assert "first flight: seen 12 segments" in record.verdict_reason
+    assert "first flight: observed 12 segments" in record.verdict_reason
 
 
 def without(trial: Stored, number: int) -> Stored:
@@ -117,17 +117,17 @@ REFUSED: dict[str, Callable[[Stored], Stored]] = {
     "digest": lambda good: good.said("server", sha256="0" * 64),
     "capture": lambda good: replace(good, server=good.server[:-20]),
     "initial window": lambda good: good.said("server", initial_window=10),
-    "first flight": lambda good: good.asked(initrwnd=2),
-    "path": lambda good: good.asked(rtt_ms=100.004),
+    "first flight": lambda good: good.requested(initrwnd=2),
+    "path": lambda good: good.requested(rtt_ms=100.004),
     "causes": lambda good: all_later(good, 4, 300_000),
-    "RTT": lambda good: good.asked(rtt_ms=110.0),
-    "bandwidth": lambda good: good.asked(bandwidth_kbps=1100.0),
+    "RTT": lambda good: good.requested(rtt_ms=110.0),
+    "bandwidth": lambda good: good.requested(bandwidth_kbps=1100.0),
     "lost packets": lambda good: without(good, 4),
     "retransmissions": lambda good: stored.sent_again(good, 1, later_ms=30),
     "server latency": lambda good: later(good, "server", "latency_ms", 0.2),
     "model": lambda good: later(good, "fetch", "total_ms", 1.1),
     "model latency": lambda good: later(good, "server", "latency_ms", 5),
-    "TLS": lambda good: good.asked(resumed=1),
+    "TLS": lambda good: good.requested(resumed=1),
     "TLS flight": lambda good: with_flight(good, -100),
     "model handshake": lambda good: later(good, "fetch", "appconnect_ms", 1.1),
 }
@@ -195,7 +195,7 @@ def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
         name for name in counted if name not in {"path", "causes", "model", "model latency"}]
 
 
-@pytest.mark.parametrize(("asked", "names"), [
+@pytest.mark.parametrize(("requested", "names"), [
     ({"initcwnd": 10}, ("initial window", "first flight", "model", "model latency")),
     ({"initcwnd": 4}, ("initial window", "first flight", "model", "model latency")),
     ({"bandwidth_kbps": 1001.0}, ("path",)),
@@ -208,18 +208,18 @@ def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
     ({"queue_packets": 1}, ("path",)),
     ({"initrwnd": 2}, ("first flight", "model", "model latency")),
 ])
-def test_another_network_than_asked(good: Stored, asked: dict[str, float],
+def test_another_network_than_asked(good: Stored, requested: dict[str, float],
                                     names: tuple[str, ...]) -> None:
-    record = fails(good.asked(**asked), *names)
-    assert "seen" in record.verdict_reason and "asked" in record.verdict_reason
+    record = fails(good.requested(**requested), *names)
+    assert "observed" in record.verdict_reason and "expected" in record.verdict_reason
     assert record.ok  # the transfer itself did succeed
 
 
 def test_the_reason_says_what_was_seen_and_asked(good: Stored) -> None:
-    record = good.asked(bandwidth_kbps=900.0).judge(exact=False)
-    assert "bandwidth: seen 1000.00 kbit/s, asked 900 kbit/s" in record.verdict_reason
-    record = good.asked(rtt_ms=99.9).judge()
-    assert ("path: seen 10 of 10 packets to client differ (packet 2 arrived 50.558 µs too late, "
+    record = good.requested(bandwidth_kbps=900.0).judge(exact=False)
+    assert "bandwidth: observed 1000.00 kbit/s, expected 900 kbit/s" in record.verdict_reason
+    record = good.requested(rtt_ms=99.9).judge()
+    assert ("path: observed 10 of 10 packets to client differ (packet 2 arrived 50.558 µs too late, "
             in record.verdict_reason), "netem's ticks of 64 ns"
 
 
@@ -253,7 +253,7 @@ def test_a_lost_acknowledgement(good: Stored) -> None:
 def test_loss_is_allowed_where_it_is_asked_for() -> None:
     lossy = stored.load("random_loss")
     assert lossy.judge().verdict == PASS
-    record = fails(lossy.asked(loss_percent=0.0), "path")
+    record = fails(lossy.requested(loss_percent=0.0), "path")
     assert record.retransmissions == 2 and record.retransmission_cause == ""
 
 
@@ -261,8 +261,8 @@ def test_loss_is_allowed_where_the_queue_overflows() -> None:
     full = stored.load("full_queue")
     assert full.judge().verdict == PASS
     assert evidence_of(full).may_lose
-    fails(full.asked(queue_packets=1000), "path")
-    fails(full.asked(queue_packets=1000), "lost packets", exact=False)
+    fails(full.requested(queue_packets=1000), "path")
+    fails(full.requested(queue_packets=1000), "lost packets", exact=False)
 
 
 def evidence_of(trial: Stored) -> Evidence:
@@ -332,7 +332,7 @@ def test_a_transfer_that_took_longer_than_the_model(good: Stored) -> None:
 def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> None:
     slow = later(good, "fetch", "total_ms", 50)
     assert slow.judge(exact=False).verdict == PASS  # real time
-    other = slow.asked(congestion_control="bbr").judge()
+    other = slow.requested(congestion_control="bbr").judge()
     assert other.verdict == PASS and other.model_ms is None
 
 
@@ -342,7 +342,7 @@ def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(go
                      sysctls={}, known_kernel=False)
     slow = judged(later(good, "fetch", "total_ms", 50))
     assert (slow.verdict, slow.judged_by) == (PASS, "path host") and slow.model_ms is not None
-    assert judged(good.asked(rtt_ms=100.004)).verdict == FAIL
+    assert judged(good.requested(rtt_ms=100.004)).verdict == FAIL
 
 
 def test_the_model_is_asked_about_what_timers_send_again() -> None:
@@ -361,24 +361,24 @@ def test_the_model_knows_what_a_repeated_handshake_delays() -> None:
     fails(later(repeated, "fetch", "total_ms", 5), "model")
 
 
-@pytest.mark.parametrize(("asked", "names"), [
+@pytest.mark.parametrize(("requested", "names"), [
     ({"rtt_ms": 103.0}, ()),
     ({"rtt_ms": 110.0}, ("RTT",)),
     ({"bandwidth_kbps": 1030.0}, ()),
     ({"bandwidth_kbps": 1100.0}, ("bandwidth",)),
     ({"initcwnd": 4}, ("initial window", "first flight")),
 ])
-def test_real_time_is_judged_less_narrowly(good: Stored, asked: dict[str, float],
+def test_real_time_is_judged_less_narrowly(good: Stored, requested: dict[str, float],
                                            names: tuple[str, ...]) -> None:
     if names:
-        fails(good.asked(**asked), *names, exact=False)
+        fails(good.requested(**requested), *names, exact=False)
     else:
-        assert good.asked(**asked).judge(exact=False).verdict == PASS
+        assert good.requested(**requested).judge(exact=False).verdict == PASS
 
 
 def test_one_segment_shows_no_bandwidth(good: Stored) -> None:
     """What cannot be seen is left out, not failed."""
-    one = stored.load("iw10").asked(bandwidth_kbps=1000.0)
+    one = stored.load("iw10").requested(bandwidth_kbps=1000.0)
     packets = [[packet for packet in stored.read(side)
                 if not (packet.to_client and packet.payload_bytes) or packet is first]
                for side, first in ((one.client, None), (one.server, None))]

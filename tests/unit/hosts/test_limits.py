@@ -103,12 +103,12 @@ def test_the_load_server_outlives_more_connections_than_it_may_have(start: Start
     for connection in connections:
         connection.close()
     deadline = time.monotonic() + 30  # until it has seen that they have ended
-    while not asked(said):
+    while not requested(said):
         assert time.monotonic() < deadline, "it takes none after those that have ended"
     assert program.process.poll() is None
 
 
-def asked(said: dict[str, Any]) -> bool:
+def requested(said: dict[str, Any]) -> bool:
     """Whether the load server answers a new connection."""
     with connect(said) as client:
         try:

@@ -85,7 +85,7 @@ def test_the_load_server_records_every_connection(tmp_path: Path) -> None:
     assert next(large_bytes) - next(large_bytes) == whole
 
 
-@pytest.mark.parametrize("request_bytes, asked", [
+@pytest.mark.parametrize("request_bytes, requested", [
     (b"GET /5?id=a HTTP/1.1\r\n\r\n", (5, "a")), (b"GET /0?id=a.1 HTTP/1.1\r\na: b\r\n\r\n",
                                                   (0, "a.1")),
     (b"GET /16777216?id=a HTTP/1.1\r\n\r\n", (1 << 24, "a")),
@@ -94,8 +94,8 @@ def test_the_load_server_records_every_connection(tmp_path: Path) -> None:
     (b"GET /?id=a HTTP/1.1\r\n\r\n", None), (b"PUT /5?id=a HTTP/1.1\r\n\r\n", None),
     (b"GET /5?id=a\r\n\r\n", None), (b"GET /5?id=a HTTP/1.1\r\n", None)])
 def test_what_the_load_server_takes_for_a_request(request_bytes: bytes,
-                                                  asked: tuple[int, str] | None) -> None:
-    assert parse_request(request_bytes) == asked
+                                                  requested: tuple[int, str] | None) -> None:
+    assert parse_request(request_bytes) == requested
 
 
 @pytest.mark.parametrize("module", [load_server, load_client])
@@ -115,10 +115,10 @@ def task(path: Path, port: int, **more: Any) -> dict[str, Any]:
 
 def generated(path: Path, port: int, **more: Any) -> list[dict[str, str]]:
     """The records of one task, of a generator in this process."""
-    asked = load_client.Task(**task(path, port, **more))
+    requested = load_client.Task(**task(path, port, **more))
     loop = load_client.asyncio.SelectorEventLoop(load_client.ExactSelector())
     try:
-        loop.run_until_complete(load_client.generate(asked))
+        loop.run_until_complete(load_client.generate(requested))
     finally:
         loop.close()
     assert list(rows(path)[0]) == list(load_client.COLUMNS)

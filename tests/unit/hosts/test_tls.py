@@ -47,10 +47,10 @@ def client_of(files: Files) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO
 class Packets(socket.socket):
     """Keeps writes apart, and says that it is a stream, as ssl wants it."""
 
-    def getsockopt(self, *asked: Any) -> Any:
-        if asked == (socket.SOL_SOCKET, socket.SO_TYPE):
+    def getsockopt(self, *requested: Any) -> Any:
+        if requested == (socket.SOL_SOCKET, socket.SO_TYPE):
             return socket.SOCK_STREAM
-        return super().getsockopt(*asked)
+        return super().getsockopt(*requested)
 
 
 def writes_of_the_library(files: Files, body_bytes: int) -> list[int]:

@@ -38,7 +38,7 @@ def test_arrivals_may_be_four_standard_deviations_off() -> None:
 def test_a_bottleneck_lets_through_what_it_may_to_a_ten_thousandth(sent_bytes: float,
                                                                    good: bool) -> None:
     (compared,) = verify._utilisation(evidence({}, sent_bytes=sent_bytes))
-    assert (compared.passed, compared.seen) == (good, "1.0001")
+    assert (compared.passed, compared.observed) == (good, "1.0001")
 
 
 @pytest.mark.parametrize(("asked_bytes", "flight", "found"), [

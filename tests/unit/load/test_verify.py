@@ -53,9 +53,9 @@ def on_wire(segments: int) -> Seen:
 
 def test_every_connection_of_a_stored_run_is_accounted_for(record: LoadRecord) -> None:
     everything = read(joined(RAW.files))
-    asked = RAW.files["client1.csv"].count(b"\n") - 1
-    assert len(everything) == asked
-    assert sum(len(everything.ended(end)) for end in ("ok", "failed", "open")) == asked
+    requested = RAW.files["client1.csv"].count(b"\n") - 1
+    assert len(everything) == requested
+    assert sum(len(everything.ended(end)) for end in ("ok", "failed", "open")) == requested
     assert (record.verdict, record.verdict_reason, record.ok, record.error) == (
         PASS, "", True, "")
     assert record.arrivals == (record.completed or 0) + (record.failed or 0) + (
@@ -103,7 +103,7 @@ def test_failed_connections_make_no_percentile_faster(record: LoadRecord) -> Non
     # Each would have been among the fastest, had it counted.
     broken = judge(TRIAL, edited(RAW, "client1.csv", slice(19, 39), total_ms="", end="failed",
                                  error="Connection reset by peer"))
-    assert "failed connections: seen 20 of 130, asked none" in broken.verdict_reason
+    assert "failed connections: observed 20 of 130, expected none" in broken.verdict_reason
     assert broken.p90_ms is None and (broken.p50_ms or 0) >= (record.p50_ms or 0)
 
 
@@ -115,23 +115,23 @@ def test_the_expected_arrivals_of_pages_vary_more() -> None:
 
 # The verdict -------------------------------------------------------------------------
 
-# One thing that was not as asked for each check, and what the verdict says of it.
+# One thing that was not as requested for each check, and what the verdict says of it.
 TAMPERED: dict[str, tuple[LoadTrial, Callable[[], Seen], str]] = {
     "servers": (TRIAL, lambda: replace(RAW, content={"ended_servers": [1]}),
-                "servers: seen 0 at the end, asked 1"),
-    "arrivals": (replace(TRIAL, load=0.9), lambda: RAW, "arrivals: seen 130, asked 211 ± 58"),
+                "servers: observed 0 at the end, expected 1"),
+    "arrivals": (replace(TRIAL, load=0.9), lambda: RAW, "arrivals: observed 130, expected 211 ± 58"),
     "utilisation": (TRIAL, lambda: edited(RAW, QUEUE_FILE, slice(60, None), bytes="5000000"),
-                    "asked 1 at most"),
+                    "expected 1 at most"),
     "failed connections": (TRIAL, lambda: edited(RAW, "client1.csv", slice(30, 31), total_ms="",
                                                  end="failed"),
-                           "failed connections: seen 1 of 130, asked none"),
+                           "failed connections: observed 1 of 130, expected none"),
     "initial window": (TRIAL, lambda: edited(RAW, "server1.csv", slice(5, 6),
                                              initial_window="4"),
-                       "initial window of client 1: seen 3 4, asked 3"),
+                       "initial window of client 1: observed 3 4, expected 3"),
     "first flight": (TRIAL, lambda: edited(RAW, "server1.csv", slice(5, 6), first_flight="2"),
-                     "first flight to client 1: seen 2 3 segments, asked 3"),
+                     "first flight to client 1: observed 2 3 segments, expected 3"),
     "first flight on the wire": (TRIAL, lambda: on_wire(4), "first flight on the wire to client"
-                                 " 1: seen 4 segments, asked 3"),
+                                 " 1: observed 4 segments, expected 3"),
 }
 
 

@@ -31,7 +31,7 @@ def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INE
     """
     listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0),
                                     family=family)
-    asked: list[bytes] = []
+    requested: list[bytes] = []
 
     def serve() -> None:
         while True:
@@ -40,13 +40,13 @@ def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INE
             except OSError:
                 return
             with connection:
-                asked.append(connection.recv(65536, socket.MSG_PEEK if peeked else 0))
+                requested.append(connection.recv(65536, socket.MSG_PEEK if peeked else 0))
                 answer(connection)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
-        yield listener.getsockname()[1], asked
+        yield listener.getsockname()[1], requested
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
@@ -81,13 +81,13 @@ filters = pytest.mark.skipif(not may_filter(), reason="this kernel lets only roo
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"),
                                               (socket.AF_INET6, "[::1]")])
 def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
-    with serving(says(OK, 300), family) as (port, asked):
+    with serving(says(OK, 300), family) as (port, requested):
         seen = observed(port, host)
     assert seen["captured"] and (seen["status"], seen["ended"]) == (200, True)
     size = len(OK) + 4 + 300
     assert (seen["response_bytes"], seen["size_bytes"]) == (size, size)
     first, *_ = [each for each in seen["packets"] if not each.to_client]
-    assert first.payload_bytes == len(asked[0]) and first.window << seen["scale"] > 60_000
+    assert first.payload_bytes == len(requested[0]) and first.window << seen["scale"] > 60_000
     got = [each for each in seen["packets"] if each.to_client and each.payload_bytes]
     assert [each.payload_bytes for each in got] == [size, size]  # the second was sent again
     assert got[0].seq == got[1].seq == first.ack and got[1].time_ns > got[0].time_ns
@@ -126,9 +126,9 @@ def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
 
 @filters
 def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> None:
-    with serving(says(OK, 300)) as (port, asked):
+    with serving(says(OK, 300)) as (port, requested):
         observed(port, capture=False)
-    (request,) = asked
+    (request,) = requested
     head, _, rest = request.partition(b"\r\n\r\n")
     lines = head.decode("ascii").split("\r\n")
     assert lines[0] == "GET /a%20b?c=X:%20%C3%A9 HTTP/1.1" and rest == b""
@@ -142,9 +142,9 @@ def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> N
      "https://elsewhere/\x1b[2J"),
     (b"HTTP/1.0 404 Not Found", 404, "")])
 def test_other_answers_are_not_followed(head: bytes, status: int, location: str) -> None:
-    with serving(says(head)) as (port, asked):
+    with serving(says(head)) as (port, requested):
         seen = observed(port, capture=False)
-    assert (seen["status"], seen["location"]) == (status, location) and len(asked) == 1
+    assert (seen["status"], seen["location"]) == (status, location) and len(requested) == 1
 
 
 @filters

@@ -38,9 +38,9 @@ def data(at_ms: float, start: int, size: int = MSS, merged: int = 0, stamp: bool
 def seen(*packets: Packet, **more: Any) -> dict[str, Any]:
     """A connection whose request leaves at 40 ms."""
     syn_ack = Packet(20_000_000, True, FIRST - 1, 1, SYN | ACK, 64, 0, 0, 1000)
-    asked = Packet(40_000_000, False, 1, FIRST, ACK, 64, 100, 0, 7)
+    requested = Packet(40_000_000, False, 1, FIRST, ACK, 64, 100, 0, 7)
     return {"rtt_ms": RTT_MS, "segments_before": 0, "window_bytes": 65536, "scale": 10,
-            "mss": MSS, "before": [syn_ack], "packets": [asked, *packets], "captured": True,
+            "mss": MSS, "before": [syn_ack], "packets": [requested, *packets], "captured": True,
             "counts": [], "status": 200, "location": "", "response_bytes": 20 * MSS,
             "ended": False, "size_bytes": 100_000, **more}
 

@@ -59,9 +59,9 @@ class Browser:
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """What the browser answers; what it tells meanwhile is looked at."""
         self.last += 1
-        asked = {"id": self.last, "method": method, "params": parameters,
+        requested = {"id": self.last, "method": method, "params": parameters,
                  **({"sessionId": self.session} if self.session else {})}
-        os.write(self.writes, json.dumps(asked).encode() + b"\0")
+        os.write(self.writes, json.dumps(requested).encode() + b"\0")
         while (told := self._next()).get("id") != self.last:
             self._note(told)
         assert "error" not in told, told["error"]

@@ -53,7 +53,7 @@ def report(**changes: Any) -> Report:
         summary=("125 of 128 trials verified on the wire; left out: 3 failed verdicts",),
         tiles=(Tile("125 of 128", "trials verified on the wire"),),
         sentences=("All of it is so, to 0.1 ms.",),
-        trials=Table("Every trial", (Column("RTT", "ms", "asked", is_filter=True),
+        trials=Table("Every trial", (Column("RTT", "ms", "requested", is_filter=True),
                                      Column("total", "ms", "measured")),
                      ((20, 129.5), (50, 213.2)), ("n: note",), left_out=126),
         checks=Table("Checks", (Column("check", is_text=True), Column("passed")), (("RTT", 125),)),

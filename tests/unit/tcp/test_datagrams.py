@@ -67,17 +67,17 @@ def test_a_handshake_is_told_by_its_round_trips() -> None:
     seen = handshake().read()
     assert [[each.payload_bytes for each in trip] for trip in seen.rounds] == [
         [1200, 1200, 1200], [1000, 500]]
-    assert [each.payload_bytes for each in seen.asked] == [1200]
+    assert [each.payload_bytes for each in seen.requested] == [1200]
     assert seen.allowed_bytes == seen.unvalidated_bytes == 3600
     assert [each.payload_bytes for each in seen.unvalidated] == [1200, 1200, 1200]
     assert seen.lost == (0, 0)
 
 
-@pytest.mark.parametrize(("sent_ms", "asked"), [(99.999, 2), (100, 1)])
+@pytest.mark.parametrize(("sent_ms", "requested"), [(99.999, 2), (100, 1)])
 def test_the_client_has_asked_with_what_left_before_an_answer_came(sent_ms: float,
-                                                                   asked: int) -> None:
+                                                                   requested: int) -> None:
     seen = handshake().send(sent_ms, False, 1100).read()
-    assert len(seen.asked) == asked and seen.allowed_bytes == 3600 + (asked - 1) * 3300
+    assert len(seen.requested) == requested and seen.allowed_bytes == 3600 + (requested - 1) * 3300
 
 
 @pytest.mark.parametrize(("sent_ms", "unvalidated"), [(149.999, 4), (150, 3)])

@@ -24,10 +24,10 @@ def secure(with_finished: int = 0) -> Conversation:
     talk.send(201, False, ACK | PUSH, seq=1 + HELLO, ack=seen, payload=first)
     if not with_finished:
         talk.send(202, False, ACK | PUSH, seq=1 + HELLO + FINISHED, ack=seen, payload=REQUEST)
-    asked = 1 + HELLO + FINISHED + (with_finished or REQUEST)
+    requested = 1 + HELLO + FINISHED + (with_finished or REQUEST)
     for number in range(2, 4):
-        talk.send(260, True, ACK | PUSH, seq=1 + number * MSS, ack=asked, payload=MSS)
-    return talk.send(320, False, ACK, seq=asked, ack=1 + 4 * MSS)
+        talk.send(260, True, ACK | PUSH, seq=1 + number * MSS, ack=requested, payload=MSS)
+    return talk.send(320, False, ACK, seq=requested, ack=1 + 4 * MSS)
 
 
 @pytest.mark.parametrize(("with_finished", "asked_bytes"), [

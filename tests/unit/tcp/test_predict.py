@@ -127,9 +127,9 @@ def test_the_buffers_limit_the_first_flight(given: tuple[Any, ...]) -> None:
     (65536, 128), (6291456, 128), (8762920, 256), (1 << 40, 1 << 14)])
 def test_what_the_header_counts_the_window_in(most: int, unit: int) -> None:
     assert window_unit((65536, most)) == unit
-    asked = replace(BASE, receive_buffers=(65536, most))
-    assert asked.window_unit == unit
-    assert replace(asked, window_scale=2).window_unit == 4  # as kernels before Linux 6.18 say
+    requested = replace(BASE, receive_buffers=(65536, most))
+    assert requested.window_unit == unit
+    assert replace(requested, window_scale=2).window_unit == 4  # as kernels before Linux 6.18 say
 
 
 def test_hystart_ends_slow_start_from_16_segments_on() -> None:
@@ -223,7 +223,7 @@ def test_a_request_that_nobody_answers_is_given_up() -> None:
             pass
     course = Unheard(replace(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
     course.run()
-    asked = course.receiver.timer
-    assert asked.backed_off_at is not None and not course.events
-    assert asked.at is not None and asked.gives_up(asked.at)
-    assert asked.at // MS - asked.backed_off_at < 2 * GIVEN_UP_MS
+    requested = course.receiver.timer
+    assert requested.backed_off_at is not None and not course.events
+    assert requested.at is not None and requested.gives_up(requested.at)
+    assert requested.at // MS - requested.backed_off_at < 2 * GIVEN_UP_MS

@@ -261,7 +261,7 @@ def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     assert overridden(scenario, NOTHING) == scenario
 
 
-@pytest.mark.parametrize(("asked", "said"), [
+@pytest.mark.parametrize(("requested", "said"), [
     ({"client": "curl", "lists": {}}, "--client does not go with"),
     ({"repeat": 2, "lists": {}}, "--repeat does not go with"),
     ({"lists": {"load": [0.5]}}, "--load does not go with"),
@@ -269,10 +269,10 @@ def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     ({"lists": {"rtt_ms": [1.0, 2.0]}}, "--rtt: a scenario of kind \"trace\" takes one value"),
     ({"lists": {"bandwidth_kbps": [0.5]}}, "--bw: a bandwidth of 0.5 kbit/s is out of range"),
     ({"lists": {"initcwnd": [0]}}, "--iw: an initial window of 0 segments is out of range")])
-def test_another_flag_is_refused_by_its_name(tmp_path: Path, asked: dict[str, Any],
+def test_another_flag_is_refused_by_its_name(tmp_path: Path, requested: dict[str, Any],
                                              said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
-        overridden(load(tmp_path, GOOD), Overrides(**asked))
+        overridden(load(tmp_path, GOOD), Overrides(**requested))
     assert "\n" not in str(error.value)
 
 

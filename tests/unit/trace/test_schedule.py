@@ -65,11 +65,11 @@ def test_writes_are_one_path_and_requests_one_each() -> None:
     assert written.paths(MSS) == ("/3280?at=500:3000;1000..2000/250:70",)
     assert (written.size_bytes(MSS), written.thinks_s(7), written.is_about_thinking) == (
         3280, [0.0], False)
-    asked = schedule(requests=[{"bytes": 70}, {"bytes": 5, "think_s": 1.5},
+    requested = schedule(requests=[{"bytes": 70}, {"bytes": 5, "think_s": 1.5},
                                {"bytes": 9, "think_s": "each"}])
-    assert asked.paths(MSS) == ("/70?", "/5?", "/9?")
-    assert (asked.size_bytes(MSS), asked.is_about_thinking) == (84, True)
-    assert (asked.thinks_s(7), asked.thinks_s(None)) == ([0.0, 1.5, 7], [0.0, 1.5, 0.0])
+    assert requested.paths(MSS) == ("/70?", "/5?", "/9?")
+    assert (requested.size_bytes(MSS), requested.is_about_thinking) == (84, True)
+    assert (requested.thinks_s(7), requested.thinks_s(None)) == ([0.0, 1.5, 7], [0.0, 1.5, 0.0])
 
 
 def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:

@@ -61,7 +61,7 @@ def told(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
 
 
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
-    """What else a site has in the same flight, which was not asked for."""
+    """What else a site has in the same flight, which was not requested."""
     if what == CHAIN and {(each.trial.key_share, each.trial.http == HTTP_3)
                           for each in cliffs} == {("x25519", False)}:
         yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"

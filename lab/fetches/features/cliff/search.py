@@ -77,9 +77,9 @@ class Cliff:
         return not is_known(self.trial) or self.fits_bytes == self.model_bytes
 
 
-def question(what: str, asked: Overrides) -> Overrides:
+def question(what: str, requested: Overrides) -> Overrides:
     """What the command line asks for, with what the search needs. Raises UsageError."""
-    lists, what_of = dict(asked.lists), WHATS[what]
+    lists, what_of = dict(requested.lists), WHATS[what]
     if what_of.field in lists:
         flag = QUANTITIES[what_of.field].flag
         raise UsageError(f"--find-cliff {what}: {flag} is what is searched for")
@@ -97,11 +97,11 @@ def question(what: str, asked: Overrides) -> Overrides:
         lists.setdefault("response_bytes", [1000])
     elif what == RESPONSE:
         lists["response_bytes"] = [1]
-    return replace(asked, lists=lists, client=asked.client or "curl")
+    return replace(requested, lists=lists, client=requested.client or "curl")
 
 
 def _one_window(what: str, lists: dict[str, Any], why: str) -> None:
-    """Raises UsageError where several are asked for, though there is one cliff."""
+    """Raises UsageError where several are requested, though there is one cliff."""
     if len(lists.setdefault("initcwnd", [LINUX_WINDOW])) > 1:
         raise UsageError(f"--find-cliff {what}: {why}, so several (--iw) are one: say one, or none")
 

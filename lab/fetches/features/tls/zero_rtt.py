@@ -15,13 +15,13 @@ LEAST_MS = 1.0
 
 def early_data(evidence: Evidence) -> Iterable[Compared]:
     """Where a client or a server falls back, without a word, to a request after the handshake."""
-    asked = evidence.trial.early_data_bytes
-    if not asked:
+    requested = evidence.trial.early_data_bytes
+    if not requested:
         return
     accepted = evidence.accepted_early_bytes or 0
-    is_padded = asked >= LEAST_PADDED_BYTES
-    yield Compared(accepted == asked if is_padded else accepted > 0, _told(accepted),
-                   f"{asked} bytes accepted" if is_padded else "accepted")
+    is_padded = requested >= LEAST_PADDED_BYTES
+    yield Compared(accepted == requested if is_padded else accepted > 0, _told(accepted),
+                   f"{requested} bytes accepted" if is_padded else "accepted")
     found = evidence.early
     if found is None:
         return

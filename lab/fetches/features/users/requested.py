@@ -14,7 +14,7 @@ QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row ma
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """What to measure of the users.
 
     windows: initial windows. trials: how many users under each. given: values

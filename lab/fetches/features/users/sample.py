@@ -19,7 +19,7 @@ from lab.core.errors import UsageError
 from lab.core.scenario.quantities import AUTO, FLAGS
 from lab.core.scenario.scenario_file import ScenarioFile, parsed
 from lab.core.words import exact, toml
-from lab.fetches.features.users.requested import QUANTITY_NAMES, Asked
+from lab.fetches.features.users.requested import QUANTITY_NAMES, Requested
 from lab.fetches.features.users.rows import Users, summary
 
 LINUX_WINDOW = 10  # TCP_INIT_CWND
@@ -30,12 +30,12 @@ DEFAULTS: Mapping[str, Any] = {
 KEYS = {"queue": "queue_packets", "uplink_kbps": "uplink"}  # of a scenario, if not the quantity's
 
 
-def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
+def scenario(users: Users, requested: Requested, path: Path, seed: int) -> ScenarioFile:
     """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
-    columns = filled(users, asked.given or {}, path)
-    picks, times = picked(users, columns, asked.trials, seed)
-    baseline = baseline_of(asked.windows)
-    known = {name: _known(users, name, asked.given or {}) for name in QUANTITY_NAMES}
+    columns = filled(users, requested.given or {}, path)
+    picks, times = picked(users, columns, requested.trials, seed)
+    baseline = baseline_of(requested.windows)
+    known = {name: _known(users, name, requested.given or {}) for name in QUANTITY_NAMES}
     named = printable(path.name)
     assumed = ([f"assumed_kbps = {exact(columns['bandwidth_kbps'][gaps][0])}"]
                if (gaps := numpy.isnan(users.bandwidth_kbps)).any() else [])
@@ -46,8 +46,8 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
         f"source = {toml(f'{named}: {summary(users)}')}",
         f"note = {toml('; '.join(filter(None, known.values())))}", "",
         "[defaults]", *(f"{KEYS.get(name, name)} = {toml(value)}" for name, value in
-                        {**DEFAULTS, **(asked.defaults or {})}.items()), "",
-        "[users]", f"initcwnd = {list(asked.windows)}", f"baseline_initcwnd = {baseline}",
+                        {**DEFAULTS, **(requested.defaults or {})}.items()), "",
+        "[users]", f"initcwnd = {list(requested.windows)}", f"baseline_initcwnd = {baseline}",
         *assumed, f"groups = {toml(users.groups)}",
         f"group = {users.group[picks].tolist()}", f"times = {times.tolist()}",
         *(f"{name} = {toml(column[picks].tolist())}" for name, column in columns.items())]) + "\n"

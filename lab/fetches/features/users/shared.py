@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lab.core.scenario.quantities import AUTO, FLAGS, QUANTITIES
 from lab.core.scenario.scenario_file import ScenarioFile, parsed
 from lab.core.words import exact, plain, toml
-from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.requested import Requested
 from lab.fetches.features.users.rows import Users, summary
 from lab.fetches.features.users.sample import baseline_of, filled, picked, printable, stem_of
 from lab.fetches.scenario.sweep import queue_of
@@ -37,40 +37,40 @@ QDISCS = {"fifo": "droptail", "fq": "droptail"}  # as a load scenario names them
 HONOURED = ("queue", "qdisc", "congestion_control", "initrwnd", "loss_percent")
 
 
-def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
+def scenario(users: Users, requested: Requested, path: Path, seed: int) -> ScenarioFile:
     """The scenario that measures the cost for others. Raises UsageError for what is missing."""
-    assert asked.shared_kbps is not None
-    columns = filled(users, asked.given or {}, path)
-    base = baseline_of(asked.windows)
-    others = [window for window in asked.windows if window != base]
+    assert requested.shared_kbps is not None
+    columns = filled(users, requested.given or {}, path)
+    base = baseline_of(requested.windows)
+    others = [window for window in requested.windows if window != base]
     rows, times = picked(users, columns, NETWORKS, seed)
     shares = times / times.sum()
     sizes = size_points(columns["response_bytes"], users.weight)
-    duration_s = _duration_s(asked.shared_kbps * asked.load, sizes)
+    duration_s = _duration_s(requested.shared_kbps * requested.load, sizes)
     windows = [base, *others]
-    name, given = printable(path.name), dict(asked.defaults or {})
+    name, given = printable(path.name), dict(requested.defaults or {})
     rtt_ms = float(numpy.median(columns["rtt_ms"][rows]))
-    packets = queue_of(str(given.get("queue", AUTO)), rtt_ms, asked.shared_kbps)["queue_packets"]
-    queue_bdp = min(packets / (asked.shared_kbps * rtt_ms / 8 / FULL_PACKET_BYTES),
+    packets = queue_of(str(given.get("queue", AUTO)), rtt_ms,
+                       requested.shared_kbps)["queue_packets"]
+    queue_bdp = min(packets / (requested.shared_kbps * rtt_ms / 8 / FULL_PACKET_BYTES),
                     QUANTITIES["queue_bdp"].highest)
     qdisc = given.get("qdisc", "fifo")
     text = "\n".join([
         f"# What do larger windows for the users of {name} cost others on a link of"
-        f" {plain(asked.shared_kbps)} kbit/s?",
+        f" {plain(requested.shared_kbps)} kbit/s?",
         'kind = "load"',
         f"title = {toml(f'The users of {name} beside others on one link')}",
         f"source = {toml(f'{name}: {summary(users)}')}",
-        f"note = {toml(_defined(asked, base, packets, given))}", "",
-        "[defaults]", f"bandwidth_kbps = {exact(asked.shared_kbps)}",
+        f"note = {toml(_defined(requested, base, packets, given))}", "",
+        "[defaults]", f"bandwidth_kbps = {exact(requested.shared_kbps)}",
         f"rtt_ms = {exact(rtt_ms)}", f"queue_bdp = [{exact(queue_bdp)}]",
-        f"queue = [{toml(QDISCS.get(qdisc, qdisc))}]", f"load = [{exact(asked.load)}]",
+        f"queue = [{toml(QDISCS.get(qdisc, qdisc))}]", f"load = [{exact(requested.load)}]",
         f"response_bytes = [{round(sizes[len(sizes) // 2][1])}]",
         f"sizes = {toml([list(point) for point in sizes])}", "connections = [1]",
-        f"initrwnd = {given.get('initrwnd', max(100, *asked.windows))}",
+        f"initrwnd = {given.get('initrwnd', max(100, *requested.windows))}",
         f"congestion_control = [{toml(given.get('congestion_control', 'cubic'))}]",
         f"paced = [{'true' if qdisc == 'fq' else 'false'}]", "servers = 1",
-        f"duration_s = {exact(duration_s)}",
-        f"warmup_s = {round(WARM_UP * duration_s)}",
+        f"duration_s = {exact(duration_s)}", f"warmup_s = {round(WARM_UP * duration_s)}",
         f"cooldown_s = {round(WARM_UP / 2 * duration_s)}", f"repeat = {SEEDS}",
         f"mixes = {toml([[[window, 0.5], [base, 0.5]] for window in windows])}", "",
         "[[population]]", 'name = "users"',
@@ -84,14 +84,15 @@ def scenario(users: Users, asked: Asked, path: Path, seed: int) -> ScenarioFile:
     return parsed(f"users_of_{stem_of(path)}_shared", text, str(path))
 
 
-def _defined(asked: Asked, base: int, packets: int, given: Mapping[str, Any]) -> str:
+def _defined(requested: Requested, base: int, packets: int, given: Mapping[str, Any]) -> str:
     """What is measured; given: by the flags, some of which this scenario cannot have."""
     other = [FLAGS[name].flag for name in given if name not in HONOURED]
     without = f". {', '.join(other)}: not of this scenario, of the other one only" if other else ""
     return (f"Half of the connections are your users', half of others, who keep {base} segments;"
             " both have the RTTs and sizes of the file, and links of their own that are faster than"
             " the shared one. That carries"
-            f" {plain(asked.shared_kbps or 0)} kbit/s, is offered {plain(100 * asked.load)} %, and"
+            f" {plain(requested.shared_kbps or 0)} kbit/s, is offered"
+            f" {plain(100 * requested.load)} %, and"
             f" its queue holds {packets} packets{without}")
 
 

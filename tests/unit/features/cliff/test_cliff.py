@@ -38,11 +38,11 @@ def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
     return registry.cliff_question(what, Overrides({**ASKED, **lists})).trials
 
 
-def by_model(asked: Sequence[Trial], shift: int = 0,
+def by_model(requested: Sequence[Trial], shift: int = 0,
              sysctls: Mapping[str, str] = MappingProxyType({})) -> Mapping[Trial, Record]:
     """Records as the model has them, of chains that are larger by `shift`."""
     found = {}
-    for trial in asked:
+    for trial in requested:
         size = max(400, trial.chain_bytes + shift) if trial.chain_bytes else 0
         prediction = predict(computed(replace(trial, chain_bytes=size), sysctls))
         found[trial] = replace(GOOD, trial=trial,
@@ -67,16 +67,16 @@ def test_the_model_has_the_chains_that_were_measured(
 
 
 def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     def measure(some: Sequence[Trial]) -> Mapping[Trial, Record]:
-        asked.append(len(some))
+        requested.append(len(some))
         return by_model(some)
 
     found = search.search(search.CHAIN, trials(initcwnd=[3, 10]), {}, measure)
     assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
                                                                        (12_588, 12_588)]
-    assert max(asked) <= 2 * search.AT_ONCE and len(asked) <= 6
+    assert max(requested) <= 2 * search.AT_ONCE and len(requested) <= 6
     for each in found:  # the records on both sides of it
         assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
         assert each.beyond is not None and each.fits_bytes is not None
@@ -104,7 +104,7 @@ def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
 
 def test_another_servers_cliff_is_its_own() -> None:
     """Told with what was seen on the wire; no model to agree with."""
-    asked = trials(server=["nginx"], initcwnd=[10])
+    requested = trials(server=["nginx"], initcwnd=[10])
     measured = registry.cliffs(search.CHAIN, registry.cliff_question(
         search.CHAIN, Overrides({**ASKED, "server": ["nginx"], "initcwnd": [10]})),
         lambda some: {trial: replace(record, flight_bytes=12_952, flight_segments=10)
@@ -114,7 +114,7 @@ def test_another_servers_cliff_is_its_own() -> None:
         " measured of the server nginx over HTTP/1.1",
         "  12952 bytes leave in 10 segments; 10 full ones would be 14480 bytes"])]
     with pytest.raises(CannotError, match="nginx is missing"):
-        search.search(search.CHAIN, asked, {}, lambda some: {
+        search.search(search.CHAIN, requested, {}, lambda some: {
             trial: replace(GOOD, trial=trial, verdict=SKIPPED, verdict_reason="nginx is missing")
             for trial in some})
 
@@ -124,10 +124,10 @@ QUIC_AROUND = {"x25519": (592, 3600), "x25519mlkem768": (1861, 7200)}
 OVER_QUIC = {**ASKED, "server": ["nginx"], "http": ["3"]}
 
 
-def over_quic(asked: Sequence[Trial], stops_at: int = 99_999) -> Mapping[Trial, Record]:
+def over_quic(requested: Sequence[Trial], stops_at: int = 99_999) -> Mapping[Trial, Record]:
     """Records as of a server that sends as much as it may, or less."""
     found = {}
-    for trial in asked:
+    for trial in requested:
         around, allowed = QUIC_AROUND[trial.key_share]
         flight, at_once = trial.chain_bytes + around, min(allowed, stops_at)
         parts = "+".join(["1200"] * (min(flight, at_once) // 1200))
@@ -232,8 +232,8 @@ def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]
 
 
 def test_what_varies_besides_the_window_is_named() -> None:
-    asked = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
-    assert sorted(set(findings.told_apart(asked))) == ["RTT 100 ms", "RTT 20 ms"]
+    requested = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
+    assert sorted(set(findings.told_apart(requested))) == ["RTT 100 ms", "RTT 20 ms"]
 
 
 def test_what_a_line_says_anyway_is_not_named_again() -> None:
@@ -273,7 +273,7 @@ def test_the_ends_of_the_range_are_told() -> None:
 
 
 @pytest.mark.parametrize("broken", [
-    lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: seen 1 ms, asked 2"),
+    lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1 ms, expected 2"),
     lambda record: replace(record, handshake_round_trips=None)])
 def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], Record]) -> None:
     with pytest.raises(FirstFlightError, match="^--find-cliff: rtt100-bw100000"):

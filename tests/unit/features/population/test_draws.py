@@ -124,9 +124,9 @@ def test_like_takes_over_what_is_not_said_again() -> None:
 
 
 def test_new_mechanisms_are_neutral_where_they_are_not_asked_for() -> None:
-    asked = drawn(far_and_slow=0.0, very_far_and_slow=0.0, baseline_week=0.0, baseline_gap=0.0,
+    requested = drawn(far_and_slow=0.0, very_far_and_slow=0.0, baseline_week=0.0, baseline_gap=0.0,
                   link_spread=0.0, queue_packets=0)
-    assert asked == drawn() and {trial.queue_packets for trial in asked} == {1000}
+    assert requested == drawn() and {trial.queue_packets for trial in requested} == {1000}
 
 
 def test_the_queue_holds_what_the_mechanism_says() -> None:

@@ -112,10 +112,10 @@ def test_weights_of_the_own_mechanism_change_nothing_and_others_do() -> None:
     own = proposal.found.made.mechanism
     same = proposal.under(own).drawn
     assert same.weight == pytest.approx(proposal.found.drawn.weight, rel=0.06)
-    asked = proposal.under(replace(own, lossy_share=0.1, first_share=0.5)).drawn
-    assert asked.weight[asked.loss_percent > 0].sum() == pytest.approx(0.1, abs=0.03)
-    assert asked.weight[asked.earlier_bytes == 0].sum() == pytest.approx(0.5, abs=0.06)
-    assert asked.weight.sum() == pytest.approx(asked.baseline_weight.sum()) == pytest.approx(1)
+    requested = proposal.under(replace(own, lossy_share=0.1, first_share=0.5)).drawn
+    assert requested.weight[requested.loss_percent > 0].sum() == pytest.approx(0.1, abs=0.03)
+    assert requested.weight[requested.earlier_bytes == 0].sum() == pytest.approx(0.5, abs=0.06)
+    assert requested.weight.sum() == pytest.approx(requested.baseline_weight.sum()) == pytest.approx(1)
 
 
 def test_weights_follow_other_links_and_keep_the_printed_shares() -> None:

@@ -97,8 +97,8 @@ def test_a_set_up_takes_what_is_published_of_the_other_scenario() -> None:
 
 
 def test_a_single_cell_of_a_set_up_is_measured_at_every_level() -> None:
-    asked = Overrides({"rtt_ms": [100], "bandwidth_kbps": [512]})
-    trials = study.KIND.study(scenario_file.find("zhao2019_as_published"), asked).trials
+    requested = Overrides({"rtt_ms": [100], "bandwidth_kbps": [512]})
+    trials = study.KIND.study(scenario_file.find("zhao2019_as_published"), requested).trials
     assert {trial.arp_ms for trial in trials} == {0, 940} and len(trials) == 10
     assert {trial.down_kbps for trial in trials} == {512, 500_000}
 
@@ -162,7 +162,7 @@ def test_what_was_measured_decides() -> None:
 
 def test_a_record_that_does_not_count_is_missed() -> None:
     def failed(record: Record) -> Record:
-        return replace(record, verdict=FAIL, verdict_reason="RTT: seen 1, asked 2") \
+        return replace(record, verdict=FAIL, verdict_reason="RTT: observed 1, expected 2") \
             if record.trial.acts_as and record.trial.rtt_ms == 3000 else record
 
     causes = finding(marrama(failed), "causes")

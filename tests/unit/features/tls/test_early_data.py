@@ -75,12 +75,12 @@ def test_the_request_leaves_with_the_hello_and_is_answered_at_once() -> None:
 
 
 @pytest.mark.parametrize(("tampered", "words"), [
-    (lambda: LATE.asked(early_data_bytes=3000), "seen none sent, asked 3000 bytes accepted"),
-    (lambda: LATE.asked(early_data_bytes=1), "seen none sent, asked accepted"),
-    (lambda: LATE.asked(early_data_bytes=3000).said("fetch", early_data_bytes=-3000),
-     "seen 3000 bytes sent and refused"),
-    (lambda: GOOD.said("fetch", early_data_bytes=2999), "seen 2999 bytes accepted"),
-    (lambda: GOOD.asked(early_data_bytes=4000), "asked 4000 bytes accepted"),
+    (lambda: LATE.requested(early_data_bytes=3000), "observed none sent, expected 3000 bytes accepted"),
+    (lambda: LATE.requested(early_data_bytes=1), "observed none sent, expected accepted"),
+    (lambda: LATE.requested(early_data_bytes=3000).said("fetch", early_data_bytes=-3000),
+     " observed 3000 bytes sent and refused"),
+    (lambda: GOOD.said("fetch", early_data_bytes=2999), "observed 2999 bytes accepted"),
+    (lambda: GOOD.requested(early_data_bytes=4000), "expected 4000 bytes accepted"),
     (lambda: answered_later(100), "the response 100.0")])
 def test_a_request_that_fell_back_is_refused(tampered: Any, words: str) -> None:
     assert LATE.judge().verdict == PASS
@@ -90,10 +90,10 @@ def test_a_request_that_fell_back_is_refused(tampered: Any, words: str) -> None:
 
 
 def test_a_client_that_says_what_no_packet_shows_is_refused() -> None:
-    record = LATE.asked(early_data_bytes=3000).said("fetch", early_data_bytes=3000).judge()
+    record = LATE.requested(early_data_bytes=3000).said("fetch", early_data_bytes=3000).judge()
     assert record.verdict == FAIL and record.verdict_reason.startswith("capture: no whole early")
-    record = LATE.asked(early_data_bytes=1).said("fetch", early_data_bytes=100).judge()
-    assert record.verdict == FAIL and "early data: seen -6 bytes" in record.verdict_reason
+    record = LATE.requested(early_data_bytes=1).said("fetch", early_data_bytes=100).judge()
+    assert record.verdict == FAIL and "early data: observed -6 bytes" in record.verdict_reason
 
 
 def test_what_leaves_after_an_acknowledgement_is_another_round_trip() -> None:
@@ -141,7 +141,7 @@ def test_a_run_says_how_many_requests_were_early() -> None:
             " client's hello, and the server took them.")
     assert said in notes.of_servers([early_one, late])
     assert not any("early" in each for each in notes.of_servers([late]))
-    refused = LATE.asked(early_data_bytes=1).judge()
+    refused = LATE.requested(early_data_bytes=1).judge()
     assert not any("early" in each for each in notes.of_servers([refused]))
 
 

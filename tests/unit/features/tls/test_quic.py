@@ -65,11 +65,11 @@ def test_the_datagrams_fill_the_record() -> None:
 
 
 @pytest.mark.parametrize(("tampered", "name"), [
-    (lambda: GOOD.asked(rtt_ms=105), "QUIC RTT"),
+    (lambda: GOOD.requested(rtt_ms=105), "QUIC RTT"),
     (lambda: changed("client", lambda packets: later(packets, True, 4_000_000)), "QUIC RTT"),
-    (lambda: GOOD.asked(bandwidth_kbps=11000), "QUIC bandwidth"),
-    (lambda: GOOD.asked(chain_bytes=12000), "QUIC flight"),
-    (lambda: GOOD.asked(chain_bytes=3000), "QUIC flight"),
+    (lambda: GOOD.requested(bandwidth_kbps=11000), "QUIC bandwidth"),
+    (lambda: GOOD.requested(chain_bytes=12000), "QUIC flight"),
+    (lambda: GOOD.requested(chain_bytes=3000), "QUIC flight"),
     (lambda: changed("client", lambda packets: [
         each for each in packets if each is not last_to_client(packets)]), "QUIC losses"),
     (lambda: changed("server", lambda packets: later(packets, False, 40_000_000, 2)),
@@ -140,15 +140,15 @@ def test_nginx_listens_to_quic_only_where_it_is_asked(tmp_path: Any) -> None:
 
 def test_a_bandwidth_is_compared_only_where_it_can_be_seen() -> None:
     """Not where jitter spreads what left at once, nor where nothing left at once."""
-    assert "QUIC bandwidth" in GOOD.asked(bandwidth_kbps=11000).judge(exact=False).verdict_reason
-    assert "QUIC bandwidth" not in GOOD.asked(
+    assert "QUIC bandwidth" in GOOD.requested(bandwidth_kbps=11000).judge(exact=False).verdict_reason
+    assert "QUIC bandwidth" not in GOOD.requested(
         bandwidth_kbps=11000, jitter_ms=5.0).judge(exact=False).verdict_reason
 
     def apart(packets: list[Packet]) -> list[Packet]:
         return [Packet(packet.time_ns + 2000 * place, packet.frame, packet.wire_bytes)
                 for place, packet in enumerate(packets)]
     lonely = GOOD.captured(apart(read(GOOD.client)), apart(read(GOOD.server)))
-    record = lonely.asked(bandwidth_kbps=11000).judge(exact=False)
+    record = lonely.requested(bandwidth_kbps=11000).judge(exact=False)
     assert record.seen_bandwidth_kbps is None and record.verdict == PASS
 
 

@@ -49,8 +49,8 @@ def test_a_resumed_session_has_no_chain_in_its_flight() -> None:
 
 
 @pytest.mark.parametrize(("tampered", "names"), [
-    (lambda: GOOD.asked(chain_bytes=0), {"TLS"}),
-    (lambda: GOOD.asked(chain_bytes=17000), {"TLS"}), (lambda: GOOD.asked(resumed=1), {"TLS"}),
+    (lambda: GOOD.requested(chain_bytes=0), {"TLS"}),
+    (lambda: GOOD.requested(chain_bytes=17000), {"TLS"}), (lambda: GOOD.requested(resumed=1), {"TLS"}),
     (lambda: said_tls(version="TLSv1.2"), {"TLS"}), (lambda: said_tls(resumed=True), {"TLS"})])
 def test_another_session_than_asked(tampered: Any, names: set[str]) -> None:
     record = tampered().judge()
@@ -142,7 +142,7 @@ def test_what_decided_on_a_handshake_is_said(small: tuple[int | None, float],
 
 def test_a_staged_response_over_tls_has_no_model() -> None:
     assert GOOD.judge().model_ms is not None
-    assert GOOD.asked(gap_ms=80.0).judge().model_ms is None
+    assert GOOD.requested(gap_ms=80.0).judge().model_ms is None
 
 
 def test_the_model_follows_the_servers_sysctls() -> None:

@@ -16,7 +16,7 @@ import pytest
 from lab.core import files
 from lab.core.errors import UsageError
 from lab.fetches.features.users import captures, logs
-from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.requested import Requested
 from lab.fetches.features.users.reading import read
 from lab.fetches.features.users.rows import MOST_GROUPS, Users
 from lab.fetches.features.users.sample import scenario
@@ -115,7 +115,7 @@ def test_weights_are_summed_without_a_warning() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             users = logs.read([rows[0], *[f"20,1000,9000,{weight}", "30,1000,9000,1e-9"] * 20], "f")
-            assert scenario(users, Asked((10, 20), 50), Path("f"), 1).raw["users"]
+            assert scenario(users, Requested((10, 20), 50), Path("f"), 1).raw["users"]
 
 
 def test_more_groups_than_a_page_has_room_for_are_refused() -> None:

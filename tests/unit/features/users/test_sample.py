@@ -12,7 +12,7 @@ from lab.core.scenario.quantities import QUANTITIES
 from lab.registry import study_of
 from lab.fetches.features.users import logs
 from lab.fetches.features.users.rows import Users
-from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.requested import Requested
 from lab.fetches.features.users.sample import scenario
 from lab.fetches.scenario.trial import Trial
 
@@ -24,14 +24,14 @@ def users_of(rows: list[str]) -> Users:
                       *(f"{row}\n" for row in rows)], "a file")
 
 
-def trials_of(users: Users, asked: Asked, seed: int = 1) -> list[dict[str, object]]:
-    study = study_of(scenario(users, asked, PATH, seed))
+def trials_of(users: Users, requested: Requested, seed: int = 1) -> list[dict[str, object]]:
+    study = study_of(scenario(users, requested, PATH, seed))
     return [{each.name: getattr(trial, each.name) for each in fields(trial)} for trial in study.trials]
 
 
 def test_as_many_trials_as_rows_measure_each_row_once() -> None:
     users = users_of([f"{20 + number},1000,{1000 + number},,1" for number in range(50)])
-    trials = trials_of(users, Asked((10, 32), trials=50))
+    trials = trials_of(users, Requested((10, 32), trials=50))
     assert sorted(each["rtt_ms"] for each in trials if each["initcwnd"] == 10) == [
         20 + number for number in range(50)]
     assert {each["weight"] for each in trials} == {1 / 50}
@@ -40,29 +40,29 @@ def test_as_many_trials_as_rows_measure_each_row_once() -> None:
 
 def test_weights_and_groups_get_their_share() -> None:
     users = users_of(["20,1000,9000,near,3", "200,1000,9000,far,1"])
-    trials = trials_of(users, Asked((10,), trials=100))
+    trials = trials_of(users, Requested((10,), trials=100))
     assert {(each["rtt_ms"], round(float(str(each["weight"])), 2)) for each in trials} == {
         (20, 0.75), (200, 0.25)}
 
 
 def test_a_seed_gives_the_same_and_another_seed_others() -> None:
     users = users_of([f"{20 + number},1000,9000,,1" for number in range(500)])
-    one, same, other = (trials_of(users, Asked((10,), trials=7), seed) for seed in (1, 1, 2))
+    one, same, other = (trials_of(users, Requested((10,), trials=7), seed) for seed in (1, 1, 2))
     assert one == same and [each["rtt_ms"] for each in one] != [each["rtt_ms"] for each in other]
 
 
 def test_what_the_file_lacks_is_asked_for_and_told() -> None:
     users = users_of(["20,,9000,,1"])
     with pytest.raises(UsageError, match="1 of 1 rows have no bandwidth_kbps; say it with --bw"):
-        scenario(users, Asked(), PATH, 1)
-    file = scenario(users, Asked(given={"bandwidth_kbps": 5000.0}), PATH, 1)
+        scenario(users, Requested(), PATH, 1)
+    file = scenario(users, Requested(given={"bandwidth_kbps": 5000.0}), PATH, 1)
     assert file.name == "users_of_my_log"
     assert "1 of 1 rows have the 5000 of the command line" in file.raw["note"]
 
 
 def test_the_network_of_the_command_line_is_everybodys() -> None:
     users = users_of(["20,1000,9000,,1", "80,2000,9000,,1"])
-    file = scenario(users, Asked((10,), defaults={"queue": "50ms", "loss_percent": 1.0,
+    file = scenario(users, Requested((10,), defaults={"queue": "50ms", "loss_percent": 1.0,
                                                   "uplink_kbps": 300.0}), PATH, 1)
     trials = study_of(file).trials
     assert [trial.uplink_kbps for trial in trials] == [300, 300]
@@ -72,14 +72,14 @@ def test_the_network_of_the_command_line_is_everybodys() -> None:
 
 def test_strings_of_a_file_cannot_leave_their_place() -> None:
     users = users_of(['20,1000,9000,"a""]\ninitcwnd = [99] #",1'.replace("\n", " ")])
-    file = scenario(users, Asked((10,)), Path('x"\\.csv'), 1)
+    file = scenario(users, Requested((10,)), Path('x"\\.csv'), 1)
     assert file.raw["users"]["initcwnd"] == [10]
     assert file.raw["users"]["groups"] == ['a"] initcwnd = [99] #']
 
 
 @pytest.mark.parametrize("name", ["\U0001f4f1.csv", "a\nb = 1.csv", "a\x7fb.csv", "\udc80.csv"])
 def test_any_name_of_a_file_is_told(name: str) -> None:
-    file = scenario(users_of(["20,1000,9000,,1"]), Asked((10,)), Path(name), 1)
+    file = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), Path(name), 1)
     assert set(file.raw) == {"kind", "title", "source", "note", "defaults", "users"}
     assert file.head().title.isprintable()
     seen = {"a\nb = 1.csv": "a b = 1.csv", "a\x7fb.csv": "a b.csv", "\udc80.csv": " .csv"}
@@ -94,7 +94,7 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
 ])
 def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
     from lab.core.scenario.scenario_file import parsed
-    text = scenario(users_of(["20,1000,9000,,1"]), Asked((10,)), PATH, 1).text
+    text = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), PATH, 1).text
     assert old in text
     with pytest.raises(UsageError, match=message):
         study_of(parsed("users_of_x", text.replace(old, new)))
@@ -132,7 +132,7 @@ def test_the_file_says_all_that_was_asked_and_known() -> None:
     users = logs.read(["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211 delivery_rate 3.2Mbps\n",
                        "rtt:150/20 bytes_acked:9211 delivery_rate 812Kbps\n",
                        "rtt:20.1234/1 bytes_acked:100\n"], "a file")
-    file = scenario(users, Asked((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {
+    file = scenario(users, Requested((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {
         "queue": "bdp", "uplink_kbps": 300.0, "congestion_control": "reno"}), PATH, 1)
     assert file.text == WHOLE
 
@@ -142,7 +142,7 @@ def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it()
     rows = ["20,,9000,,1", "40,3200,48211,,1"]
 
     def trials(kbps: float) -> list[Trial]:
-        made = scenario(users_of(rows), Asked((10, 20), 20, {"bandwidth_kbps": kbps}), PATH, 1)
+        made = scenario(users_of(rows), Requested((10, 20), 20, {"bandwidth_kbps": kbps}), PATH, 1)
         return list(study_of(made).trials)
 
     measured = trials(1000.0)
@@ -163,7 +163,7 @@ def test_a_part_of_the_weight_has_that_part_of_the_trials() -> None:
                       in enumerate(weights)])
     for count in (7, 8, 80):
         for seed in range(1, 5):
-            times = scenario(users, Asked((10,), count), PATH, seed).raw["users"]["times"]
+            times = scenario(users, Requested((10,), count), PATH, seed).raw["users"]["times"]
             assert sum(times) == count
             assert all(abs(each - count * weight / 8) < 1 for each, weight in zip(times, weights)
                        ) or len(times) < 4

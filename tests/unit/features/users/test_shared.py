@@ -13,16 +13,16 @@ from lab.core.run.kinds import Study
 from lab.core.errors import UsageError
 from lab.load.trial import LoadTrial
 from lab.registry import study_of
-from lab.fetches.features.users.requested import Asked
+from lab.fetches.features.users.requested import Requested
 from lab.fetches.features.users.shared import NETWORKS, scenario, size_points
 from tests.unit.features.users.test_sample import users_of
 
 PATH = Path("My log.csv")
-ASKED = Asked((16, 10, 32), shared_kbps=20000.0, load=0.9)
+ASKED = Requested((16, 10, 32), shared_kbps=20000.0, load=0.9)
 
 
-def study(rows: list[str], asked: Asked = ASKED) -> Study:
-    made = study_of(scenario(users_of(rows), asked, PATH, 1))
+def study(rows: list[str], requested: Requested = ASKED) -> Study:
+    made = study_of(scenario(users_of(rows), requested, PATH, 1))
     assert isinstance(made, Study)
     return made
 
@@ -130,11 +130,11 @@ windows = ["10+10", "16+10", "150+10"]
 def test_the_file_says_all_that_was_asked() -> None:
     """A median of 80 ms; clients by their weight; 2000 connections of 18.7 kB in 77.5 % of it."""
     users = users_of(["20,1000,500,,1", "80,2000,9000,,2", "200,3000,60000,,1"])
-    asked = Asked((16, 10, 150), shared_kbps=2000.5, load=0.9,
+    requested = Requested((16, 10, 150), shared_kbps=2000.5, load=0.9,
                   defaults={"congestion_control": "reno"})
-    assert scenario(users, asked, PATH, 1).text == WHOLE
-    asked = replace(asked, windows=(3, 5), defaults=None)
-    defaults = scenario(users, asked, PATH, 1).raw["defaults"]
+    assert scenario(users, requested, PATH, 1).text == WHOLE
+    requested = replace(requested, windows=(3, 5), defaults=None)
+    defaults = scenario(users, requested, PATH, 1).raw["defaults"]
     assert (defaults["congestion_control"], defaults["initrwnd"]) == (["cubic"], 100)
 
 

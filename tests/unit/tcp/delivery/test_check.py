@@ -47,8 +47,8 @@ def trial(count: int = 5) -> tuple[list[Packet], list[Packet]]:
     sent = [packet(60_000_000, number, True) for number in range(count)]
     came = [replace(each, time_ns=60_000_000 + PROPAGATED_NS + (number + 1) * SERIALISED_NS + 1)
             for number, each in enumerate(sent)]
-    asked = replace(asks, time_ns=PROPAGATED_NS + 528_000 + 1)
-    return [asks, *came], [asked, *sent]
+    requested = replace(asks, time_ns=PROPAGATED_NS + 528_000 + 1)
+    return [asks, *came], [requested, *sent]
 
 
 def test_a_packet_propagates_queues_and_is_serialised() -> None:
@@ -185,13 +185,13 @@ def test_half_a_percent_of_the_rate_is_seen_in_real_captures(name: str) -> None:
     kbps = real.trial.bandwidth_kbps
     for other in (kbps * 1.005, kbps / 1.005):
         if not real.trial.integer_kbps:
-            assert "path: seen" in real.asked(bandwidth_kbps=other).judge().verdict_reason
+            assert "path: observed" in real.requested(bandwidth_kbps=other).judge().verdict_reason
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_another_seed_loses_other_packets(seed: int) -> None:
     lossy: Stored = stored.load("random_loss")
-    assert "path: seen" in lossy.asked(seed=seed).judge().verdict_reason
+    assert "path: observed" in lossy.requested(seed=seed).judge().verdict_reason
 
 
 KINDS = ("iw10", "as_published", "cake_full", "fq_codel_full", "jitter_and_bursts", "paced",
@@ -212,7 +212,7 @@ def test_a_packet_that_arrives_otherwise_is_seen_in_real_captures(name: str, by_
         tampered = [replace(each, time_ns=each.time_ns + by_ns) if each is moved_one else each
                     for each in packets]
         reason = real.captured(client=tampered).judge().verdict_reason
-        assert "path: seen" in reason and f" µs too {'late' if by_ns > 0 else 'early'}" in reason
+        assert "path: observed" in reason and f" µs too {'late' if by_ns > 0 else 'early'}" in reason
 
 
 @pytest.mark.parametrize("name", KINDS)

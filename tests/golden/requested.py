@@ -33,8 +33,8 @@ def text() -> str:
     for name in scenario_file.names():
         if name != DRAWN:
             lines += _trials(registry.study_of(scenario_file.find(name)))
-    for name, asked in QUESTIONS.items():
-        study = registry.own_question(name, asked)
+    for name, requested in QUESTIONS.items():
+        study = registry.own_question(name, requested)
         lines += [f"# {name}", *study.head.text.splitlines(), *_trials(study)]
     lines += _told([stored.load(name).trial for name in stored.NAMES], {})
     return "\n".join(lines) + "\n"
