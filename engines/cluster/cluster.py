@@ -116,7 +116,7 @@ class SentTask(Generic[T]):
 
 
 class Cluster:
-    """A Dask cluster (lab.core.run.batches.Cluster)."""
+    """A Dask cluster (lab.core.run.batches.MachinePool)."""
 
     def __init__(self, link: SchedulerLink) -> None:
         """Raises EngineCannot where the scheduler has no worker."""

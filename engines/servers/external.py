@@ -49,7 +49,7 @@ class ServerSpec:
 
 
 class Others:
-    """See engines.worker.worker.fetches.FetchBench, whose server they stand in for."""
+    """See engines.worker.fetches.FetchBench, whose server they stand in for."""
 
     def __init__(self, host: Host, folder: Path, chains: Chains) -> None:
         self.host, self.folder, self.chains = host, folder, chains

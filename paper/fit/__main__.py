@@ -1,8 +1,8 @@
 """What stands behind the fit of a scenario with populations: simulated, stored, told on its page.
 
-    /usr/bin/python3 -m benchmarks.paper evidence        writes scenarios/fits/dukkipati2010.json
-    /usr/bin/python3 -m benchmarks.paper check RUN       the simulation beside a measured run
-    /usr/bin/python3 -m benchmarks.paper fit --seeds 1 2 --rounds 1      fits, and prints
+    /usr/bin/python3 -m paper.fit evidence        writes scenarios/fits/dukkipati2010.json
+    /usr/bin/python3 -m paper.fit check RUN       the simulation beside a measured run
+    /usr/bin/python3 -m paper.fit fit --seeds 1 2 --rounds 1      fits, and prints
 
 `check` ends with 1 where the medians without loss differ by more than 0.5 % or the means with
 loss by more than 5 %. It also says how long 20,000 responses take, where a second is asked for.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -198,3 +200,43 @@ def test_programs_within_tests_import_modules_that_there_are() -> None:
                           if isinstance(each, ast.ImportFrom) and each.module
                           and each.module.partition(".")[0] in ("engines", "hosts", "probe")}
                 assert wanted <= MODULES.keys(), f"{path}: {wanted - MODULES.keys()}"
+
+
+NAMED = re.compile(rf"\b(?:{'|'.join(ROOMS)})(?:\.[A-Za-z_]\w*)+")
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_what_a_comment_or_docstring_refers_to_is_there(module: str) -> None:
+    with (PROJECT / MODULES[module]).open("rb") as file:
+        told = [token.string for token in tokenize.tokenize(file.readline)
+                if token.type == tokenize.COMMENT
+                or token.type == tokenize.STRING and token.string.startswith('"""')]
+    for name in NAMED.findall("\n".join(told)):
+        assert is_there(name), name
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a package or a module, or what one defines, and more behind it."""
+    place, _, last = name.rpartition(".")
+    if name in MODULES or any(other.startswith(f"{name}.") for other in MODULES):
+        return True
+    return last in defined(MODULES[place]) if place in MODULES else bool(place) and is_there(place)
+
+
+def defined(path: Path) -> set[str]:
+    """The names that a file defines at its top level."""
+    names: set[str] = set()
+    for node in tree(path).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else (
+            [node.target] if isinstance(node, ast.AnnAssign) else [])
+        names |= {each.id for target in targets for each in ast.walk(target)
+                  if isinstance(each, ast.Name)}
+    return names
+
+
+def test_a_name_that_is_not_there_is_seen() -> None:
+    assert is_there("lab.fetches.verify.verify.judge") and is_there("lab.tcp.path.bytes_per_s")
+    assert not is_there("lab.fetches.verify.verify.evidence.Evidence")
+    assert not is_there("benchmarks.paper")

@@ -51,7 +51,7 @@ A scenario file opens with a comment line, the claim in one sentence, then::
                                   # of RTT and bandwidth (lab.fetches.features.population.joint)
     baseline_initcwnd = 3
     experiment_initcwnd = 10      # "window_sweep" compares all and needs none
-    metric = "total_ms"           # or any other of lab.fetches.verify.verify.record.METRICS
+    metric = "total_ms"           # or any other of lab.fetches.scenario.metrics
     also = ["ccdf"]               # optional: further drawings of the same, by name
     published = "paper_figure5.csv"   # optional, with its panel
     panel = "RTT"

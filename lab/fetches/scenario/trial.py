@@ -28,13 +28,16 @@ def swept(modelled: bool = True, newer: tuple[str, ...] = (), **more: Any) -> di
     return {SWEPT: True, MODELLED: modelled, NEEDS: newer, **more}
 
 
-def network(tag: str, random: bool = False, modelled: bool = True) -> dict[str, Any]:
+def network(tag: str, random: bool = False, modelled: bool = True, computed: bool = True,
+            disorder: str = "") -> dict[str, Any]:
     """Marks a field as one of the network's shape, applied by the worker under its name.
 
     tag: before its value in a trial's id, where it is not 0. random: what it
-    does is drawn from the trial's seed.
+    does is drawn from the trial's seed. computed: lab.tcp.delivery knows what it does to
+    each packet (lab.fetches.verify.path.ways); else no packet is judged by itself where it is
+    set. disorder: why packets may come out of order, or TCP may hold some for lost.
     """
-    return swept(modelled, shape=tag, random=random)
+    return swept(modelled, shape=tag, random=random, computed=computed, disorder=disorder)
 
 
 def switch(tag: str, modelled: bool = True) -> dict[str, Any]:
@@ -54,6 +57,7 @@ TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
 BUILTIN, OWN, NGINX, HTTP_1 = "builtin", "own", "nginx", "1.1"  # first and last: unless it says
 HTTP_3 = "3"  # over QUIC
 HERE, NEWER = "here", "debian13"  # whose programs run
+OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class Trial:
     system: whose programs run, HERE for the machine's (engines/system.py).
 
     server: who answers, "builtin" for server.py. http: the version of HTTP.
-    own_server: what a server of the user's own is (lab.fetches.scenario.scenario.own_server).
+    own_server: what a server of the user's own is (lab.fetches.scenario.own_server).
 
     What published set-ups did otherwise, each off by default:
 
@@ -140,7 +144,8 @@ class Trial:
     key_rtt_ms: float | None = None
     key_bandwidth_kbps: float | None = None
     weight: float = 1.0
-    jitter_ms: float = field(default=0.0, metadata=network("jitter", random=True))
+    jitter_ms: float = field(default=0.0, metadata=network("jitter", random=True,
+                                                           disorder=OVERTAKEN))
     loss_burst: float = field(default=1.0, metadata=network("burst"))
     qdisc: str = field(default="fifo", metadata=network("", modelled=False))
     queue_from: str = field(default="", metadata={UNSAID: AUTO})
@@ -249,6 +254,18 @@ class Trial:
     def is_modelled(self) -> bool:
         """Whether the model of TCP follows all that is requested by itself."""
         return all(getattr(self, each.name) == each.default for each in UNMODELLED)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether what the network does to each packet can be computed."""
+        return all(getattr(self, each.name) == each.default for each in _SHAPE
+                   if not each.metadata["computed"])
+
+    @property
+    def disorder(self) -> str:
+        """Why packets may come out of order, or look lost to TCP; "" where none can."""
+        return next((each.metadata["disorder"] for each in _SHAPE if each.metadata["disorder"]
+                     and getattr(self, each.name) != each.default), "")
 
     @property
     def is_random(self) -> bool:

@@ -61,9 +61,9 @@ class Evidence(Observed):
         if not trial.head or trial.gap_ms or trial.before:
             flight = (self.prediction.first_flight if self._is_followed
                       else first_flight(self.transfer))
-            # Losses, jitter and other queues move the moments at which an acknowledgement or a
+            # Losses, disorder and other queues move the moments at which an acknowledgement or a
             # timer comes, and a part of a segment fills a buffer.
-            moved = bool(trial.jitter_ms or trial.qdisc in CHOOSING or self.is_paced
+            moved = bool(trial.disorder or trial.qdisc in CHOOSING or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
         room = receive_window(trial.client_window, buffers.of(
@@ -216,7 +216,7 @@ class Evidence(Observed):
 
     @property
     def is_modelled(self) -> bool:
-        return (self.exchange is not None and not self.trial.jitter_ms
+        return (self.exchange is not None and not self.trial.disorder
                 and self._is_followed and not self._repeats_its_request)
 
     @property

@@ -31,7 +31,6 @@ JITTER_SIGMAS = 4.0
 HTB_UNSHAPED_PACKETS = 3
 # Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
 HOST, TCP = "host", "TCP"
-OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Observed:
         """Whether more than the RTT decides if the first of two writes is acknowledged in time."""
         trial = self.trial
         return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
-            trial.jitter_ms or trial.congestion_control not in CONGESTION_CONTROLS
+            trial.disorder or trial.congestion_control not in CONGESTION_CONTROLS
             or trial.qdisc in CHOOSING
             or self.wire.lost_to_client or self.wire.lost_to_server))
 
@@ -116,8 +115,8 @@ class Observed:
 
     @property
     def bandwidth_kbps(self) -> float | None:
-        """From the spacing of the first flight at the client, which jitter spreads."""
-        if self.trial.jitter_ms:
+        """From the spacing of the first flight at the client, where nothing else spreads it."""
+        if self.trial.disorder:
             return None
         if self.trial.htb_burst_bytes:
             return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
@@ -128,8 +127,8 @@ class Observed:
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
         """All that was sent again, with its cause as far as there is one."""
-        return tuple(replace(found, cause=OVERTAKEN)
-                     if found.cause is None and self.trial.jitter_ms else found
+        return tuple(replace(found, cause=self.trial.disorder)
+                     if found.cause is None and self.trial.disorder else found
                      for found in explain(self.wire, self.asked_ms))
 
     @property

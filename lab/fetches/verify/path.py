@@ -12,6 +12,7 @@ from typing import Any
 
 from hosts.distribution import normal_distribution
 from lab.core.results.checks import Check, Compared
+from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.evidence import Evidence
 from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.check import deliveries
@@ -28,21 +29,26 @@ def packets(evidence: Evidence) -> Iterable[Compared]:
     return packet_path.compared(evidence.path, evidence.drops)
 
 
-def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
-    """With what the path did with every packet; without where this machine has no table of jitter.
-
-    Raises CaptureError.
-    """
-    trial = evidence.trial
+def ways(trial: Trial) -> tuple[Way, Way]:
+    """Towards the client and towards the server."""
     both: dict[str, Any] = {
         "delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets,
         "htb_burst_bytes": trial.htb_burst_bytes}
-    to_client = Way(rate_kbps=trial.down_kbps, loss_percent=trial.loss_percent,
-                    loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
-                    qdisc=trial.qdisc, **both)
+    return (Way(rate_kbps=trial.down_kbps, loss_percent=trial.loss_percent,
+                loss_burst=trial.loss_burst, jitter_ms=trial.jitter_ms, seed=trial.seed,
+                qdisc=trial.qdisc, **both), Way(rate_kbps=trial.up_kbps, **both))
+
+
+def judged(evidence: Evidence, client_pcap: bytes, server_pcap: bytes) -> Evidence:
+    """With what the path did with every packet.
+
+    Without where that cannot be computed (Trial.is_computed), or this machine has no table of
+    jitter. Raises CaptureError.
+    """
+    if not evidence.trial.is_computed:
+        return evidence
     try:
-        found = deliveries(client_pcap, server_pcap, to_client,
-                           Way(rate_kbps=trial.up_kbps, **both), normal_distribution)
+        found = deliveries(client_pcap, server_pcap, *ways(evidence.trial), normal_distribution)
     except OSError:
         return evidence
     # A trial begins on a tick of the kernel's clock, and the first packet leaves soon after it.
@@ -54,9 +60,14 @@ PACKETS = Check(packet_path.NAME, packet_path.WHY, packets,
                 lambda record: PATH in record.judged_by.split(), exact_only=True)
 
 
+def is_estimated(evidence: Evidence) -> bool:
+    """Whether RTT, bandwidth and losses are: not where each packet is judged, or cannot be."""
+    return evidence.path is None and evidence.trial.is_computed
+
+
 def rtt(evidence: Evidence, seen_ms: float | None) -> Iterable[Compared]:
     requested = evidence.trial.rtt_ms
-    if seen_ms is not None and evidence.path is None:
+    if seen_ms is not None and is_estimated(evidence):
         yield Compared(abs(seen_ms - requested) <= evidence.rtt_allowed_ms, f"{seen_ms:.3f} ms",
                        f"{requested:g} ms")
 
@@ -66,7 +77,7 @@ def bandwidth(evidence: Evidence, seen_kbps: float, seen_ms: float) -> Iterable[
 
     seen_ms: from the first to the last of what left at once, by which seen_kbps was reckoned.
     """
-    if evidence.path is not None:
+    if not is_estimated(evidence):
         return
     requested, tolerances = evidence.trial.down_kbps, evidence.tolerances
     asked_ms = seen_ms * seen_kbps / (bytes_per_s(requested) * 8 / 1000)
@@ -84,7 +95,7 @@ def lost_in_all(client_pcap: bytes, server_pcap: bytes) -> dict[str, int]:
 
 def losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Compared]:
     """By the qdiscs' counters. lost: packets that did not arrive, by direction."""
-    for side, dropped in evidence.drops.items() if evidence.path is None else ():
+    for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
         told = sum(dropped.values())
         yield Compared(lost[side] == told, f"{lost[side]} lost {side.replace('_', ' ')}",
                        f"{told} as the network dropped")

@@ -1,7 +1,7 @@
 """The record of a fetch: what is measured of a trial, column by column.
 
 Each column says where its value comes from: what the client and the server
-said, the packets, or the model (lab.fetches.verify.verify.evidence.Evidence).
+said, the packets, or the model (lab.fetches.verify.evidence.Evidence).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Record(records.Record):
     seen_initcwnd: TCP_INFO at accept, of another server before data is
         acknowledged; seen_first_flight: data segments on the wire before the
         first acknowledgement of data; limited_by: what made
-        that less than initcwnd, a word of lab.fetches.verify.verify.limits, "" for nothing.
+        that less than initcwnd, a word of lab.fetches.verify.limits, "" for nothing.
     seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
         from the spacing of the first flight at the client.
     retransmissions: data segments that the server sent again;

@@ -151,7 +151,7 @@ def _has_window(evidence: Evidence) -> bool:
     Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
     """
     return len(evidence.wire.syn_acks) <= 2 or not (
-        evidence.wire.handshake_was_lost or evidence.trial.jitter_ms)
+        evidence.wire.handshake_was_lost or evidence.trial.disorder)
 
 
 def _initial_window(evidence: Evidence) -> Iterable[Compared]:
@@ -188,7 +188,7 @@ def _bandwidth(evidence: Evidence) -> Iterable[Compared]:
 
 def _lost_packets(evidence: Evidence) -> Iterable[Compared]:
     """By the qdiscs' counters; of a run before they were read, none where none may be lost."""
-    if evidence.path is not None:
+    if not path.is_estimated(evidence):
         return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
                                     "to_server": len(evidence.wire.lost_to_server)}

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from engines.network.shaping import Shape
 from lab import registry
 from lab.core.scenario import scenario_file
 from lab.core.run.kinds import Overrides
+from lab.core.results.checks import failed_checks
 from lab.core.results.records import FAIL, PASS
-from lab.fetches.verify.observed import OVERTAKEN
+from lab.fetches.scenario.trial import NETWORK, OVERTAKEN, Trial
+from lab.fetches.verify import path
+from lab.fetches.verify.verify import every_check
+from lab.tcp.delivery.packet_path import PATH
 from tests.golden import stored
 
 GOOD = stored.load("iw10")
@@ -46,3 +55,27 @@ def test_packets_may_overtake_each_other() -> None:
     assert again.judge(exact=False).verdict == FAIL
     record = again.requested(jitter_ms=1.0).judge(exact=False)
     assert (record.verdict, record.retransmission_cause) == (PASS, OVERTAKEN)
+
+
+# Of every parameter of the network ------------------------------------------------------
+
+OTHER: dict[str, Any] = {"rtt_ms": 71, "bandwidth_kbps": 999.0, "uplink_kbps": 999.0,
+                         "queue_packets": 7, "loss_percent": 1.0, "jitter_ms": 1.0,
+                         "loss_burst": 2.0, "qdisc": "cake", "htb_burst_bytes": 1600}
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_the_path_is_computed_with_every_parameter_or_not_judged(name: str) -> None:
+    """Who adds one and forgets lab.fetches.verify.path.ways fails sound trials."""
+    changed = replace(GOOD.trial, **{name: OTHER[name]})
+    assert path.ways(changed) != path.ways(GOOD.trial) or not changed.is_computed
+
+
+def test_what_cannot_be_computed_is_neither_judged_by_packet_nor_estimated(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = GOOD.requested(rtt_ms=GOOD.trial.rtt_ms + 10)
+    assert PATH in GOOD.judge().judged_by.split()
+    assert {"path", "model"} <= set(failed_checks(every_check(), wrong.judge()))
+    monkeypatch.setattr(Trial, "is_computed", False)
+    assert PATH not in GOOD.judge().judged_by.split()
+    assert not {"path", "RTT", "bandwidth"} & set(failed_checks(every_check(), wrong.judge()))

@@ -1,4 +1,4 @@
-"""What stands behind a fitted population, as benchmarks.paper stored it beside the scenario.
+"""What stands behind a fitted population, as paper.fit stored it beside the scenario.
 
 scenarios/fits/<scenario>.json holds the mechanism that it is of, hold-outs, how the bars
 change along each parameter, each mechanism off in turn, and what else was tried. All of it is

@@ -77,7 +77,7 @@ def _rtt(seen: Seen) -> Iterable[Compared]:
 
 def _bandwidth(seen: Seen) -> Iterable[Compared]:
     kbps, busy = seen.wire.bandwidth_kbps, seen.wire.busy
-    if kbps is not None and not seen.evidence.trial.jitter_ms:
+    if kbps is not None and not seen.evidence.trial.disorder:
         yield from path.bandwidth(seen.evidence, kbps,
                                   (busy[-1].time_ns - busy[0].time_ns) / 1e6)
 
