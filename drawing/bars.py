@@ -220,7 +220,7 @@ def _write_pair(axes: Axes, place: int, bar: Bar, unit: str) -> None:
 def write_counts(axes: Axes, place: int, n: int, left_out: int) -> None:
     style.write(axes, place, -0.45, f"n = {n}", style.FAINT)
     if left_out:
-        style.write(axes, place, -0.6, f"{left_out} left out", style.ALARM)
+        style.write(axes, place, -0.6, f"{left_out} excluded", style.ALARM)
 
 
 # Several charts under each other, like the paper's page ----------------------------

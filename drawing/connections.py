@@ -21,7 +21,7 @@ from lab.core.findings.charts import (Chart, Ends, PacketsChart, Points, Timelin
                                       TraceRow)
 from lab.core.words import short
 
-# Data and window, acknowledgements and ssthresh, in flight, sent again.
+# Data and window, acknowledgements and ssthresh, in flight, retransmitted.
 DATA, ACKED, FLIGHT, AGAIN = style.BLUE, style.GREEN, style.ORANGE, style.ALARM
 DASHES = (0, (4, 2))
 MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
@@ -153,7 +153,7 @@ def _again() -> dict[str, object]:
 def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
-        *([Line2D([], [], **_again(), label="sent again")]
+        *([Line2D([], [], **_again(), label="retransmitted")]
           if any(row.again for row in chart.rows) else []),
         Line2D([], [], color=ACKED, label="acknowledged"),
         Line2D([], [], color=DATA, linewidth=1.6, label="congestion window"),
@@ -174,7 +174,7 @@ KILO = 1000.0
 LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
          "ticket": (style.GREEN, "session tickets sent"),
          "data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
-         "again": (style.PINK, "data sent again")}
+         "again": (style.PINK, "data retransmitted")}
 
 
 @draw.register

@@ -76,7 +76,7 @@ def _write_below(axes: Axes, place: int, inches: float, bar: TimeBar | None,
     time, saved = short(bar.time.value), ""
     if bar.percent is not None:
         saved = f"({short(bar.percent)} %)" if bar.unsure else f"{short(bar.percent)} %"
-    left_out = f", {bar.left_out} left out" if bar.left_out else ""
+    left_out = f", {bar.left_out} excluded" if bar.left_out else ""
     behind = f", {saved}" if saved else ""
     room = bars.set_width(len(chart.groups)) / LETTER_INCHES
     unit = f" {chart.unit}" if chart.unit else ""

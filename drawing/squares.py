@@ -176,7 +176,7 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
     before, behind = ("(", ")") if square.unsure else ("", "")
     percent = number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
     higher = 0.14 if square.left_out else 0.0
-    left_out = [(f"{square.left_out} left out", -0.36, style.TINY, style.ALARM)]
+    left_out = [(f"{square.left_out} excluded", -0.36, style.TINY, style.ALARM)]
     return [(f"{before}{short(square.value)}{unit}{behind}", 0.16 + higher, style.MEDIUM, ""),
             (f"{percent} %", higher - 0.18, style.LEGEND, ""),
             *(left_out if square.left_out else [])]

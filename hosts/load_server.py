@@ -4,7 +4,7 @@
 
 For each connection it records what TCP knew of it (tcp_info): the window it
 was accepted with, how many segments left with the first write, and what was
-sent again. Commands come as lines on standard input: `stop` lets it write its
+retransmitted. Commands come as lines on standard input: `stop` lets it write its
 records, CSV with a header, to the file named on its command line.
 
 asyncio's event loop, one process, no thread: `-m hosts.load_server FILE [--address A]`.

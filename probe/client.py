@@ -1,6 +1,6 @@
 """What window does a server use, seen from here? One connection to it, and one request.
 
-The client acknowledges nothing of the response until the server has sent again: whatever came
+The client acknowledges nothing of the response until the server has retransmitted: whatever came
 until then is all that it may send without an acknowledgement, however slow the link is (Padhye
 and Floyd 2001, On Inferring TCP Behavior, section 4.1; Rüth, Bormann and Hohlfeld 2017,
 Large-Scale Scanning of TCP's Initial Window). A filter on the socket does that: what it drops,
@@ -25,7 +25,7 @@ from urllib.parse import SplitResult, quote
 from probe.tap import ConnectionTap, Packet, attach, detach
 
 CONNECT_S, ANSWER_S = 10.0, 15.0  # to be connected; to hear the first of the response
-RESEND_S = 5.0  # after the last segment: every TCP has sent again by then
+RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
 LEAST_PAUSE_S = 0.002  # without a capture: what ends the flight, or a round trip
 REST_S, MOST_BYTES = 20.0, 4 << 20  # of the response that is read after that
 ALL_S = 60.0  # whatever the server does: from the first packet to the last

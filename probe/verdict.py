@@ -1,6 +1,6 @@
 """What a probe of a server saw: its first flight, and what may have limited it.
 
-The client acknowledged nothing of the response until the server sent again (probe/client.py), so
+The client acknowledged nothing of the response until the server retransmitted (probe/client.py), so
 that the flight is what came until then, less the probe that a timer sends (tail loss probe, RFC
 8985, section 7).
 """
@@ -130,7 +130,7 @@ def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
 
 
 def flight(pieces: Sequence[Piece], rtt_ms: float) -> list[Piece]:
-    """New data up to what was sent again; without a probe, which is alone after a round trip.
+    """New data up to what was retransmitted; without a probe, which is alone after a round trip.
 
     Where the segment before it was not full there was nothing more to send: then it is what the
     server's program wrote later.
@@ -180,7 +180,7 @@ def told(probed: Probed) -> list[str]:
         lines.append(f"{probed.lost} of the segments did not come; they are counted by the gaps")
     if probed.unsure:
         lines.append("the link is slow: what timers of the server sent may be counted with it; with"
-                     " the right to capture (root, CAP_NET_RAW) that is told apart")
+                     " the right to capture (root, CAP_NET_RAW) they are distinguished")
     lines.append("seen by a capture of this connection" if probed.is_captured else
                  "counted without the right to capture: what a server writes after a pause is not"
                  " seen")

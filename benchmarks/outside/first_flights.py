@@ -5,7 +5,7 @@
 
 For every transfer whose packets at the server were kept: the data segments that
 the server sent at once before the first acknowledgement of data (the first
-flight), and how many data segments it sent again, by Wireshark's dissector and as
+flight), and how many data segments it retransmitted, by Wireshark's dissector and as
 recorded (seen_first_flight, retransmissions). A tail loss probe, which a timer sends
 some RTTs later and without an acknowledgement, is told apart by its time.
 
@@ -86,12 +86,12 @@ def main(words: Sequence[str]) -> int:
                                                          record.retransmissions):
             differing += 1
             print(f"{record.trial.id}: first flight {record.seen_first_flight}, tshark"
-                  f" {seen.first_flight}; sent again {record.retransmissions}, tshark"
+                  f" {seen.first_flight}; retransmitted {record.retransmissions}, tshark"
                   f" {seen.retransmissions}")
     if not read:
         raise FirstFlightError(f"{run} keeps no captures: run it with --keep-captures")
     print(f"{read - differing} of {read} transfers: tshark reads the same first flight and the"
-          f" same number of segments sent again ({probes} tail loss probes)")
+          f" same number of segments retransmitted ({probes} tail loss probes)")
     return FAILED if differing else 0
 
 

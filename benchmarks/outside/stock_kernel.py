@@ -6,8 +6,8 @@ stock_kernel.sh brings the kernel and what it boots with. QEMU has no KVM here:
 with -icount an instruction takes a nanosecond of its clock and idle time is
 skipped, so that the clock is honest however busy this machine is, and computing
 takes about as long as on a slow server. The first fetch warms the caches and does
-not count. “again”: segments sent again; “to model”: curl's time over the
-model's, where nothing was sent again. Exit status: 0 if every trial passes its verdict on both
+not count. “again”: segments retransmitted; “to model”: curl's time over the
+model's, where nothing was retransmitted. Exit status: 0 if every trial passes its verdict on both
 kernels and both agree on windows and first flights, else 1.
 """
 

@@ -10,7 +10,7 @@ Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
 1 byte to 2 MB, one write or two, new and kept connections, CUBIC and Reno,
 receive windows, uplinks, queues from ample to just long enough), with --tls each with
 TLS 1.3 (chains, tickets, records, buffers; one write, ample queues), runs them in
-guests and judges them with the verdict that users get. Prints how many sent again what was not
+guests and judges them with the verdict that users get. Prints how many retransmitted what was not
 lost, and how many of those the model predicts; how many it judges, how many are off by more
 than a verdict allows, and the worst ten; and for each of these what repeats it. A number and a
 seed mean the same transfer, but for a queue that is just long enough: that is what the model
@@ -64,7 +64,7 @@ class TransferTally:
     """What came of them; of a transfer only its line is kept, and only if it is one to look at.
 
     lost: transfers of which the queue dropped packets after all; unpredicted:
-    of those that lost nothing and sent again, what the model says otherwise;
+    of those that lost nothing and retransmitted, what the model says otherwise;
     worst: by how much total or latency are off the model's, in ms.
     """
 
@@ -72,7 +72,7 @@ class TransferTally:
     tls: bool = False
     done: int = 0
     modelled: int = 0
-    predicted: int = 0  # of those that sent again what was not lost
+    predicted: int = 0  # of those that retransmitted what was not lost
     beyond: int = 0  # off by more than allowed
     beyond_tenth: int = 0
     failed: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class TransferTally:
         if record.lost_segments or record.queue_drops:
             self.lost.append(line)
         elif record.retransmissions != record.model_retransmissions:
-            self.unpredicted.append(f"{line}: {record.retransmissions} segments sent again,"
+            self.unpredicted.append(f"{line}: {record.retransmissions} segments retransmitted,"
                                     f" predicted {record.model_retransmissions}")
         elif is_modelled(record):
             self.modelled += 1
@@ -108,7 +108,7 @@ class TransferTally:
 
     def show(self) -> None:
         lines = (("transfers", self.done), ("lost packets to a queue too short", len(self.lost)),
-                 ("sent again what was not lost", self.predicted + len(self.unpredicted)),
+                 ("retransmitted what was not lost", self.predicted + len(self.unpredicted)),
                  ("  as the model says", self.predicted), ("  otherwise", len(self.unpredicted)),
                  ("judged by the model", self.modelled),
                  ("  off by more than allowed", self.beyond),
@@ -117,7 +117,7 @@ class TransferTally:
         for name, count in lines:
             print(f"{name:<34} {count:8d}")
         for what, found in (("failed", self.failed), ("lost packets", self.lost),
-                            ("sent again otherwise", self.unpredicted)):
+                            ("retransmitted otherwise", self.unpredicted)):
             for line in found:
                 print(f"{what}: {line}")
         for off_ms, line in sorted(self.worst, reverse=True):

@@ -178,7 +178,7 @@ def _share(runs: Runs) -> Content:
     if again > MOST_RETRANSMITTED_PERCENT:
         raise MissingRuns(
             f"{runs.figure.name}: with {found[0].initcwnd} segments for everybody"
-            f" {number(again, 2)} % of the bytes are already sent again, more than"
+            f" {number(again, 2)} % of the bytes are already retransmitted, more than"
             f" {MOST_RETRANSMITTED_PERCENT:g} %: this link is overloaded whatever the window is, so"
             " its costs are not the window's. Ask with a lower --load, a faster --share-link or a"
             " longer --queue.")

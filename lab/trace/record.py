@@ -62,10 +62,10 @@ class TraceRecord(Record):
         them. timeouts: how often the retransmission timer ran out.
     longest_rtt_ms: from a segment sent (once) to the first acknowledgement of it.
     largest_window: of all samples.
-    restarts: how often it sent again after more than an RTO; restart_windows:
+    restarts: how often it retransmitted after more than an RTO; restart_windows:
         the window after each, separated by spaces.
     last_window: with which the last response began; last_retransmissions:
-        segments sent again from then on.
+        segments retransmitted from then on.
     judged_by: "path" where each packet was judged by delay, rate and queue.
     samples: of the window; rule_checked of them were compared with the TCP's
         rules (lab.trace.rules), rule_unjudged were not, since they were

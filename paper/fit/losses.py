@@ -41,7 +41,7 @@ def lost(chance: Chances, rows: Counts, share: Numbers) -> NDArray[numpy.bool_]:
 
 def handshakes(chance: Chances, share: Numbers, handshake_ms: Numbers, timer_ms: float
                ) -> NDArray[numpy.bool_]:
-    """Let each SYN-ACK arrive, and the acknowledgement of the request; which were sent again.
+    """Let each SYN-ACK arrive, and the acknowledgement of the request; which were retransmitted.
 
     Where the handshake outlasts the timers (timer_ms) of the SYN and of the SYN-ACK, each that
     runs out sends the SYN-ACK once more.

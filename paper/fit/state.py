@@ -161,7 +161,7 @@ def begin(drawn: Drawn, number: Counts, initcwnd: Counts, queue: Counts,
     size = earlier + burst + rest
     handshake = drawn.rtt_ms[number] + 2 * HEADER_BYTES * 8 / link
     loss, chance = drawn.loss_percent[number] / 100, losses.begin(drawn.seed[number])
-    # After a SYN-ACK that was sent again nothing is known of the RTT (tcp_init_metrics).
+    # After a SYN-ACK that was retransmitted nothing is known of the RTT (tcp_init_metrics).
     known = ~losses.handshakes(chance, loss, handshake, kernels.syn_timer_ms)
     variance = numpy.where(known, numpy.maximum(2 * handshake, 200.0), 0.0)
     of = _blank(number, chance, int(size.max()) + 1)

@@ -116,7 +116,7 @@ def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
                Column("improved", "%"),
                Column("n", rank=1), Column("from", "", "flights", is_text=True, rank=2),
                Column("to", "", "flights", is_text=True, rank=2),
-               Column("decided by", is_text=True, is_filter=True, rank=3))
+               Column("limiting factor", is_text=True, is_filter=True, rank=3))
     table = Table("What the larger window changed", columns, tuple(
         (*(show(change.base.requested) for _, show in requested),
          f"{change.base.requested.initcwnd} → {change.experiment.requested.initcwnd}",
@@ -306,7 +306,7 @@ def _differences(raw: Raw, rows: Iterable[RawRow]) -> list[str]:
 
 
 def causes_table(records: Sequence[Record]) -> Table | None:
-    """Why segments were sent again, with the number of transfers; None where none was."""
+    """Why segments were retransmitted, with the number of transfers; None where none was."""
     found: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
     if not found:
         return None

@@ -172,7 +172,7 @@ def _change(change: WindowChange, others: Sequence[Trial]) -> str:
 
 
 def _against_model(run: RunData) -> list[str]:
-    """How near the model is, where nothing was sent again: elsewhere it does not claim to be."""
+    """How near the model is, where nothing was retransmitted: elsewhere it does not claim to be."""
     late_ms = [abs(record.total_ms - record.model_ms) for record in run.records
                if record.counts and is_modelled(record) and not record.trial.is_random
                and record.total_ms is not None and record.model_ms is not None]

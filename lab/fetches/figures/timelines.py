@@ -1,4 +1,4 @@
-"""Timelines of a run's kept captures: what was sent, acknowledged, lost and sent again."""
+"""Timelines of a run's kept captures: what was sent, acknowledged, lost and retransmitted."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Evidence(Observed):
     def may_lose(self) -> bool:
         """Whether loss is requested, or the queue is too short to hold it all.
 
-        What was sent again, and the model does not know of, comes on top.
+        What was retransmitted, and the model does not know of, comes on top.
         """
         again = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
         return (self.trial.loss_percent > 0 or not self._is_followed

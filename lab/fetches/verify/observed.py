@@ -126,7 +126,7 @@ class Observed:
 
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
-        """All that was sent again, with its cause as far as there is one."""
+        """All that was retransmitted, with its cause as far as there is one."""
         return tuple(replace(found, cause=self.trial.disorder)
                      if found.cause is None and self.trial.disorder else found
                      for found in explain(self.wire, self.asked_ms))
@@ -197,8 +197,8 @@ class Observed:
 
     @property
     def retransmission_cause(self) -> str:
-        """Why data or the handshake was sent again although nothing was lost."""
-        # A FIN sent again comes after all data, and the request before it.
+        """Why data or the handshake was retransmitted although nothing was lost."""
+        # A FIN retransmitted comes after all data, and the request before it.
         counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
         return "; ".join(dict.fromkeys(found.cause for found in self.retransmissions
                                        if found.cause and found.segment in counted))

@@ -58,8 +58,8 @@ class Record(records.Record):
         that less than initcwnd, a word of lab.fetches.verify.limits, "" for nothing.
     seen_rtt_ms: handshake at the client less serialisation; seen_bandwidth_kbps:
         from the spacing of the first flight at the client.
-    retransmissions: data segments that the server sent again;
-        handshake_retransmissions: SYNs and SYN-ACKs sent again;
+    retransmissions: data segments that the server retransmitted;
+        handshake_retransmissions: SYNs and SYN-ACKs retransmitted;
         lost_segments: data segments that the client never received.
     queue_drops, random_drops: packets towards the client that the bottleneck's
         queue dropped, and that random loss took; by the qdiscs' own counters, so those

@@ -1,6 +1,6 @@
 """The handshake of a connection that loses nothing, also where its timers are shorter than the RTT.
 
-A SYN and a SYN-ACK are sent again after a second, whatever crosses the path
+A SYN and a SYN-ACK are retransmitted after a second, whatever crosses the path
 meanwhile; the copies take their place on the link, and each copy of the
 SYN-ACK is answered. Times are integer nanoseconds since the first SYN left.
 """
@@ -15,7 +15,7 @@ from lab.tcp.model.link import Link
 from lab.tcp.path import Clock
 
 FIRST_TIMEOUT = 1000  # jiffies (TCP_TIMEOUT_INIT)
-LINEAR_TIMEOUTS = 4  # so many SYNs are sent again before that doubles (tcp_syn_linear_timeouts)
+LINEAR_TIMEOUTS = 4  # so many SYNs are retransmitted before that doubles (tcp_syn_linear_timeouts)
 LEAST_BETWEEN = 500  # jiffies between answers to what is out of place (tcp_invalid_ratelimit)
 
 

@@ -15,7 +15,7 @@ a list of writes that end in a segment which need not be full.
 It knows the timers as well, which some networks outlast: tail loss probes,
 timeouts and their undoing at the server, a request that the client repeats.
 
-What it does not know: loss; SYNs that are sent again, where the RTT exceeds a
+What it does not know: loss; SYNs that are retransmitted, where the RTT exceeds a
 second; other congestion controls than cubic and reno; computing time at the
 hosts. Timers count in milliseconds of the kernel's clock: `clock_phase_ns`
 says how they fall.

@@ -26,7 +26,7 @@ class LossTimer:
     probed_upto: what was sent when the last probe left, 0 once that is
     acknowledged (tlp_high_seq); repeated: whether it was nothing new. open:
     whether the sender takes nothing for lost or sent in vain (TCP_CA_Open).
-    backed_off_at: when the first of a row of timeouts sent again, jiffies
+    backed_off_at: when the first of a row of timeouts retransmitted, jiffies
     (retrans_stamp).
     """
 
@@ -74,7 +74,7 @@ class LossTimer:
             self.restart(now)
 
     def back_off(self, now: int) -> None:
-        """It fired and data was sent again (tcp_retransmit_timer)."""
+        """It fired and data was retransmitted (tcp_retransmit_timer)."""
         if self.backed_off_at is None:
             self.backed_off_at = self.clock.jiffies(now)
         self.timeout = min(2 * self.timeout, LONGEST_TIMEOUT)

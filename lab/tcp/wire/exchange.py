@@ -29,7 +29,7 @@ class Exchange:
         first over the time that they took; None for fewer than two.
     probes: new data, or a first FIN, that a timer sent beyond the window
         (tail loss probe, RFC 8985 section 7).
-    retransmissions: data that the server sent again; fin_retransmissions:
+    retransmissions: data that the server retransmitted; fin_retransmissions:
         its FIN alone, again; client_retransmissions: the client's request
         or FIN, again.
     lost_to_client, lost_to_server: sent and never received, whatever it was.
@@ -152,7 +152,7 @@ def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
 def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     """The least and the most that the handshake's RTT can be to the server, µs; None without any.
 
-    TCP takes it as a difference of whole µs. Where SYN-ACKs were sent again only the time stamp
+    TCP takes it as a difference of whole µs. Where SYN-ACKs were retransmitted only the time stamp
     that comes back tells it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
     """
     sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]

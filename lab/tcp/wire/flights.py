@@ -61,7 +61,7 @@ def flights(seen: Iterable[Segment], start: int, end: int,
             to_client: bool = True) -> list[list[Segment]]:
     """A sender's bytes from start to end, from 0, by the flight in which they left (Rounds).
 
-    seen: at the sender, the server or else the client. Segments that are sent again are in none.
+    seen: at the sender, the server or else the client. Segments that are retransmitted are in none.
     """
     found: list[list[Segment]] = []
     rounds, highest, acknowledged = Rounds(), 1 + start, 1

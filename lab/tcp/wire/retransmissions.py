@@ -1,6 +1,6 @@
 """Why TCP sends again what was not lost: which timer of Linux explains it.
 
-First SYN and SYN-ACK are sent again after a second (RFC 6298, 2.1), and so is
+First SYN and SYN-ACK are retransmitted after a second (RFC 6298, 2.1), and so is
 whatever crosses a longer path. The tail loss probe waits for two smoothed
 RTTs (RFC 8985, 7.2), no longer than the retransmission timer would, and that
 timer for the RTT and its variance: both know only the handshake's small
@@ -37,7 +37,7 @@ _CLOCK_MS = 2.0
 
 @dataclass(frozen=True)
 class Retransmission:
-    """A segment sent again: why, as far as the wire tells.
+    """A segment retransmitted: why, as far as the wire tells.
 
     cause: one of those above, "" where packets were lost, None where
         nothing explains it.
@@ -48,7 +48,7 @@ class Retransmission:
 
 
 def explain(exchange: Exchange, asked_ms: float = 0.0) -> tuple[Retransmission, ...]:
-    """All that was sent again, with its cause, in no particular order.
+    """All that was retransmitted, with its cause, in no particular order.
 
     asked_ms: how long the client asked for the server's address (ARP) before its
     first SYN left; the SYN's timer ran meanwhile.

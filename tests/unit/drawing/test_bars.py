@@ -69,8 +69,8 @@ def test_around_the_axes_stand_values_counts_and_shares(drawn: Any) -> None:
     assert {"6.8 ms", "5.3 %", "78.9 ms", "21.8 %", "4975 ms", "33.0 %", "n = 16", "n = 14",
             "4.29 %", "48.36 %", "0.08 %", "share of the paper's responses",
             "RTT (ms)"} <= set(said)
-    assert said["2 left out"].get_color() == style.ALARM
-    assert [text for text in said if text.endswith("left out")] == ["2 left out"]
+    assert said["2 excluded"].get_color() == style.ALARM
+    assert [text for text in said if text.endswith("excluded")] == ["2 excluded"]
 
 
 def test_the_legend_names_what_is_drawn_and_no_more(drawn: Any) -> None:

@@ -41,7 +41,7 @@ def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> Non
 def test_squares_have_colour_and_number() -> None:
     drawn = squares.draw(samples.square_chart())
     (axes,) = drawn.axes
-    assert texts(axes) == ["120 ms", "33 %", "–", "(−3.2 ms)", "−0.4 %", "3 left out", "0.0 ms",
+    assert texts(axes) == ["120 ms", "33 %", "–", "(−3.2 ms)", "−0.4 %", "3 excluded", "0.0 ms",
                            "0.0 %"]
     saved, nothing, lost, same = (patch.get_facecolor()[:3] for patch in axes.patches)
     assert saved[2] > saved[0] and lost[0] >= lost[2] and min(same) > 0.99 and len(set(nothing)) == 1
@@ -79,7 +79,7 @@ def test_two_windows_stand_beside_each_other() -> None:
     assert "IW3: all acknowledged at 90.0 ms" in texts(left) and "IW10" in texts(right)
     assert left.get_xlim() == right.get_xlim() and left.get_ylim() == right.get_ylim()
     (legend,) = drawn.legends
-    assert samples.said(legend) == ["data sent", "data sent, then lost", "data sent again",
+    assert samples.said(legend) == ["data sent", "data sent, then lost", "data retransmitted",
                                     "acknowledged", "end of the receive window",
                                     "all acknowledged"]
     assert [len(found.get_segments()) for found in left.collections] == [1, 1, 1]

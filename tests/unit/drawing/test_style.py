@@ -11,7 +11,7 @@ from tests.unit.drawing import samples
 
 def test_title_context_alarm_and_foot_stand_at_the_same_places_in_every_figure() -> None:
     """In inches from the nearest edge, whatever the height between."""
-    chart = Chart("A title", ("one line", "and another"), "64 trials", "2 left out")
+    chart = Chart("A title", ("one line", "and another"), "64 trials", "2 excluded")
     places = []
     for body_inches in (1.0, 5.0):
         drawn = style.frame(chart, body_inches).figure
@@ -19,7 +19,7 @@ def test_title_context_alarm_and_foot_stand_at_the_same_places_in_every_figure()
         assert width == style.WIDTH_INCHES and height > body_inches + 1
         texts = drawn.texts
         assert [text.get_text() for text in texts] == [
-            "A title", "one line", "and another", "2 left out", "64 trials"]
+            "A title", "one line", "and another", "2 excluded", "64 trials"]
         assert all(text.get_position()[0] == 0.5 for text in texts)
         places.append([round(height * (1 - text.get_position()[1]), 6) for text in texts[:4]]
                       + [round(height * texts[4].get_position()[1], 6)])

@@ -34,9 +34,9 @@ def test_times_and_published_times_are_measured_from_zero(drawn: Any) -> None:
 def test_below_stand_times_what_is_saved_and_counts(drawn: Any) -> None:
     (axes,) = drawn.axes
     assert samples.said(axes) == [
-        "805 ms", "n = 2", "615 ms", "23.6 %", "n = 2", "1 left out", "566 ms", "(29.8 %)",
+        "805 ms", "n = 2", "615 ms", "23.6 %", "n = 2", "1 excluded", "566 ms", "(29.8 %)",
         "n = 2", "Initial window"]
-    assert [text.get_color() for text in axes.texts if "left out" in text.get_text()] == [
+    assert [text.get_color() for text in axes.texts if "excluded" in text.get_text()] == [
         style.ALARM]
     assert samples.said(drawn.legends[0]) == [
         "measured here", "%: saved of the time with 3 segments", "(): the interval holds zero",

@@ -40,7 +40,7 @@ def test_a_link_that_loses_much_whatever_the_window_is_answers_nothing(
     again = analysis.found(runs)[0].retransmission.value
     monkeypatch.setattr(findings, "MOST_RETRANSMITTED_PERCENT", again - 0.1)
     with pytest.raises(analysis.MissingRuns, match="^shared: with 3 segments for everybody .* % of"
-                                                   " the bytes are already sent again, more than"):
+                                                   " the bytes are already retransmitted, more than"):
         findings.SHOWN["share"](runs)
 
 

@@ -27,7 +27,7 @@ RESAMPLES = 1000
 PERCENTILES = (50, 95, 99)
 NOISE_PART = 0.01  # of the best mean: what is nearer to it is as good
 WORST_P99_PART = 0.02  # by how much a window may lengthen the 99th percentile
-WORST_RETRANSMITTED_POINTS = 0.5  # by how much it may raise the share sent again
+WORST_RETRANSMITTED_POINTS = 0.5  # by how much it may raise the share retransmitted
 ONLY_WINDOW = "no other window was measured"
 SAME_MS = 1.0  # a user who is faster by less counts as "the same"
 
@@ -156,7 +156,7 @@ def _harm(outcome: Outcome, base: Outcome) -> str:
         return f"p99 becomes {outcome.p99_ms:.0f} ms instead of {base.p99_ms:.0f}"
     more = outcome.retransmitted_percent - base.retransmitted_percent
     if more > WORST_RETRANSMITTED_POINTS:
-        return (f"{outcome.retransmitted_percent:.2f} % of segments are sent again instead of"
+        return (f"{outcome.retransmitted_percent:.2f} % of segments are retransmitted instead of"
                 f" {base.retransmitted_percent:.2f}")
     return ""
 

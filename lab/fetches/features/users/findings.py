@@ -21,7 +21,7 @@ MOST_GROUPS = 6  # in the figure; the table has all
 RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
         " best, or differs from it by less than the interval; and whose p99 is at most"
         f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
-        f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments sent again. Where"
+        f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments retransmitted. Where"
         " no window saves more than its interval, the baseline stays.")
 
 
@@ -108,7 +108,7 @@ def _edge(users: Users, whole: Verdict) -> str:
 
 def _left_out(scenario: Scenario, found: Measured) -> str:
     """How the file was read, and how many of it and of the sample do not count."""
-    lost = (f" {found.left_out} of the sample left out: a trial of theirs does not count."
+    lost = (f" {found.left_out} of the sample excluded: a trial of theirs does not count."
             if found.left_out else "")
     return f"{scenario.head.source}.{lost}"
 
@@ -157,7 +157,7 @@ def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
         Column("mean", "%", "saved", signed=True),
         Column("faster", "% of users", rank=3),
         Column("slower", "% of users", rank=3),
-        Column("sent again", "% of segments", digits=2, rank=2),
+        Column("retransmitted", "% of segments", digits=2, rank=2),
         Column("queue drops", "a user", digits=2, rank=1))
     return Table("", columns, tuple(
         (name, each.initcwnd, each.mean_ms, *each.percentiles_ms, *_saved(each, verdict),
@@ -217,7 +217,7 @@ def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
         scenario.head.title, (scenario.head.source,),
         f"{len(found.weight)} users under each of {len(windows)} windows"
         " · bars: 95 % intervals over users",
-        (f"{found.left_out} user{'' if found.left_out == 1 else 's'} left out: a verdict failed"
+        (f"{found.left_out} user{'' if found.left_out == 1 else 's'} excluded: a verdict failed"
          if found.left_out else ""),
         columns=((Plot("initial window (segments)",
                        f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,

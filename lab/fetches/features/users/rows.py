@@ -143,5 +143,5 @@ def summary(users: Users) -> str:
     """How many rows were read, and how many were left out, in one sentence."""
     left = "; ".join(f"{count} {why}" for why, count in users.skipped.items())
     return (f"{users.count} rows read as {users.format}"
-            + (f", {sum(users.skipped.values())} left out ({left})" if left else "")
+            + (f", {sum(users.skipped.values())} excluded ({left})" if left else "")
             + f"; median RTT {number(float(numpy.nanmedian(users.rtt_ms)))} ms")

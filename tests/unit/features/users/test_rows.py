@@ -131,7 +131,7 @@ def test_the_summary_counts_what_was_read_and_what_was_not() -> None:
     rows = [Row(20.0, 1.0, 1.0)] * 10 + [Row(30.0, 1.0, 1.0)] * 11
     assert summary(collect(rows, "CSV", "a file")) == "21 rows read as CSV; median RTT 30.0 ms"
     assert summary(collect([*rows, "torn", Row(0.0, 1.0, 1.0)], "CSV", "a file")) == (
-        "21 rows read as CSV, 2 left out (1 torn; 1 with an RTT out of range); median RTT 30.0 ms")
+        "21 rows read as CSV, 2 excluded (1 torn; 1 with an RTT out of range); median RTT 30.0 ms")
 
 
 def test_groups_are_numbered_as_they_come() -> None:

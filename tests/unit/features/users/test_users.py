@@ -74,7 +74,7 @@ def test_a_window_that_saves_time_is_set() -> None:
     (found(spread(2.0, 2.4)), "no window saves as much as 1 % of the time: the best, 32, saves 2.2"),
     (found(spread(-9, -1)), "none of the other windows measured is faster"),
     (found(spread(0, 0), segments=7.0), "all responses fit in 10 segments"),
-    (found(spread(20, 40), again=0.3), "0.75 % of segments are sent again instead of 0.00"),
+    (found(spread(20, 40), again=0.3), "0.75 % of segments are retransmitted instead of 0.00"),
     (found(numpy.where(numpy.arange(COUNT) < 4, -20.0, 40.0)), "p99 becomes 320 ms instead of 300"),
 ])
 def test_the_baseline_stays(measured: Measured, why: str) -> None:
@@ -112,7 +112,7 @@ def test_why_a_window_is_chosen_has_the_numbers_of_the_others() -> None:
     chosen = verdict(windows(again=0.4), 10)  # of 40 segments
     assert (chosen.initcwnd, chosen.why) == (20, (
         "it saves 32.0 ms of 300.0; 32 would save 36.0 ms; 32 does harm: 1.00 % of segments are"
-        " sent again instead of 0.00"))
+        " retransmitted instead of 0.00"))
 
 
 @pytest.mark.parametrize(("worst_ms", "chosen"), [(306.0, 32), (306.1, 10)])
@@ -190,7 +190,7 @@ def test_what_the_queue_dropped_is_told_of_each_window() -> None:
                      outcomes.column("queue drops")))
     assert drops == {("all", 10): 0, ("all", 32): 3, ("near", 10): 0, ("near", 32): 0,
                      ("192.0.2.0/24", 10): 0, ("192.0.2.0/24", 32): 4}
-    assert set(outcomes.column("sent again")) == {0}
+    assert set(outcomes.column("retransmitted")) == {0}
 
 
 def test_groups_have_a_choice_of_their_own() -> None:
@@ -217,11 +217,11 @@ def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> No
     assert findings[0].tables[1].notes == ("No user of these groups counts under every window:"
                                            " near.",)
     chart = findings[0].chart
-    assert isinstance(chart, LineChart) and chart.alarm == "1 user left out: a verdict failed"
+    assert isinstance(chart, LineChart) and chart.alarm == "1 user excluded: a verdict failed"
     assert chart.legend, "all of them, and the group that is left"
     records[-1] = replace(records[-1], verdict="fail")
     chart = users_findings(made, users, records)[0][0].chart
-    assert isinstance(chart, LineChart) and chart.alarm.startswith("2 users left out")
+    assert isinstance(chart, LineChart) and chart.alarm.startswith("2 users excluded")
     lost = [replace(record, verdict="fail") for record in records]
     assert users_findings(made, users, lost)[0][0].missing
 
