@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise FirstFlightError(f"--probe: {words} answers with status {seen['status']}: name a"
                                " page that it has, a large one if possible")
     found = verdict.judged(seen)
-    print("\n".join([errors.one_line(words), *(f"  {line}" for line in verdict.told(found))]))
+    print("\n".join([errors.one_line(words), *(f"  {line}" for line in verdict.lines(found))]))
     print(f"  what other windows do at this RTT: ./run.sh --rtt {max(0.1, found.rtt_ms):.1f}"
           f" --size {found.size_bytes} --iw {found.segments},{2 * found.segments}")
     return errors.OK

@@ -135,7 +135,7 @@ class JobFolder:
 
     def check_storage(self) -> None:
         """Raises StorageError where the folder is full, or the worker found it so."""
-        why = shared_folder.told(self.path)
+        why = shared_folder.write_error(self.path)
         try:
             shared_folder.probe(self.path)
         except OSError as error:

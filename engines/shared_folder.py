@@ -90,7 +90,7 @@ def tell(folder: Path, error: OSError) -> None:
         file.write(os.strerror(error.errno or 0).encode()[:RESERVE_BYTES])
 
 
-def told(folder: Path) -> str:
+def write_error(folder: Path) -> str:
     """Why the worker could not write, in the system's words; "" for nothing."""
     try:
         words = read_within(folder, RESERVE, RESERVE_BYTES).decode(errors="replace").strip()

@@ -117,7 +117,7 @@ def _content(path: str) -> str:
         return f"{mode & 0o7777:o} {hashlib.sha256(file.read()).hexdigest()}"
 
 
-def told(versions: dict[str, str]) -> dict[str, str]:
+def shown_versions(versions: dict[str, str]) -> dict[str, str]:
     """What a run tells of its packages."""
     return {name: versions[name] for name in TOLD if name in versions}
 

@@ -187,7 +187,7 @@ class UmlEngine:
             except system.Damaged as damaged:
                 raise EngineCannot(f"{damaged}; ./install.sh --with-pq makes it anew"
                                    ) from damaged
-            self.facts.setdefault("systems", {})[name] = system.told(versions)
+            self.facts.setdefault("systems", {})[name] = system.shown_versions(versions)
             system.compile_programs(system.folder(), PROGRAMS)
             self.roots[name] = system.folder()
         return ([hand for name, group in placed.items() if name not in missing

@@ -168,7 +168,7 @@ def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
     return ticks / ((last_ns - first_ns) / 1e6) if ticks > 0 else None
 
 
-def told(probed: Probed) -> list[str]:
+def lines(probed: Probed) -> list[str]:
     """The result in lines; the first is the answer."""
     size = (f", {probed.payload_bytes} bytes" if probed.payload_bytes is not None else
             f", at most {probed.segments * probed.mss} bytes")

@@ -112,7 +112,7 @@ class NodeKernel:
         return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
 
     def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]) -> dict[str, list[Told]]:
-        told = list(map(qdiscs.told, answers))
+        told = list(map(qdiscs.parsed, answers))
         return {name: [each for each in told if each.interface == self.index(name)]
                 for name in interfaces}
 
@@ -120,7 +120,7 @@ class NodeKernel:
         """Of qdiscs that have a class its options in the place of their own."""
         answers = self._ask({}, qdiscs.RTM_GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
-        of_class = {each.handle: each.options for each in map(qdiscs.told, answers)
+        of_class = {each.handle: each.options for each in map(qdiscs.parsed, answers)
                     if each.kind == HtbShaper.kind}
         return [replace(each, options=of_class.get(each.handle, b""))
                 if each.kind == HtbShaper.kind else each for each in told]

@@ -83,7 +83,7 @@ def question() -> bytes:
     return _TCMSG.pack(0, 0, 0, 0, 0)
 
 
-def told(answer: bytes) -> Told:
+def parsed(answer: bytes) -> Told:
     """One answer to the question."""
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
     found = attributes(answer[_TCMSG.size:])

@@ -29,7 +29,7 @@ MOST_REASONS = 3
 SHORT_QUEUE_BDP, LONG_QUEUE_BDP = 0.5, 5.0
 
 
-def of(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
+def of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
        found: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 

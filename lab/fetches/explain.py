@@ -127,12 +127,12 @@ def _lossy(seen_ms: float, by_loss: Mapping[float, float]) -> str:
     above = next((each for each in known if each[1] >= seen_ms), None)
     below = [each for each in known if each[1] < seen_ms and (above is None or each[0] < above[0])]
 
-    def told(each: tuple[float, float]) -> str:
+    def percents(each: tuple[float, float]) -> str:
         return f"{plain(each[0])} % ({short(each[1])} ms)"
 
     if above is None:
-        return f"random loss: {f'not even with {told(known[-1])}' if known else 'not known'}"
+        return f"random loss: {f'not even with {percents(known[-1])}' if known else 'not known'}"
     of_ten = f"means of {LOSS_REPEAT} transfers"
     if not below:
-        return f"random loss of {told(above)} or less; {of_ten}"
-    return f"random loss between {told(below[-1])} and {told(above)}; {of_ten}"
+        return f"random loss of {percents(above)} or less; {of_ten}"
+    return f"random loss between {percents(below[-1])} and {percents(above)}; {of_ten}"

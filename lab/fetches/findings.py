@@ -31,10 +31,10 @@ def report(study: Study, run: RunData) -> Report:
     for part in scenario.parts if study.whole else ():
         if (of_part := part.report(study, scenario, run)) is not None:
             return of_part
-    return told(study, analyse(scenario, run, study.whole))
+    return rendered(study, analyse(scenario, run, study.whole))
 
 
-def told(study: Study, analysis: Analysis) -> Report:
+def rendered(study: Study, analysis: Analysis) -> Report:
     """The report of an analysed run: nothing is computed of its records any more."""
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)
@@ -51,7 +51,7 @@ def told(study: Study, analysis: Analysis) -> Report:
     why = explained(analysis.changes) if scenario.cells else []
     return reporting.report_of(
         study, run, found, tiles=tiles, timelines=analysis.timelines,
-        answer=answer.of(analysis, figures, found),
+        answer=answer.of_run(analysis, figures, found),
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
         sentences=(*why, *summary.of_run(
             run, judged, () if judged or scenario.cells else analysis.changes)),

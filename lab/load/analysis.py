@@ -415,7 +415,7 @@ class Shared:
     retransmission: Estimate
 
 
-def found(runs: Runs) -> list[Shared]:
+def shared_costs(runs: Runs) -> list[Shared]:
     """For a figure of kind share, the baseline with itself first.
 
     The parts have hosts of their own, whose arrivals are the same under every window.

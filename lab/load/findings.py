@@ -173,7 +173,7 @@ def _gain_answers(runs: Runs, lines: Sequence[GainLine]) -> tuple[Statement, ...
 
 
 def _share(runs: Runs) -> Content:
-    found = analysis.found(runs)
+    found = analysis.shared_costs(runs)
     again = found[0].retransmission.value
     if again > MOST_RETRANSMITTED_PERCENT:
         raise MissingRuns(

@@ -14,7 +14,7 @@ from lab.fetches.figures.buckets import Bucket, Excluded, Panel
 from lab.fetches.figures.cells import WindowChange
 from lab.fetches.figures.claims import HARMS, HELPS, UNDECIDED, JudgedPanel
 from lab.fetches.scenario.trial import HTTP_3, Trial
-from lab.fetches.scenario.varied_parameters import told
+from lab.fetches.scenario.varied_parameters import setting_words
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.verify import is_modelled
@@ -164,7 +164,7 @@ def _change(change: WindowChange, others: Sequence[Trial]) -> str:
     limits = dict.fromkeys(note for row in (change.base, change.experiment)
                            for note in map(notes.limit, row.counting) if note)
     why = f" ({'; '.join(limits)})" if limits else ""
-    return (f"At {', '.join(told(requested, others))},"
+    return (f"At {', '.join(setting_words(requested, others))},"
             f" {change.experiment.requested.initcwnd} instead of {requested.initcwnd} segments took"
             f" {short(change.experiment_ms)} ms instead of"
             f" {short(change.base_ms)} ms: {short(abs(change.absolute_ms))} ms or"

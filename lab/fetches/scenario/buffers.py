@@ -20,7 +20,7 @@ _LEAST_BYTES = 4096  # the first number of either sysctl
 AMPLE_WINDOW = 1000
 
 
-def of(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
+def limits(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
     """Bytes at first and at most, by a sysctl or as it is pinned."""
     if name not in sysctls:
         return _PINNED[name]

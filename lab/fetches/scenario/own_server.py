@@ -70,7 +70,7 @@ class OwnServer:
 
 
 @lru_cache(maxsize=16)
-def of(text: str) -> OwnServer:
+def parsed(text: str) -> OwnServer:
     """The reverse of `text`. Raises ValueError, TypeError."""
     known = json.loads(text)
     known["folders"] = tuple(known.get("folders", ()))

@@ -387,4 +387,4 @@ def _check_server(requested: Sweep, where: str) -> None:
 
 def has_own_chain(requested: Sweep) -> bool:
     """Whether the server brings its certificate."""
-    return bool(requested.own_server and own_server.of(requested.own_server).ca)
+    return bool(requested.own_server and own_server.parsed(requested.own_server).ca)

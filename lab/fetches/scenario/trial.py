@@ -238,7 +238,7 @@ class Trial:
     @property
     def is_secure(self) -> bool:
         """Whether it goes over TLS."""
-        return bool(self.chain_bytes or self.own_server and own_server.of(self.own_server).ca)
+        return bool(self.chain_bytes or self.own_server and own_server.parsed(self.own_server).ca)
 
     @property
     def writes(self) -> tuple[int, ...]:
@@ -303,7 +303,7 @@ class Trial:
         if grown := self.with_buffers({}):
             more["buffers"] = grown
         if self.own_server:
-            more["own"] = own_server.of(self.own_server).job()
+            more["own"] = own_server.parsed(self.own_server).job()
         if self.is_secure:
             more["tls"] = {**{name: getattr(self, name) for name in
                               ("chain_bytes", *(each.name for each in _TLS))},
@@ -338,7 +338,7 @@ class Trial:
                  *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
         sizes = (*self.before, *((1,) if self.resumed else ()), self.response_bytes)
         if self.own_server:
-            own = own_server.of(self.own_server).url_path
+            own = own_server.parsed(self.own_server).url_path
             return [own.replace(own_server.SIZE, str(size)) for size in sizes]
         return [*(_path(size, requested) for size in self.before),
                 *(["/1"] if self.resumed else []),

@@ -34,7 +34,7 @@ def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> l
             and (each.name in _ALWAYS or _tells(each, trials))]
 
 
-def told(trial: Trial, others: Sequence[Trial]) -> list[str]:
+def setting_words(trial: Trial, others: Sequence[Trial]) -> list[str]:
     """The columns of a trial in words, but for its window: what tells it from the others."""
     return [f"{column.name} {in_words(_plain(value), column.unit)}"
             for column, show in requested_columns(others, without=("initcwnd",))

@@ -66,7 +66,7 @@ class Evidence(Observed):
             moved = bool(trial.disorder or trial.qdisc in CHOOSING or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
-        room = receive_window(trial.client_window, buffers.of(
+        room = receive_window(trial.client_window, buffers.limits(
             trial.with_buffers(self.sysctls), buffers.RECEIVE))
         whole = setup.segments_at_once(
             trial.writes, self.said["header_bytes"] + trial.response_bytes, trial.mss,

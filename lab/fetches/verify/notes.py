@@ -58,14 +58,14 @@ def remedy_of(trial: Trial, limited_by: str) -> str:
             PACING: "choose a congestion control that does not pace"}.get(limited_by, "")
 
 
-def of(records: Sequence[Record]) -> tuple[str, ...]:
+def common(records: Sequence[Record]) -> tuple[str, ...]:
     """A sentence for each thing that others than the window decided; () for nothing."""
     return (*_limits(records), *_waits(records), *_drops(records))
 
 
 def of_all(records: Sequence[Record]) -> tuple[str, ...]:
     """The same of a whole run, what judged it, and what is to be said of its servers."""
-    return (*_judges(records), *of_servers(records), *of(records))
+    return (*_judges(records), *of_servers(records), *common(records))
 
 
 def _judges(records: Sequence[Record]) -> list[str]:

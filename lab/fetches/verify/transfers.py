@@ -37,9 +37,9 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
         mss=trial.mss, idle_ms=trial.idle_ms, gap_ms=trial.gap_ms,
         burst_bytes=header_bytes + trial.burst_bytes,
-        receive_buffers=buffers.of(settings, buffers.RECEIVE),
+        receive_buffers=buffers.limits(settings, buffers.RECEIVE),
         send_buffers=(buffers.locked(trial.send_buffer_bytes) if trial.send_buffer_bytes
-                      else buffers.of(settings, buffers.SEND)),
+                      else buffers.limits(settings, buffers.SEND)),
         restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),

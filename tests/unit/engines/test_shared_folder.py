@@ -112,11 +112,11 @@ def test_what_was_observed_before_the_end_is_given_first(tmp_path: Path) -> None
 
 
 def test_the_reserve_is_overwritten_in_place(tmp_path: Path) -> None:
-    assert shared_folder.told(tmp_path) == ""
+    assert shared_folder.write_error(tmp_path) == ""
     shared_folder.reserve(tmp_path)
     before = (tmp_path / shared_folder.RESERVE).stat()
-    assert shared_folder.told(tmp_path) == ""
+    assert shared_folder.write_error(tmp_path) == ""
     shared_folder.tell(tmp_path, OSError(errno.ENOSPC, "full"))
     after = (tmp_path / shared_folder.RESERVE).stat()
-    assert shared_folder.told(tmp_path) == os.strerror(errno.ENOSPC)
+    assert shared_folder.write_error(tmp_path) == os.strerror(errno.ENOSPC)
     assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)

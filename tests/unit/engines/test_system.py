@@ -49,7 +49,7 @@ def test_what_was_unpacked_is_found_whole(made: Path) -> None:
     assert system.check(made) == system.check_content(made) == {"curl": "8.14", "base-files": "13"}
     os.utime(made / "usr/bin/curl", (1, 1))
     assert system.check(made), "another time with the same content is no damage"
-    assert system.told(system.check(made)) == {"curl": "8.14"}
+    assert system.shown_versions(system.check(made)) == {"curl": "8.14"}
 
 
 @pytest.mark.parametrize(("harm", "words"), [

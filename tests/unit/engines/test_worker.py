@@ -102,7 +102,7 @@ def test_a_folder_that_takes_no_more_is_no_failure_of_the_workers(
     assert worker.main(folder.path, tmp_path) == 1
     stages = [line["stage"] for line in map(json.loads, folder.new_lines())]
     assert stages == (["ready"] if is_full else ["ready", "failed"])
-    assert shared_folder.told(folder.path) == (os.strerror(code) if is_full else "")
+    assert shared_folder.write_error(folder.path) == (os.strerror(code) if is_full else "")
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
                                                   "example.org", ("here", "/srv"))])
 def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer) -> None:
-    assert "  " not in server.text and own_server.of(server.text) == server
+    assert "  " not in server.text and own_server.parsed(server.text) == server
 
 
 @pytest.mark.parametrize(("server", "key"), [

@@ -75,7 +75,7 @@ def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
     told = {RMEM: "4096 65536 65536"}
     assert transfer_of(wide, told, 60, 90).receive_buffers == (65536, 65536)
     evidence = Evidence(replace(wide, head="17+38+2"), {}, {"header_bytes": 57}, None, EXACT, told)
-    assert buffers.of(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
+    assert buffers.limits(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
 
 
 @pytest.mark.parametrize("name", scenario_file.names())
@@ -87,7 +87,7 @@ def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
     made = KIND.study(file)
     largest = max((trial.initcwnd for trial in made.trials), default=0)
     for trial in made.trials:
-        first, _ = buffers.of(trial.with_buffers(made.head.sysctls), RMEM)
+        first, _ = buffers.limits(trial.with_buffers(made.head.sysctls), RMEM)
         assert first == (131_072 if largest <= 44 or trial.initrwnd <= 44 else 2 * 1460 * 65)
         assert trial.initcwnd <= trial.initrwnd
 

@@ -14,7 +14,7 @@ from lab.fetches.figures import cell_tables, cells
 from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
-from lab.fetches.scenario.varied_parameters import requested_columns, order, told
+from lab.fetches.scenario.varied_parameters import order, requested_columns, setting_words
 from lab.fetches.study import expand
 from lab.fetches.verify.record import Record
 
@@ -95,11 +95,11 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
     columns = {column.name: [cell(trial) for trial in (*lossy, trials[0])]
                for column, cell in requested_columns(lossy)}
     assert columns["loss"] == [*[Rounded(0.5, 1)] * 4, 0]
-    assert told(trials[0], trials)[0] == "RTT 20 ms" and "loss" not in str(told(trials[0], trials))
-    assert "loss 0 %" in told(trials[0], [*lossy, trials[0]])
-    assert "loss 0.5 %" in told(lossy[0], [*lossy, trials[0]])
+    assert setting_words(trials[0], trials)[0] == "RTT 20 ms" and "loss" not in str(setting_words(trials[0], trials))
+    assert "loss 0 %" in setting_words(trials[0], [*lossy, trials[0]])
+    assert "loss 0.5 %" in setting_words(lossy[0], [*lossy, trials[0]])
     reno = replace(trials[0], congestion_control="reno")
-    assert "congestion control reno" in told(reno, [trials[0], reno])
+    assert "congestion control reno" in setting_words(reno, [trials[0], reno])
 
 
 def test_windows_stand_side_by_side(stored: list[Record]) -> None:

@@ -119,8 +119,8 @@ def test_later_flights_that_waited_are_told_with_the_windows_and_what_to_set() -
     usual = stored_fetches.stored("zhao2019")
     waited = met(usual, receive_window_waits=24, least_offered_segments=44.4,
                  most_offered_segments=232.3)
-    assert notes.of(usual) == ()
-    assert notes.of(waited) == (
+    assert notes.common(usual) == ()
+    assert notes.common(waited) == (
         "In 1 of 128 transfers later flights waited for the client's receive window, up to 24"
         " times (set a larger initrwnd).",)
     (record,) = (each for each in waited if each.receive_window_waits)

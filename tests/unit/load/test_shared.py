@@ -23,7 +23,7 @@ def _runs() -> Runs:
 
 
 def test_the_cost_is_what_the_second_part_takes_longer(runs: Runs) -> None:
-    base, other = analysis.found(runs)
+    base, other = analysis.shared_costs(runs)
     assert base.initcwnd == 3 and other.initcwnd == 16
     assert base.first.percent.value == base.second.percent.value == other.first.percent.value == 0
     assert other.second.percent.value == pytest.approx(-10)
@@ -37,7 +37,7 @@ def test_the_cost_is_what_the_second_part_takes_longer(runs: Runs) -> None:
 
 def test_a_link_that_loses_much_whatever_the_window_is_answers_nothing(
         runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    again = analysis.found(runs)[0].retransmission.value
+    again = analysis.shared_costs(runs)[0].retransmission.value
     monkeypatch.setattr(findings, "MOST_RETRANSMITTED_PERCENT", again - 0.1)
     with pytest.raises(analysis.MissingRuns, match="^shared: with 3 segments for everybody .* % of"
                                                    " the bytes are already retransmitted, more than"):
@@ -55,7 +55,7 @@ def test_it_is_told_and_drawn(runs: Runs) -> None:
     (mean,), (p99,) = shown.chart.columns
     assert [line.name for line in mean.lines] == ["your users", "the others"]
     assert mean.lines[1].y[1] == pytest.approx(-10) and mean.zero and p99.zero
-    assert tables.shared(analysis.found(runs)).title == "Your users with each window, the others with 3"
+    assert tables.shared(analysis.shared_costs(runs)).title == "Your users with each window, the others with 3"
 
 
 @pytest.mark.parametrize("windows", [["3", "10"], ["3+10", "10"]])

@@ -57,7 +57,7 @@ def test_the_flight_is_what_came_before_it_was_sent_again() -> None:
     assert (found.segments, found.payload_bytes, found.mss) == (10, 10 * MSS, MSS)
     assert found.limit == ("the server's initial window: the response goes on, and there is room"
                            " for it")
-    assert verdict.told(found) == [
+    assert verdict.lines(found) == [
         "first flight: 10 segments, 14480 bytes", f"limited by {found.limit}",
         "RTT 40.0 ms, 1448 bytes in a full segment; the response has 100000 bytes with its head",
         "seen by a capture of this connection"]
@@ -132,7 +132,7 @@ def test_what_was_lost_is_counted_by_its_gap() -> None:
     del packets[4]
     found = verdict.judged(seen(*packets, AGAIN))
     assert (found.segments, found.lost, found.payload_bytes) == (10, 1, 10 * MSS)
-    assert any(line.startswith("1 of the segments did not come") for line in verdict.told(found))
+    assert any(line.startswith("1 of the segments did not come") for line in verdict.lines(found))
     found = verdict.judged(seen(*packets[1:], AGAIN))  # also the first of all
     assert (found.segments, found.lost) == (10, 2)
 
@@ -164,12 +164,12 @@ def counted(*counts: tuple[float, int], **more: Any) -> verdict.Probed:
 def test_without_a_capture_segments_are_counted() -> None:
     found = counted((40.0, 4), (40.5, 10))
     assert (found.segments, found.payload_bytes, found.full, found.unsure) == (10, None, None, False)
-    assert verdict.told(found)[0] == "first flight: 10 segments, at most 14480 bytes"
+    assert verdict.lines(found)[0] == "first flight: 10 segments, at most 14480 bytes"
     assert found.limit.endswith("only a capture tells")
     assert counted((40.0, 10), window_bytes=0).window_bytes is None  # an older kernel
     assert counted((40.0, 10), window_bytes=15 * 1024).limit.startswith("the receive window")
     slow = counted((40.0, 1), (140.0, 11))
-    assert slow.unsure and verdict.told(slow)[0].startswith("first flight: at most 11 segments")
+    assert slow.unsure and verdict.lines(slow)[0].startswith("first flight: at most 11 segments")
 
 
 def test_without_a_capture_a_fin_of_its_own_is_no_segment() -> None:

@@ -27,7 +27,7 @@ def told_apart(trials: Sequence[Trial]) -> list[str]:
             for trial in trials]
 
 
-def told(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
+def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
     """Lines for a reader: the limit, and what explains it. apart: see `told_apart`."""
     name, trial = WHATS[what].name, cliff.trial
     label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3

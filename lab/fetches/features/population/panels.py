@@ -51,10 +51,10 @@ def panel(drawn: Populations, figure: Figure, responses: Responses) -> Panel:
     if figure.is_of_windows:
         rows, samples = window_buckets(responses, figure, drawn.windows(figure.sweep))
         return Panel(figure, tuple(rows), client, algorithm, samples=samples,
-                     remarks=notes.of(responses.of(figure.sweep, drawn.windows(figure.sweep))))
+                     remarks=notes.common(responses.of(figure.sweep, drawn.windows(figure.sweep))))
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     paired = responses.pair(figure.sweep, windows, figure.metric)
-    remarked = notes.of(responses.of(figure.sweep, windows))
+    remarked = notes.common(responses.of(figure.sweep, windows))
     if figure.by != "percentile":
         return Panel(figure, tuple(buckets(paired, figure)), client, algorithm,
                      samples=paired.samples(windows), remarks=remarked)

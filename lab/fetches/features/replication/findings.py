@@ -29,15 +29,15 @@ AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 def report(study: Study, scenario: Scenario, of: AsPublished, run: RunData) -> Report:
     """Its figures from three sides, and its causes."""
-    findings, told, tiles = found(scenario, of, run.records, run.exact)
+    findings, told, tiles = replication_findings(scenario, of, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
         sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
         trials=trials_table(run.records, None, {}), causes=causes_table(run.records))
 
 
-def found(scenario: Scenario, of: AsPublished, records: Sequence[Record], exact: bool
-          ) -> tuple[list[Finding], list[str], list[Tile]]:
+def replication_findings(scenario: Scenario, of: AsPublished, records: Sequence[Record],
+                         exact: bool) -> tuple[list[Finding], list[str], list[Tile]]:
     """The findings of a set-up, sentences on the whole of it, and the numbers that stand out.
 
     exact: measured in virtual time.

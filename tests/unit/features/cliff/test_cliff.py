@@ -81,7 +81,7 @@ def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
         assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
         assert each.beyond is not None and each.fits_bytes is not None
         assert each.beyond.trial.chain_bytes == each.fits_bytes + 1
-    lines = list(findings.told(search.CHAIN, found[1]))
+    lines = list(findings.sentences(search.CHAIN, found[1]))
     assert lines == [
         "IW10: the largest certificate chain that costs no further round trip is 12588 bytes,"
         " measured; by the model 12588",
@@ -175,12 +175,12 @@ def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None
                      allowed_bytes=None, request_segments=None)
     for record in (None, unseen):
         found = search.Cliff(trial, 3000, None, record=record, beyond=record)
-        (line,) = findings.told(what, found)
+        (line,) = findings.sentences(what, found)
         assert " is 3000 bytes, measured of the server nginx" in line
         assert ("over HTTP/" in line) == (http != "3")
     seen = replace(unseen, flight_bytes=3600, allowed_bytes=3600, flight_segments=3,
                    flight_datagrams="1200+1200+1200", request_segments=3)
-    lines = list(findings.told(what, search.Cliff(trial, 3000, None, record=seen)))
+    lines = list(findings.sentences(what, search.Cliff(trial, 3000, None, record=seen)))
     assert len(lines) == (1 if what == search.RESPONSE and http != "3" else 2)
 
 
@@ -251,12 +251,12 @@ def test_a_response_has_its_cliff_too() -> None:
         search.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
     # Two tickets go first: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
-    lines = list(findings.told(search.RESPONSE, secure))
+    lines = list(findings.sentences(search.RESPONSE, secure))
     assert lines[0].startswith("IW10: the largest response behind a chain of 2000 bytes and 2 tickets,")
     assert "in 1 write: 11584 bytes (8 segments)" in lines[1]
     (besides,) = findings.besides(search.RESPONSE, [plain])
     assert besides.startswith("The response's headers count too: here they are 61 bytes more")
-    first, second = findings.told(search.RESPONSE, plain)
+    first, second = findings.sentences(search.RESPONSE, plain)
     assert first.startswith("IW10: the largest response that costs no further round trip is 14419 ")
     assert "in 1 write: 14480 bytes (10 segments)" in second
 
@@ -266,10 +266,10 @@ def test_the_ends_of_the_range_are_told() -> None:
     sysctls = question.head.sysctls  # buffers as large as that window needs
     (all_fit,) = search.search(search.CHAIN, question.trials, sysctls,
                               lambda some: by_model(some, sysctls=sysctls))
-    assert all_fit.is_open and "96000 bytes or more" in next(findings.told(search.CHAIN, all_fit))
+    assert all_fit.is_open and "96000 bytes or more" in next(findings.sentences(search.CHAIN, all_fit))
     (none,) = search.search(search.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
     assert none.fits_bytes is None and none.model_bytes is None
-    assert "even the smallest" in next(findings.told(search.CHAIN, none))
+    assert "even the smallest" in next(findings.sentences(search.CHAIN, none))
 
 
 @pytest.mark.parametrize("broken", [

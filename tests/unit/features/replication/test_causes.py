@@ -218,7 +218,7 @@ def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     constants = [item for item in items if item.constant]
     assert len(constants) == 32
     assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
-    told, sentences, (tile,) = findings.found(found, found.part(Explained).of, records, exact=True)
+    told, sentences, (tile,) = findings.replication_findings(found, found.part(Explained).of, records, exact=True)
     causes = next(each for each in told if each.name == "causes")
     real = analysis.counts([item for item in items if not item.constant])
     assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}
