@@ -93,7 +93,7 @@ def test_what_was_sent_again_is_predicted_or_not() -> None:
     other = replace(again, retransmissions=2)
     tally = tallied(again, other)
     assert (tally.predicted, len(tally.unpredicted), tally.modelled) == (1, 1, 1)
-    assert "2 segments sent again, predicted 1" in tally.unpredicted[0]
+    assert "2 segments retransmitted, predicted 1" in tally.unpredicted[0]
 
 
 def test_losses_and_failures_are_told(passed: Record) -> None:

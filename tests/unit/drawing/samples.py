@@ -161,7 +161,7 @@ def published_chart(mark: str = "") -> SquareChart:
 
 def timeline(name: str, end_ms: float | None = 90.0, mark: str = "") -> Timeline:
     return Timeline(f"{name}: RTT 25 ms, 1000 kbit/s, 9000 bytes{mark}",
-                    f"3 data segments, 2 of them in the first flight, 1 sent again, 1 lost{mark}; "
+                    f"3 data segments, 2 of them in the first flight, 1 retransmitted, 1 lost{mark}; "
                     "all",
                     (Mark("data", 20, 1, 1449), Mark("lost", 20, 1449, 2897),
                      Mark("again", 60, 1449, 2897)), ((45, 1449), (90, 2897)), 100, 3000,

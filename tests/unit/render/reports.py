@@ -36,7 +36,7 @@ FINDINGS = (
         Statement("Where is the mean longer?", "In no cell.")), chart=Chart("", ())),
     Finding("fig2", "Time by window", missing="lacks IW 42; measure with ./run.sh --iw 42"))
 
-TIMELINE = Timeline("IW3: RTT 20 ms", "3 data segments, 1 sent again", (
+TIMELINE = Timeline("IW3: RTT 20 ms", "3 data segments, 1 retransmitted", (
     Mark("lost", 60.0, 1.0, 1001.0), Mark("data", 61.0, 1001.0, 2001.0),
     Mark("again", 320.0, 1.0, 1001.0)), ((360.0, 2001.0),), 400.0, 2500.0)
 
