@@ -3,8 +3,8 @@
     /usr/bin/python3 -m benchmarks.faults.mutants --only lab/core/stats.py
     /usr/bin/python3 -m benchmarks.faults.mutants --sample 300 --seed 1
 
-mutmut 3 makes the changes, in a copy of the tree, and runs for each those of tests/unit and
-tests/golden that call the changed function, until one fails. A change that no test notices has
+mutmut 3 makes the changes, in a copy of the tree, and runs for each those fast
+tests that call the changed function, until one fails. A change that no test notices has
 survived; where no test calls the function, none could. A change that makes a test loop counts as
 noticed. Prints what was not, and noticed of all by file and folder.
 
@@ -36,11 +36,12 @@ COMMAND = f"/usr/bin/python3 -m venv --system-site-packages {VENV} && {VENV}/bin
 SOURCES = ("lab", "drawing", "probe", "commands", "engines", "hosts", "server.py", "client.py",
            "topo.py", "experiment.py", "plot.py", "report.py", "results.py", "benchmarks", "paper")
 LEFT_OUT = ("topo.py", "engines/*", "benchmarks/*", "paper/*")
-TESTS = ("tests/unit", "tests/golden")
+TESTS = ("tests/unit", "tests/programs", "tests/golden")
 # They read the sources, are of what is left out, or start a Python that does not find mutmut.
-NO_TESTS = [f"--ignore-glob=tests/unit/{name}*" for name in (
-    "test_architecture", "test_taken_out", "test_install", "engines", "benchmarks")] + [
-        "--deselect=tests/unit/test_experiment.py::test_flags_are_read_on_a_machine_that_has_python"
+NO_TESTS = [f"--ignore-glob=tests/{name}*" for name in (
+    "unit/test_architecture", "unit/engines", "unit/benchmarks", "programs/test_taken_out",
+    "programs/test_install", "programs/test_inputs")] + [
+        "--deselect=tests/programs/test_experiment.py::test_flags_are_read_on_a_machine_that_has_python"
         "_and_nothing_else"]
 PYTEST = "import os, pytest, sys; os.chdir('mutants'); sys.exit(pytest.main(sys.argv[1:]))"
 NONE = "none of them"
