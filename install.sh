@@ -18,13 +18,14 @@ readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3  # th
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
+readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # scripts of others
 readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-hypothesis python3-pandas mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
 usage() {
     cat <<EOF
-usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-pq] [--no-kernel | --import-kernel FILE]
+usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-mininet] [--with-pq] [--no-kernel | --import-kernel FILE]
        install.sh --export-kernel FILE | --remove-pq | --only-python
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
@@ -35,6 +36,10 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
   --test        also what ./test.sh needs
   --with-cluster    also Dask, for run.sh --cluster (docs/CLUSTER.md)
   --with-nginx  also nginx, for run.sh --server nginx (docs/TLS.md); it is not started as a service
+  --with-mininet  for ./run.sh -- COMMAND (docs/MININET.md): the kernel for commands in place of the one for
+                trials, and what Mininet scripts start: Open vSwitch, its controller, brctl, iperf, iperf3, ping,
+                killall, tcpdump, telnet; no service of theirs is started
+  --for-commands  only that kernel, and Mininet
   --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM, and
                 HTTP/3 (docs/TLS.md). apt fetches 50 MB and checks their signatures; unpacked in the
                 cache they take 120 MB, and the machine's own packages stay as they are. Checked where
@@ -85,7 +90,7 @@ check_distribution() {
 
 is_kernel_there() {
     # A source that the user names may be of another version than the cached kernel: build.sh compares.
-    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" --path >/dev/null
+    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/engines/guest/build.sh" "${kernel_flags[@]}" --path >/dev/null
 }
 
 # Debian 13's programs: make, check or remove them, as the user who will run guests.
@@ -196,11 +201,22 @@ interrupted() {     # STATUS
     exit "$1"
 }
 
-# Debian's package starts a Web server on port 80, now and with every boot. Who has nginx already keeps it so.
-keep_nginx_from_starting() {
-    local unit=/etc/systemd/system/nginx.service
-    [[ " ${missing[*]} " == *" ${TO_SERVE[0]} "* && -d ${unit%/*} && ! -e $unit && ! -x /usr/sbin/nginx ]] || return 0
-    as_root ln -s /dev/null "$unit" && say "nginx.service is masked: systemctl unmask nginx makes a service of it"
+# Some of Debian's packages start a server, now and with every boot: a Web server on port 80, a switch, its
+# controller. Who has it already keeps it so.
+readonly SERVICES='nginx-light nginx /usr/sbin/nginx
+openvswitch-switch openvswitch-switch /usr/sbin/ovs-vswitchd
+openvswitch-switch ovsdb-server /usr/sbin/ovs-vswitchd
+openvswitch-switch ovs-vswitchd /usr/sbin/ovs-vswitchd
+openvswitch-testcontroller openvswitch-testcontroller /usr/bin/ovs-testcontroller'
+keep_services_from_starting() {
+    local package name program unit
+    while read -r package name program; do
+        unit=/etc/systemd/system/$name.service
+        if [[ " ${missing[*]} " == *" $package "* && -d ${unit%/*} && ! -e $unit && ! -x $program ]]; then
+            as_root ln -s /dev/null "$unit" &&
+                say "$name.service is masked: systemctl unmask $name makes a service of it"
+        fi
+    done <<<"$SERVICES"
 }
 
 install_packages() {    # the wanted ones that are missing
@@ -218,7 +234,7 @@ install_packages() {    # the wanted ones that are missing
     fi
     began=$SECONDS
     say "installing ${missing[*]}"
-    keep_nginx_from_starting
+    keep_services_from_starting
     if ! apt install --no-install-recommends "${missing[@]}"; then
         # Most often the lists are old and name files that the mirror no longer has.
         read_lists
@@ -239,13 +255,13 @@ install_all() {
         # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
         # shellcheck disable=SC2016  # of that shell
         env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
-            "$here/engines/guest/build.sh" >/dev/null &
+            "$here/engines/guest/build.sh" "${kernel_flags[@]}" >/dev/null &
         build=$!
     fi
     wanted=("${every[@]}")
     install_packages
     if [[ -n $imported ]]; then
-        "$here/engines/guest/build.sh" --import "$imported" >/dev/null || status=$?
+        "$here/engines/guest/build.sh" "${kernel_flags[@]}" --import "$imported" >/dev/null || status=$?
     elif [[ -n $build ]]; then
         wait "$build" || status=$?
         build=''
@@ -277,7 +293,7 @@ report_missing() {
 }
 
 main() {
-    local only_check='' kernel=yes kernel_missing='' imported='' with_pq=''
+    local only_check='' kernel=yes kernel_flags=() kernel_missing='' imported='' with_pq=''
     wanted=("${TO_RUN[@]}")
     while (( $# )); do
         case $1 in
@@ -285,6 +301,8 @@ main() {
         --test) wanted+=("${TO_TEST[@]}") ;;
         --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
         --with-nginx) wanted+=("${TO_SERVE[@]}") ;;
+        --with-mininet) kernel_flags=(--mininet); wanted+=("${TO_MININET[@]}") ;;
+        --for-commands) kernel_flags=(--mininet) ;;
         --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;
         --remove-pq) newer_debian remove; exit ;;
         --no-kernel) kernel='' ;;

@@ -15,6 +15,7 @@ prepare_tree() {
     sed -i '/^config HZ$/,/^config/ s/default 100$/default 1000/' "$tree/arch/um/Kconfig"
     change_clock || say "Linux $version has another clock than clock.sed knows: every reading of" \
         "it is slow, and times will repeat to 0.5 us only"
+    [[ -z $for_commands ]] || change_for_commands
     # A packet in the emulated pipe is still known to its sender, and the sender's timers send
     # nothing again while it is (tcp_skb_still_in_host_queue): a SYN would wait 2 s instead of 1 at
     # an RTT of 3 s. On a real network it has left the machine.
@@ -72,9 +73,29 @@ change_clock() {
     cp "$here/vdso.c" "$work/tree/arch/x86/um/vdso/um_vdso.c"
 }
 
+# The kernel's files that command.sed changes, and what each has in it then.
+readonly COMMAND_FILES='arch/um/kernel/time.c command_idle()
+arch/um/kernel/process.c command_spin();
+arch/um/os-Linux/skas/process.c command_alarm();
+arch/um/os-Linux/util.c command_random(buf
+drivers/char/random.c (void)command_line;'
+
+# What spins gets on, and a seed decides all that is random: see command.c.
+change_for_commands() {
+    local file mark
+    while read -r file mark; do
+        sed -i -f "$here/command.sed" "$work/tree/$file"
+        grep -qF "$mark" "$work/tree/$file" ||
+            fail "Linux $version has another $file than command.sed knows: no kernel for commands"
+    done <<<"$COMMAND_FILES"
+    cp "$here/command.c" "$work/tree/arch/um/kernel/"
+    cp "$here/command_os.c" "$work/tree/arch/um/os-Linux/"
+}
+
 configure() {
     local objects=$work/objects line dropped=()
     cp "$here/kernel.config" "$work/kernel.config"
+    [[ -z $for_commands ]] || cat "$here/mininet.config" >>"$work/kernel.config"
     step "configuring Linux $version" nothing \
         "$BASH" -c 'kernel_make "$@"' make KCONFIG_ALLCONFIG="$work/kernel.config" allnoconfig ||
         fail "Linux $version could not be configured"

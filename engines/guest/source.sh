@@ -218,7 +218,7 @@ unpack() {      # SOURCE TREE
         '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
         '*/drivers/base' '*/drivers/char/*.[ch]' '*/drivers/net/*.[ch]' '*/drivers/tty/*.[ch]' \
         '*/fs/*.[ch]' '*/fs/devpts' '*/fs/exportfs' '*/fs/hostfs' '*/fs/kernfs' '*/fs/notify' \
-        '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
+        '*/fs/overlayfs' '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/include' '*/init' '*/io_uring' '*/ipc' \
         '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
         '*/tools/build' '*/tools/include' '*/tools/scripts' '*/usr' '*/virt' \
         '*/tools/testing/selftests/net/packetdrill' \

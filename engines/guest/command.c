@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a kernel for anybody's command does beside clock.c. Part of arch/um/kernel/time.c.
+ *
+ * A program that spins, waiting for the clock or for others, would wait for ever: computing costs
+ * no time here. Who spins makes a few system calls over and over, with the same results. So where
+ * SPIN_AFTER calls in a row are each one of the last SPIN_CALLS different ones (by process, number
+ * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns: T ns
+ * pass in √(2T) calls. What is due meanwhile (timers, packets) comes at its own nanosecond. The
+ * count is the same in every run, and so is the time. For who spins in another way, without any
+ * call, whoever has started the guest sends SIGALRM to the process that runs, after seconds
+ * (engines/command/guest.py), and that moves the clock, by wall time.
+ *
+ * While a person is awaited at a terminal, time goes on as on the wall, or every clock in the guest
+ * would run on for hours: whoever forwards the terminal sets kernel.paced (inside.py), and then
+ * the idle machine waits for its next timer, or for input.
+ *
+ * Random numbers of a guest that was given a seed follow from it and from nothing of the machine's:
+ * they are a public function of the seed, and keep no secret.
+ */
+#include <linux/kstrtox.h>
+#include <linux/sysctl.h>
+#include <init.h>
+
+#define SPIN_AFTER 100000ULL
+#define SPIN_CALLS 16
+#define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
+#define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
+#define ALARM_MOST 100000000ULL
+
+static unsigned long long command_in_a_row;	/* calls that were among the last different ones */
+static struct {
+	const void *task;
+	long number, result;
+} command_calls[SPIN_CALLS];
+static unsigned int command_oldest;
+static unsigned long long command_alarm_ns;
+static char command_told[TASK_COMM_LEN];
+static unsigned long long command_seed;
+static bool command_is_seeded;
+static int command_paced;
+static unsigned int clock_spins;		/* of clock.c: who reads the clock until it moves */
+
+int command_wait(unsigned long long ns);	/* in os-Linux/util.c */
+
+/*
+ * Called where nothing is to be done before the next timer or interrupt; true where there is
+ * input, which comes before that timer.
+ */
+static bool command_idle(void)
+{
+	struct time_travel_event *next = time_travel_first_event();
+
+	command_in_a_row = 0;
+	command_alarm_ns = ALARM_LEAST;
+	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
+}
+
+/* Read by who has started the guest, on its console. */
+static void command_tell(void)
+{
+	if (strcmp(command_told, current->comm)) {
+		strscpy(command_told, current->comm);
+		pr_emerg("first-flight: spins: %s\n", current->comm);
+	}
+}
+
+/* Whether a process has made the same call, with the same result, among the last different ones. */
+static bool command_was_made(long number, long result)
+{
+	int each;
+
+	for (each = 0; each < SPIN_CALLS; each++)
+		if (command_calls[each].task == current && command_calls[each].number == number &&
+		    command_calls[each].result == result)
+			return true;
+	command_calls[command_oldest].task = current;
+	command_calls[command_oldest].number = number;
+	command_calls[command_oldest].result = result;
+	command_oldest = (command_oldest + 1) % SPIN_CALLS;
+	return false;
+}
+
+/* Called before every return to a process: from a system call, or from a page's fault (-1). */
+void command_spin(void)
+{
+	long number = PT_REGS_SYSCALL_NR(&current->thread.regs);
+
+	if (time_travel_mode != TT_MODE_INFCPU)
+		return;
+	if (clock_spins) {	/* clock.c sees to it, and would begin anew if time moved otherwise */
+		if (clock_spins > SPIN_TOLD)
+			command_tell();
+		return;
+	}
+	if (number < 0)
+		return;
+	if (!command_was_made(number, regs_return_value(&current->thread.regs)))
+		command_in_a_row = 0;
+	if (++command_in_a_row <= SPIN_AFTER)
+		return;
+	if (command_in_a_row - SPIN_AFTER > SPIN_TOLD)
+		command_tell();
+	time_travel_update_time_rel(command_in_a_row - SPIN_AFTER);
+}
+
+/* A process was stopped in the midst of its computing, by SIGALRM. */
+void command_alarm(void)
+{
+	if (time_travel_mode != TT_MODE_INFCPU)
+		return;
+	command_tell();
+	command_alarm_ns = clamp(2 * command_alarm_ns, ALARM_LEAST, ALARM_MOST);
+	time_travel_update_time_rel(command_alarm_ns);
+}
+
+/*
+ * Fills a buffer with what follows from the seed (Vigna's splitmix64); false without one.
+ * In place of the machine's random numbers, which seed the guest's own generator.
+ */
+bool command_random(void *buffer, size_t bytes)
+{
+	unsigned char *place = buffer;
+
+	if (!command_is_seeded)
+		return false;
+	while (bytes) {
+		size_t part = min(bytes, sizeof(u64));
+		u64 word = command_seed += 0x9e3779b97f4a7c15ULL;
+
+		word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ULL;
+		word = (word ^ (word >> 27)) * 0x94d049bb133111ebULL;
+		word ^= word >> 31;
+		memcpy(place, &word, part);
+		place += part;
+		bytes -= part;
+	}
+	return true;
+}
+
+static const struct ctl_table command_table[] = {
+	{
+		.procname = "paced",
+		.data = &command_paced,
+		.maxlen = sizeof(command_paced),
+		.mode = 0644,
+		.proc_handler = proc_dointvec,
+	},
+};
+
+static int __init command_init(void)
+{
+	register_sysctl("kernel", command_table);
+	return 0;
+}
+subsys_initcall(command_init);
+
+static int __init command_setup_seed(char *word, int *add)
+{
+	*add = 0;
+	if (kstrtoull(word, 10, &command_seed))
+		return 1;
+	command_is_seeded = true;
+	return 0;
+}
+__uml_setup("seed=", command_setup_seed,
+"seed=<number>\n"
+"    Random numbers follow from it.\n\n");
