@@ -10,6 +10,7 @@ if __name__ == "__main__":
 import argparse
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -31,8 +32,14 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def main(argv: Sequence[str]) -> int:
-    arguments = parse(argv)
     heed(signal.SIGTERM, signal.SIGHUP)
+    if "--" in argv:  # what stands behind it is somebody's command
+        place = list(argv).index("--")
+        command = import_module("commands.command")
+        does = command.read if READ_ONLY in os.environ else command.run
+        status: int = does(argv[:place], argv[place + 1:])
+        return status
+    arguments = parse(argv)
     flag = next((flag for flag in (*COMMANDS, *QUESTIONS) if getattr(arguments, flag)), "")
     question = import_module(QUESTIONS.get(flag, "commands.run"))
     if READ_ONLY in os.environ:
@@ -41,9 +48,9 @@ def main(argv: Sequence[str]) -> int:
             if flag not in COMMANDS:
                 question.read(arguments)
         return errors.OK
-    status: int = COMMANDS.get(flag, question.run)(arguments)
+    status = COMMANDS.get(flag, question.run)(arguments)
     return status
 
 
 if __name__ == "__main__":
-    run_main("run.sh", main, kept=KEPT)
+    run_main("run.sh", main, kept="" if "--" in sys.argv else KEPT)

@@ -11,9 +11,10 @@ readonly MYPY=1.0
 with_pq=()
 [[ ${1-} != --with-pq ]] || { with_pq=(--with-pq); shift; }
 ./install.sh --test "${with_pq[@]}"
+./install.sh --with-mininet
 
 echo "== shellcheck" >&2
-shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh docs/completion.bash .ci/run
+shellcheck ./*.sh benchmarks/outside/*.sh engines/guest/*.sh engines/command/ovs-vsctl docs/completion.bash .ci/run
 echo "== pyflakes" >&2
 /usr/bin/python3 -m pyflakes ./*.py benchmarks commands drawing engines hosts lab paper probe tests
 echo "== mypy" >&2

@@ -52,6 +52,7 @@ Measure what TCP's initial window does, on real Linux TCP in virtual time.
   ./run.sh --rtt 25ms --bw 20M --iw 10,40    a question of your own
   ./run.sh --users access.log --bw 10M       which window for my users
   ./run.sh --list                            what else can be measured
+  ./run.sh -- python3 my_mininet_script.py   any command, in virtual time
 
 your question (flags take lists, 10,20 or 10..40:10; all combinations are run)
   --rtt 50ms      round-trip time           --iw 10,30    initial windows

@@ -62,9 +62,13 @@ KNOWN_ORIGIN = re.compile(r"(linux(-hwe-[0-9.]+)?-source-[0-9.]+ [^/ ]+"
 MAX_RESTARTS = 3
 
 
-def find_kernel() -> Path | None:
-    """The cached guest kernel of this configuration, None if it is not built."""
-    done = subprocess.run([str(BUILD), "--path"], capture_output=True, text=True, check=False)
+def find_kernel(*flags: str) -> Path | None:
+    """The cached guest kernel of this configuration, None if it is not built.
+
+    flags: of build.sh: --mininet for the kernel of commands.
+    """
+    done = subprocess.run([str(BUILD), *flags, "--path"], capture_output=True, text=True,
+                          check=False)
     return Path(done.stdout.strip()) if done.returncode == 0 else None
 
 
@@ -255,21 +259,26 @@ def readable_by(trials: Sequence[Job]) -> list[str]:
     return sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
 
 
-def guest_command(kernel: Path, root: Path | None = None,
-                  readable: Iterable[str] = ()) -> list[str]:
+# Of a guest of trials: what its kernel prints is kept, and nothing is typed.
+CONSOLES = ("con=null", "con0=null,fd:1")
+
+
+def guest_command(kernel: Path, root: Path | None = None, readable: Iterable[str] = (),
+                  memory_mb: int = MEMORY_MB, consoles: Sequence[str] = CONSOLES,
+                  more: Sequence[str] = ()) -> list[str]:
     """The command that, in a folder, boots a guest that may write there and nowhere else.
 
-    root: of its file system, None for the machine's; readable: what else it may read.
-    Raises EngineCannot.
+    root: of its file system, None for the machine's; readable: what else it may read; consoles,
+    more: words for its kernel. Raises EngineCannot.
     """
     if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
     confined = confining([*([str(root)] if root else []), *readable])
     init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
     return [*confined, str(kernel),
-            f"mem={MEMORY_MB}M", "root=none", "rootfstype=hostfs", "hostfs=/",
-            f'rootflags="{root}"' if root else "rootflags=/", "ro", f"init={init}", "con=null",
-            "ssl=null", "con0=null,fd:1", "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
+            f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "hostfs=/",
+            f'rootflags="{root}"' if root else "rootflags=/", "ro", f"init={init}", *consoles,
+            "ssl=null", *more, "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
             "--", "-E", "-S", f'"{start}"', *([f'"{system.starting(INIT)}"'] if root else [])]
 
 

@@ -41,8 +41,8 @@ TESTS = ("tests/unit", "tests/programs", "tests/golden")
 NO_TESTS = [f"--ignore-glob=tests/{name}*" for name in (
     "unit/test_architecture", "unit/engines", "unit/benchmarks", "programs/test_taken_out",
     "programs/test_install", "programs/test_inputs")] + [
-        "--deselect=tests/programs/test_experiment.py::test_flags_are_read_on_a_machine_that_has_python"
-        "_and_nothing_else"]
+        "--deselect=tests/programs/test_experiment.py::test_flags_are_read_on_a_machine_that_has"
+        "_python_and_nothing_else"]
 PYTEST = "import os, pytest, sys; os.chdir('mutants'); sys.exit(pytest.main(sys.argv[1:]))"
 NONE = "none of them"
 ALL = "all"

@@ -1,7 +1,8 @@
 """PID 1 of the guest: mounts what the worker needs, runs it, powers off.
 
 Where its folder holds a command.json (a list of words) that command runs instead,
-in the project's folder, and its exit status goes to the file status there.
+in the project's folder, and its exit status goes to the file status there; where it
+holds a request.json, what somebody typed behind `./run.sh --` (engines/command).
 
 Python instead of a shell script, since each process that the guest forks
 costs ten milliseconds and this one is needed anyway. Started by the kernel as
@@ -66,6 +67,11 @@ def power_off() -> None:
 
 
 def run(folder: Path, project: Path) -> None:
+    if (folder / "request.json").exists():  # anybody's command: engines/command
+        sys.path[:0] = [str(project)]
+        from engines.command import inside
+        inside.main(folder)
+        return
     command = folder / "command.json"
     if command.exists():
         done = subprocess.run(json.loads(command.read_text()), cwd=project, check=False)

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from lab.core.words import plain
 
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-_TIME_MS = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "msec": 1.0, "s": 1e3, "sec": 1e3, "min": 6e4}
+_TIME_MS = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "msec": 1.0, "s": 1e3, "sec": 1e3, "min": 6e4,
+            "h": 3.6e6}
 # By a quantity's unit: what a suffix, in lower case, multiplies by.
 SUFFIXES: Mapping[str, Mapping[str, float]] = {
     "ms": _TIME_MS,
-    "s": {suffix: factor / 1e3 for suffix, factor in _TIME_MS.items()},
+    "s": {"m": 60.0, **{suffix: factor / 1e3 for suffix, factor in _TIME_MS.items()}},
     "kbit/s": {f"{prefix}{unit}": factor / 1e3 for prefix, factor in _DECIMAL.items()
                for unit in ("bit", "bps", "bit/s", "bits/s", "b/s", "")} | {"": 1.0},
     "bytes": {f"{prefix}{unit}": factor for prefix, factor in

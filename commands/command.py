@@ -1,0 +1,295 @@
+"""`./run.sh -- COMMAND`: anybody's command in virtual time, and what it wrote."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from commands.runners import engine_errors
+from engines.command.frames import ERROR, OUTPUT, TICK
+from engines.command.guest import (BEGINS_S, CommandGuest, Outcome, RawTerminal, Request,
+                                   remove_dead)
+from engines.job import EngineCannot
+from engines.uml import MEMINFO, available, find_kernel, made_from
+from lab.core import files
+from lab.core.archive import Written
+from lab.core.command_line import Parser, say, whole
+from lab.core.errors import OK, CannotError, UsageError
+from lab.core.scenario import typed
+
+SHORT = """\
+usage: ./run.sh [FLAG ...] -- COMMAND [WORD ...]
+
+Run a command, such as a Mininet script, in a virtual machine whose clock skips idle time: real
+Linux, as root, without root here. What it writes into the current folder comes back.
+
+  ./run.sh -- python3 my_experiment.py
+  ./run.sh -- mn --switch lxbr --controller none --topo tree,2 --test pingall
+  ./run.sh --timeout 1h,10m -- ./start.sh
+
+  --memory 1G         memory of the machine (default 1G)
+  --timeout 60,30     end it after so many seconds of its clock, and of yours (status 124);
+                      one number is both
+  --seed N            all that is random follows from it (default 1)
+  --readable PATH     what else it may read; home folders are hidden but for the current folder
+  --env NAME[=VALUE]  what else of the environment it has
+  --write-back        put the files that it wrote into the current folder
+  --limit 1G,100000   most bytes and files that come back
+  --results DIR       where results go (DIR/commands)
+  --quiet             no progress
+
+The exit status is the command's own; 124 after the timeout, 1 where the machine died, 130 after
+the second Ctrl-C (the first is the command's).
+"""
+GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
+PROGRESS_S = 30.0  # of wall time, between two lines
+KEPT_BYTES = 1 << 30  # of what it prints
+DEFAULT_MB = 1024
+LEAST_MB = 128
+
+
+def run(flags: Sequence[str], words: Sequence[str]) -> int:
+    """Run it; its exit status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
+    arguments = parsed(flags, words)
+    request = request_of(arguments, words)
+    for line in advice(words, shutil.which):
+        say(f"run.sh: {line}")
+    with engine_errors():
+        kernel = find_kernel("--mininet")
+        if kernel is None:
+            raise EngineCannot("the kernel for commands is not built: ./install.sh"
+                               " --with-mininet builds it")
+        folder = new_folder(arguments.results / "commands")
+        terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        began = time.time()
+        with ExitStack() as stack:
+            guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal))
+            kept = stack.enter_context(Kept(folder / "output.txt", terminal or arguments.quiet))
+            if terminal:
+                stack.enter_context(RawTerminal())
+                signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
+            else:
+                signal.signal(signal.SIGINT, interrupting(guest))
+            outcome = guest.attend(kept.carry)
+            found = Written(guest.files(), began - BEGINS_S)
+            place = request.folder if arguments.write_back else folder / "files"
+            if arguments.write_back:
+                for line in found.listed():
+                    say(f"run.sh: writes back {line}")
+            left_out = found.unpack(place)
+    facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
+             "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
+             "wall_s": round(outcome.wall_s, 3), "files": found.count,
+             "left_out": left_out + outcome.troubles, "spinning": outcome.spinning,
+             **made_from(kernel)}
+    files.write(folder / "command.json", json.dumps(facts, indent=1) + "\n")
+    tell(folder, outcome, found.count, left_out, arguments.quiet)
+    return outcome.status
+
+
+def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
+    """What is known beforehand to go wrong with Mininet's own command, a line each.
+
+    which: the path of a program of this machine, None where there is none.
+    """
+    if Path(words[0]).name != "mn":
+        return []
+    given = " ".join(words[1:]).replace("=", " ")
+    lines = []
+    if "--switch" not in given and not which("ovs-vsctl"):
+        lines.append("mn's default switch is Open vSwitch, which is not installed: ./install.sh"
+                     " --with-mininet, or write --switch lxbr --controller none")
+    if "--test iperf" in given:
+        lines += [f"mn --test iperf needs {name}: ./install.sh --with-mininet"
+                  for name in ("iperf", "telnet") if not which(name)]
+        lines.append("mn --test iperf waits for ever with iperf 2.1, as on a real machine"
+                     " (docs/MININET.md): --timeout 60 ends it")
+    return lines
+
+
+def tell(folder: Path, outcome: Outcome, count: int, left_out: Sequence[str], quiet: bool) -> None:
+    """What is worth a line once the command has ended, on standard error."""
+    for name in outcome.spinning:
+        say(f"run.sh: {name} spins, waiting without sleeping: time was moved for it"
+            " (docs/MININET.md)")
+    for line in [*outcome.troubles, *left_out][:20]:
+        say(f"run.sh: {line}")
+    if not quiet:
+        ratio = outcome.virtual_s / outcome.wall_s if outcome.wall_s else 0.0
+        wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
+        say(f"run.sh: {outcome.virtual_s:.1f} s of its clock in {outcome.wall_s:.1f} s"
+            f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
+
+
+def interrupting(guest: CommandGuest) -> Any:
+    """Ctrl-C goes to the command first, and ends the guest when it comes again."""
+    def handle(number: int, frame: FrameType | None) -> None:
+        if guest.interrupt():
+            raise KeyboardInterrupt
+    return handle
+
+
+class Kept:
+    """Passes on what the command prints, and keeps it, each line with the guest's clock."""
+
+    def __init__(self, path: Path, quiet: bool) -> None:
+        self.quiet, self.path = quiet, path
+        self.file = files.append(path)
+        self.room = KEPT_BYTES
+        self.lines: dict[bytes, tuple[float, bytes]] = {}  # begun: when, and what so far
+        self.began = self.told = time.monotonic()
+        self.unread = False
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for kind, (begun_s, content) in self.lines.items():
+            if content:
+                self._keep(kind, begun_s, content)
+        self.file.close()
+
+    def carry(self, kind: bytes, at_s: float, content: bytes) -> None:
+        if kind == TICK:
+            self._tell_progress(at_s)
+            return
+        self._pass_on(2 if kind == ERROR else 1, content)
+        begun_s, before = self.lines.get(kind, (at_s, b""))
+        begun_s = begun_s if before else at_s  # when its first byte was there
+        *whole_lines, rest = (before + content).split(b"\n")
+        for line in whole_lines:
+            self._keep(kind, begun_s, line)
+            begun_s = at_s
+        self.lines[kind] = begun_s, rest
+
+    def _keep(self, kind: bytes, at_s: float, line: bytes) -> None:
+        text = b"%14.6f %s %s\n" % (at_s, b"out" if kind == OUTPUT else b"err", line)
+        if self.room < len(text) and self.room > 0:
+            text, self.room = b"the rest was not kept: more than 1 GB\n", 0
+        elif self.room <= 0:
+            return
+        self.room -= len(text)
+        with files.writing(self.path):
+            files.write_all(self.file, text)
+
+    def _pass_on(self, number: int, content: bytes) -> None:
+        """To our own output; where nobody reads it any more, only into the file."""
+        rest = memoryview(content)
+        while rest and not self.unread:
+            try:
+                rest = rest[os.write(number, rest):]
+            except BlockingIOError:
+                time.sleep(0.001)
+            except BrokenPipeError:
+                self.unread = True
+
+    def _tell_progress(self, virtual_s: float) -> None:
+        now = time.monotonic()
+        if self.quiet or now - self.told < PROGRESS_S:
+            return
+        self.told = now
+        wall_s = now - self.began
+        say(f"run.sh: {virtual_s:.0f} s of its clock in {wall_s:.0f} s"
+            f" ({virtual_s / wall_s:.1f} × real time)")
+
+
+# The command line --------------------------------------------------------------------
+
+def read(flags: Sequence[str], words: Sequence[str]) -> int:
+    """Whether it can be run at all. Raises UsageError, CannotError."""
+    request_of(parsed(flags, words), words)
+    return OK
+
+
+def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
+    """The flags before `--`; exits with a line where one is wrong. Raises CannotError."""
+    parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
+    add = parser.add_argument
+    add("--memory", type=megabytes, default=DEFAULT_MB)
+    add("--timeout", type=limits, default=(None, None))
+    add("--seed", type=whole, default=1)
+    add("--readable", action="append", default=[], type=Path)
+    add("--env", action="append", default=[])
+    add("--write-back", action="store_true")
+    add("--limit", type=most, default=(1 << 30, 100_000))
+    add("--results", type=Path, default=files.PROJECT / "results")
+    add("--quiet", action="store_true")
+    arguments = parser.parse_args(list(flags))
+    if not words:
+        parser.error("nothing stands behind --: write ./run.sh -- COMMAND")
+    if not 0 <= arguments.seed < 1 << 63:
+        parser.error("--seed: a whole number from 0 on")
+    room = available(MEMINFO)
+    if room is not None and arguments.memory > room:
+        raise CannotError(f"--memory: {arguments.memory} MB, and {room} MB are available")
+    return arguments
+
+
+def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> Request:
+    """Raises UsageError where what is named is not there."""
+    for path in arguments.readable:
+        if not path.exists():
+            raise UsageError(f"--readable: there is no {path}")
+    environment = {}
+    for word in arguments.env:
+        name, equals, value = word.partition("=")
+        if not name.isidentifier() or not equals and name not in os.environ:
+            raise UsageError(f"--env: {word}: write NAME=VALUE, or a NAME that you have")
+        environment[name] = value if equals else os.environ[name]
+    virtual_s, wall_s = arguments.timeout
+    most_bytes, most_files = arguments.limit
+    return Request(list(words), Path.cwd().resolve(),
+                   [str(path.resolve()) for path in arguments.readable], environment,
+                   arguments.memory, arguments.seed, virtual_s, wall_s, most_bytes, most_files)
+
+
+def new_folder(home: Path) -> Path:
+    """results/commands/<stamp>. What killed ones left of their guests goes. Raises WriteError."""
+    stamp = time.strftime("%Y-%m-%d_%H%M%S")
+    files.make_folder(home)
+    for left in home.glob(f"*/{GUEST}"):
+        remove_dead(left)
+    names = (f"{stamp}{'' if not again else f'_{again}'}" for again in range(1000))
+    return next(home / name for name in names if files.new_folder(home / name))
+
+
+def _numbers(words: str, *units: str) -> list[float]:
+    """One number for each unit. Raises argparse.ArgumentTypeError."""
+    try:
+        given = [typed.number(word, unit) for word, unit in zip(words.split(","), units)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if len(words.split(",")) > len(units) or min(given) <= 0:
+        raise argparse.ArgumentTypeError(f"{words!r}: write at most {len(units)} numbers above 0")
+    return given
+
+
+def limits(words: str) -> tuple[float, float]:
+    """Seconds of the guest's clock, and of the wall's."""
+    given = _numbers(words, "s", "s")
+    return given[0], given[-1]
+
+
+def most(words: str) -> tuple[int, int]:
+    """Bytes, and files."""
+    given = _numbers(words, "bytes", "")
+    return int(given[0]), int(given[1]) if len(given) > 1 else 100_000
+
+
+def megabytes(word: str) -> int:
+    """Memory, in MB."""
+    (given,) = _numbers(word, "bytes")
+    mb = int(given if word.strip().isdigit() else given / 1e6)
+    if mb < LEAST_MB:
+        raise argparse.ArgumentTypeError(f"{word!r}: at least {LEAST_MB}M")
+    return mb

@@ -1,0 +1,382 @@
+"""Runs one command in a guest in virtual time: what goes in, what comes out, and how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import stat
+import struct
+import subprocess
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from engines import confine, uml
+from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
+                                    SIZE, TICK, TROUBLE, Frame, Reader)
+from engines.command.inside import (FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT,
+                                    UP_S)
+from engines.job import CONSOLE, EngineCannot, EngineError
+from engines.shared_folder import ends_within, open_within, remove_folder
+from hosts.untrusted import quoted
+
+POLL_S = 0.01
+# A guest's clock begins here, whatever the day: the same command prints the same date.
+BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
+# A sign of life comes with each second of the guest's clock. Where none has come for so long of
+# the guest's own processor time, what runs spins without a system call, and is woken; sooner where
+# that has happened before.
+SPINS_S, SPINS_AGAIN_S, WAKE_S = 10.0, 0.2, 0.001
+AGAIN_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
+WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
+PIECE_BYTES = 1 << 20
+CONSOLE_BYTES = 1 << 16
+SPINS = "first-flight: spins: "  # engines/guest/command.c
+KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
+                  "LINES")
+# The distribution's programs come first, wherever else its user has some: Mininet lives with them.
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+TIMED_OUT, INTERRUPTED = 124, 130
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is run, and within which limits.
+
+    words: the command's; folder: where, an absolute path that looks writable in the guest;
+    readable: what else is read; environment: what is added to what every command has;
+    seed: of whatever is random; timeout_virtual_s, timeout_wall_s: None for no end;
+    most_bytes, most_files: of what comes back.
+    """
+
+    words: list[str]
+    folder: Path
+    readable: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    memory_mb: int = 1024
+    seed: int = 1
+    timeout_virtual_s: float | None = None
+    timeout_wall_s: float | None = None
+    most_bytes: int = 1 << 30
+    most_files: int = 100_000
+
+
+@dataclass
+class Outcome:
+    """How it ended.
+
+    status: the command's, as a shell has it; 124 where the timeout ended it, 130 where a second
+    Ctrl-C did. virtual_s: on the guest's clock, wall_s: here, with the guest's start and end.
+    """
+
+    status: int = -1
+    virtual_s: float = 0.0
+    wall_s: float = 0.0
+    troubles: list[str] = field(default_factory=list)
+    spinning: list[str] = field(default_factory=list)  # names of processes
+
+
+def remove_dead(shared: Path) -> None:
+    """Remove what a guest left whose process here was killed; nothing of one that runs."""
+    with suppress(OSError):
+        lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_folder(shared)
+        finally:
+            os.close(lock)
+
+
+Carry = Callable[[bytes, float, bytes], None]  # a kind of frames, virtual seconds, the content
+
+
+def environment_of(request: Request, own: dict[str, str]) -> dict[str, str]:
+    """What a command has. own: the environment of who types it, of which a list is kept."""
+    path = [*PATH, *own.get("PATH", "").split(":")]
+    return {**{name: value for name, value in own.items()
+               if name in KEPT_VARIABLES or name.startswith("LC_")},
+            "PATH": ":".join(dict.fromkeys(filter(None, path))), "HOME": HOME, "USER": "root",
+            "LOGNAME": "root", "SHELL": "/bin/bash", "PWD": str(request.folder),
+            "PYTHONHASHSEED": str(request.seed % (1 << 32)), **request.environment}
+
+
+def check_folder(folder: Path) -> None:
+    """Raises EngineCannot where the current folder would hand over what is to stay hidden."""
+    homes = {Path.home(), *(Path(hidden) for hidden in HIDDEN)}
+    if any(home == folder or home.is_relative_to(folder) for home in homes):
+        raise EngineCannot(f"{folder} is a home folder, or above one, and the command would read"
+                           " all of it: start it in a folder of its own")
+
+
+def readable_here() -> list[str]:
+    """What a command reads beside what every guest does: of /etc what everybody may read."""
+    def for_everybody(path: str) -> bool:
+        with suppress(OSError):
+            return bool(os.stat(path).st_mode & stat.S_IROTH)
+        return False
+    etc = [entry.path for entry in os.scandir("/etc")
+           if entry.name != "ssl" and for_everybody(entry.path)]
+    return [*sorted(etc), "/opt", "/srv"]
+
+
+class CommandGuest:
+    """A guest that runs one command. Use as a context manager: it ends with it."""
+
+    def __init__(self, kernel: Path, shared: Path, request: Request, terminal: bool) -> None:
+        """shared: a new folder. terminal: whether this process's terminal is the command's.
+
+        Raises EngineCannot where the machine cannot, OSError.
+        """
+        check_folder(request.folder)
+        if lacking := confine.lacking():
+            raise EngineCannot(f"this machine lacks {lacking}: a command runs behind walls or not"
+                               " at all")
+        self.request, self.shared, self.terminal = request, shared, terminal
+        self.begun = b""  # of its input, read before it was started
+        shared.mkdir()
+        self.lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        given = self._whole_input()
+        content = {
+            "words": request.words, "folder": str(request.folder), "readable": request.readable,
+            "environment": environment_of(request, dict(os.environ)), "input": given,
+            "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
+            "most_bytes": request.most_bytes, "most_files": request.most_files}
+        (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
+        for name in (FRAMES, FILES):
+            (shared / name).touch()
+        self.is_live = given == "live"
+        self.is_up = False  # its console is read
+        self.unsaid: list[Frame] = []
+        self.interrupts: list[float] = []  # when
+        self.outcome = Outcome()
+        self.frames = open_within(shared, FRAMES)
+        self._say_input(self.begun)
+        self.began = self.heard = time.monotonic()
+        self.silent_processor_s: float | None = None  # the guest's, when its silence began
+        self.woken = 0.0
+        uml.compile_programs()
+        command = uml.guest_command(
+            kernel, readable=[*readable_here(), str(request.folder), *request.readable],
+            memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
+            more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}"))
+        with (shared / CONSOLE).open("wb") as console:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list",
+                 str(uml.processors()[0]), *command], cwd=shared, stdin=subprocess.PIPE,
+                stdout=console, stderr=subprocess.STDOUT, start_new_session=True, bufsize=0)
+
+    def __enter__(self) -> CommandGuest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.frames.close()
+        remove_folder(self.shared)
+        os.close(self.lock)
+
+    # Input
+
+    def _whole_input(self) -> str:
+        """How the command is given its input: "file", "whole", "live", or "none".
+
+        A pipe whose content is whole already, or soon, is a pipe that is full from the beginning:
+        it then arrives at no moment of the wall's.
+        """
+        if self.terminal:
+            return "live"
+        content = b""
+        try:
+            mode = os.fstat(0).st_mode
+            if stat.S_ISCHR(mode) and os.stat("/dev/null").st_rdev == os.fstat(0).st_rdev:
+                return "none"
+            until = time.monotonic() + WHOLE_INPUT_S
+            while len(content) < WHOLE_INPUT_BYTES:
+                wait_s = max(0.0, until - time.monotonic())
+                if not stat.S_ISREG(mode) and not select.select([0], [], [], wait_s)[0]:
+                    break
+                piece = os.read(0, PIECE_BYTES)
+                if not piece:
+                    (self.shared / STANDARD_INPUT).write_bytes(content)
+                    return "file" if stat.S_ISREG(mode) else "whole"
+                content += piece
+        except (OSError, ValueError):
+            return "none"
+        self.begun = content
+        return "live"
+
+    def _say(self, kind: bytes, content: bytes = b"") -> None:
+        """A frame to the guest, once it reads frames; nothing where it has ended."""
+        self.unsaid.append(Frame(kind, 0, content))
+        self._flush()
+
+    def _flush(self) -> None:
+        while self.is_up and self.unsaid:
+            assert self.process.stdin is not None
+            with suppress(BrokenPipeError):
+                os.write(self.process.stdin.fileno(), self.unsaid.pop(0).packed())
+
+    def _say_input(self, content: bytes) -> None:
+        """Input to the guest, in frames; none for none."""
+        for place in range(0, len(content), MOST_BYTES):
+            self._say(INPUT, content[place:place + MOST_BYTES])
+
+    def interrupt(self) -> bool:
+        """Ctrl-C: the first is the command's; True where the guest is to end."""
+        self.interrupts.append(time.monotonic())
+        if len(self.interrupts) > 1:
+            return True
+        self._say(INTERRUPT)
+        return False
+
+    def _typed(self) -> bool:
+        """Carry what is typed; True where it was a second Ctrl-C."""
+        content = os.read(0, 4096)
+        if not content:
+            self.is_live = False
+            self._say(CLOSE)
+            return False
+        self._say_input(content)
+        if not self.terminal or b"\x03" not in content:
+            return False
+        now = time.monotonic()
+        again = bool(self.interrupts) and now - self.interrupts[-1] < AGAIN_S
+        self.interrupts.append(now)
+        return again
+
+    def resize(self) -> None:
+        self._say(SIZE, struct.pack("!HH", *_size()))
+
+    # Output
+
+    def attend(self, carry: Carry) -> Outcome:
+        """Carry input and output until the guest has ended. Raises EngineError where it died."""
+        reader, ended = Reader(), False
+        while True:
+            over = self.process.poll() is not None  # before reading, so that nothing is missed
+            piece = self.frames.read(PIECE_BYTES)
+            try:
+                for frame in reader.read(piece):
+                    ended = self._heard(frame, carry) or ended
+            except ValueError as error:
+                raise EngineError(f"the guest: {error}") from error
+            if over and not piece:
+                break
+            if self._is_over_time():
+                self.outcome.status = TIMED_OUT
+                self.outcome.troubles.append("timeout, of wall time")
+                return self._closed()
+            if self.is_live and self.outcome.status < 0:
+                if select.select([0], [], [], 0 if piece else POLL_S)[0] and self._typed():
+                    self.outcome.status = INTERRUPTED
+                    return self._closed()
+            elif not piece:
+                time.sleep(POLL_S)
+            self._wake()
+        if not ended:
+            raise EngineError(f"the guest ended before its command did: {self.last_words()}")
+        return self._closed()
+
+    def _closed(self) -> Outcome:
+        self.outcome.wall_s = time.monotonic() - self.began
+        self.outcome.spinning = sorted({quoted(line.partition(SPINS)[2], 40) for line in
+                                        self._printed().splitlines() if SPINS in line})
+        return self.outcome
+
+    def _heard(self, frame: Frame, carry: Carry) -> bool:
+        """Take one frame in; whether the command has ended by it."""
+        if not self.is_up:
+            self.is_up = True
+            self._flush()
+        self.heard, self.silent_processor_s = time.monotonic(), None
+        self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
+        if frame.kind in (OUTPUT, ERROR):
+            carry(frame.kind, frame.time_ns / 1e9, frame.content)
+        elif frame.kind == TICK:
+            carry(frame.kind, frame.time_ns / 1e9, b"")
+        elif frame.kind == TROUBLE:
+            if frame.content == b"timeout":
+                self.outcome.status = TIMED_OUT
+            else:
+                self.outcome.troubles.append(quoted(frame.content))
+        elif frame.kind == ENDED:
+            if self.outcome.status < 0 and frame.content.isdigit():
+                self.outcome.status = int(frame.content[:3]) & 0xFF
+            return True
+        return False
+
+    def _is_over_time(self) -> bool:
+        limit_s = self.request.timeout_wall_s
+        return limit_s is not None and time.monotonic() - self.began > limit_s
+
+    def _wake(self) -> None:
+        """Stop who computes for ever, so that the clock goes on (engines/guest/command.c)."""
+        now = time.monotonic()
+        patience_s = SPINS_AGAIN_S if self.woken else SPINS_S
+        if now - self.heard < patience_s / 10 or now - self.woken < WAKE_S:
+            return
+        if self.silent_processor_s is None:
+            self.silent_processor_s = self._processor_s()
+        if now - self.heard < patience_s or \
+                self._processor_s() - self.silent_processor_s < patience_s / 2:
+            return
+        self.woken = now
+        for pid, state, _ in self._processes():
+            if state == "R" and pid != self.process.pid:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGALRM)
+
+    def _processor_s(self) -> float:
+        return sum(ticks for _, _, ticks in self._processes()) / os.sysconf("SC_CLK_TCK")
+
+    def _processes(self) -> Iterable[tuple[int, str, int]]:
+        """The guest's processes on this machine: number, state, ticks of processor time."""
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError, IndexError, ValueError):
+                    words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                    if int(words[3]) == self.process.pid:  # its session
+                        yield int(name), words[0], int(words[11]) + int(words[12])
+
+    def _printed(self) -> str:
+        with suppress(OSError, ValueError):
+            return ends_within(self.shared, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
+        return ""
+
+    def last_words(self) -> str:
+        words = " | ".join(quoted(line) for line in self._printed().strip().splitlines()[-3:])
+        return f"it printed: {words}" if words else "it printed nothing"
+
+    def files(self) -> BinaryIO:
+        """What the command wrote, a tar archive as the guest made it: a stranger's."""
+        return open_within(self.shared, FILES)
+
+
+class RawTerminal:
+    """This process's terminal as a cable: what is typed reaches the command's own terminal."""
+
+    def __enter__(self) -> None:
+        self.before = termios.tcgetattr(0)
+        tty.setraw(0)
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(0, termios.TCSADRAIN, self.before)
+
+
+def _size() -> tuple[int, int]:
+    """Rows and columns of the terminal."""
+    try:
+        rows, columns = struct.unpack("HHHH", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))[:2]
+    except OSError:
+        rows = columns = 0
+    return rows or 24, columns or 80

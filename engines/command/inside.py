@@ -1,0 +1,376 @@
+"""In the guest: makes its root writable in memory, runs one command, hands back what it wrote.
+
+The root is an overlay: below it the machine's files, which cannot be written to, above it the
+guest's memory. The folder in which the command was started is an overlay of its own, so that what
+the command wrote there is what lies above (`written` packs it). Folders in which people keep what
+is theirs (HIDDEN) are empty. Processes of the command end with the guest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tarfile
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT, SIZE,
+                                    TERMINATE, TICK, TROUBLE, Frame, Reader)
+
+REQUEST, FRAMES, FILES, STANDARD_INPUT = "request.json", "frames", "files.tar", "input"
+CONSOLE = "/dev/tty1"  # where the machine's frames come in
+HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
+HOME = "/tmp/home"
+# Programs that are called in another way here: this folder's file of that name in their place, the
+# program itself in OWN, for that file.
+IN_PLACE, OWN = ("ovs-vsctl",), "/run/first-flight/own"
+NEW, OLD = "/run/new", "mnt"  # where the new root is made; where in it the old one is put
+# How long the guest is up when the command begins: programs take the first second of a machine for
+# a clock that was never read (iputils' ping then sends without its interval).
+UP_S = 60
+TICK_S = 1.0  # of the guest's clock, between two signs of life
+QUIET_S = 2.0  # nothing printed for so long: a person is awaited, if there is a terminal
+PACED = Path("/proc/sys/kernel/paced")  # engines/guest/command.c
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+_PIVOT_ROOT = 155
+_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 1 << 14, 1 << 18
+_MNT_DETACH = 2
+_TIOCSWINSZ, _TIOCSCTTY = termios.TIOCSWINSZ, termios.TIOCSCTTY
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+# The root ----------------------------------------------------------------------------
+
+def _mounted(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
+    """mount(2), making the folder. Raises OSError."""
+    os.makedirs(target, exist_ok=True)
+    _mount(source, target, kind, flags, options)
+
+
+def bind(source: str, target: str) -> None:
+    """Let a file or a folder stand in the place of another one. Raises OSError."""
+    _mount(source, target, "", _MS_BIND | _MS_REC)
+
+
+def _mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
+    done = _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
+    if done != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), target)
+
+
+def _overlay(lower: str, target: str, above: str) -> str:
+    """Mount an overlay whose upper layer is in `above`; where that is."""
+    upper, work = f"{above}/upper", f"{above}/work"
+    os.makedirs(upper)
+    os.makedirs(work)
+    quoted = lower.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
+    _mounted("overlay", target, "overlay",
+             options=f"lowerdir={quoted},upperdir={upper},workdir={work}")
+    return upper
+
+
+def enter(folder: str, readable: list[str]) -> tuple[int, int]:
+    """Make the writable root and go there.
+
+    Returns the descriptors of the layer above the folder, and of the folder shared with the
+    machine. Raises OSError.
+    """
+    _mounted("none", "/", "", _MS_REC | _MS_PRIVATE)
+    _mounted("memory", "/run/above", "tmpfs", options="mode=755,size=95%")
+    _overlay("/", NEW, "/run/above/root")
+    for path in (*HIDDEN, "/mnt"):
+        _mounted("tmpfs", NEW + path, "tmpfs", options="mode=1777" if "tmp" in path else "mode=755")
+    for path in ("/proc", "/sys", "/dev"):
+        bind(path, NEW + path)
+    _mounted("tmpfs", f"{NEW}/dev/shm", "tmpfs", options="mode=1777")
+    for path in readable:
+        os.makedirs(os.path.dirname(NEW + path), exist_ok=True)
+        if os.path.isdir(path):
+            os.makedirs(NEW + path, exist_ok=True)
+        else:
+            Path(NEW + path).touch()
+        bind(path, NEW + path)
+    for name in IN_PLACE:
+        if os.path.exists(f"/usr/bin/{name}"):
+            _put_in_place(name)
+    upper = _overlay(folder, NEW + folder, "/run/above/folder")
+    above = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
+    shared = os.open("/run/first-flight", os.O_RDONLY | os.O_DIRECTORY)
+    os.chdir(NEW)
+    if _libc.syscall(_PIVOT_ROOT, b".", OLD.encode()) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), "pivot_root")
+    os.chdir("/")
+    _libc.umount2(f"/{OLD}".encode(), _MNT_DETACH)
+    os.makedirs(HOME)
+    return above, shared
+
+
+def _put_in_place(name: str) -> None:
+    """Let this folder's program stand where the machine's stands, which is in OWN then."""
+    os.makedirs(NEW + OWN, exist_ok=True)
+    for place in (f"{NEW}{OWN}/{name}", f"{NEW}/run/first-flight/{name}"):
+        Path(place).touch(mode=0o755)
+    ours = Path(f"{NEW}/run/first-flight/{name}")
+    ours.write_bytes((Path(__file__).parent / name).read_bytes())
+    bind(f"/usr/bin/{name}", f"{NEW}{OWN}/{name}")
+    bind(str(ours), f"{NEW}/usr/bin/{name}")
+
+
+# The command -------------------------------------------------------------------------
+
+class Command:
+    """The command as a process, its input and output, and what the machine says meanwhile."""
+
+    def __init__(self, request: dict[str, Any], shared: int) -> None:
+        self.request, self.shared = request, shared
+        self.frames = os.open(FRAMES, os.O_WRONLY | os.O_APPEND, dir_fd=shared)
+        self.console = os.open(CONSOLE, os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(self.console)
+        self.reader = Reader()
+        self.sources: dict[int, bytes] = {}  # what is read, and the kind of its frames
+        self.terminal = -1
+        self.input = -1  # where input is written to
+        self.waiting = b""  # input that it has not taken so far
+        self.closing = False
+        self.paced = False
+
+    def tell(self, kind: bytes, content: bytes = b"") -> None:
+        for place in range(0, len(content) or 1, MOST_BYTES):
+            os.write(self.frames, Frame(kind, time.monotonic_ns() - UP_S * 1_000_000_000,
+                                        content[place:place + MOST_BYTES]).packed())
+
+    def run(self) -> None:
+        """Run it to its end, and tell how it ended."""
+        request = self.request
+        words, environment = request["words"], request["environment"]
+        try:
+            process = self._started(words, environment)
+        except OSError as error:
+            missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
+            self.tell(ERROR, f"{words[0]}: {'command not found' if missing else error.strerror}\n"
+                      .encode())
+            self.tell(ENDED, str(NOT_FOUND if missing else NOT_EXECUTABLE).encode())
+            return
+        status = self._attended(process)
+        self.tell(ENDED, str(status if status >= 0 else 128 - status).encode())
+
+    def _started(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Start it. Raises OSError."""
+        taken: list[int] = []
+        if self.request["terminal"]:
+            self.terminal, child = pty.openpty()
+            self._resize(*self.request["terminal"])
+            self.sources[self.terminal] = OUTPUT
+            self.input = self.terminal
+            streams = (child, child, child)
+            taken.append(child)
+        else:
+            output, output_end = os.pipe()
+            error, error_end = os.pipe()
+            self.sources |= {output: OUTPUT, error: ERROR}
+            taken += [output_end, error_end]
+            given = self.request["input"]
+            if given in ("live", "whole"):
+                source, self.input = os.pipe()
+                self.closing = given == "whole"
+                self.waiting = self._whole_input() if self.closing else b""
+            else:
+                source = os.open(STANDARD_INPUT if given == "file" else "/dev/null", os.O_RDONLY,
+                                 dir_fd=self.shared if given == "file" else None)
+            taken.append(source)
+            streams = (source, output_end, error_end)
+        if self.input >= 0:
+            os.set_blocking(self.input, False)
+
+        def begin() -> None:
+            if self.terminal >= 0:
+                fcntl.ioctl(0, _TIOCSCTTY, 0)
+
+        try:
+            return subprocess.Popen(words, stdin=streams[0], stdout=streams[1], stderr=streams[2],
+                                    env=environment, start_new_session=True, preexec_fn=begin,
+                                    cwd=self.request["folder"])
+        finally:
+            for descriptor in taken:
+                os.close(descriptor)
+
+    def _whole_input(self) -> bytes:
+        with open(os.open(STANDARD_INPUT, os.O_RDONLY, dir_fd=self.shared), "rb") as file:
+            return file.read()
+
+    def _attended(self, process: subprocess.Popen[bytes]) -> int:
+        """Carry input and output until it ends; its status."""
+        ends = os.pidfd_open(process.pid)
+        if self.closing and not self.waiting:
+            self._close_input()
+        last_word = next_tick = time.monotonic()
+        limit_s = self.request["timeout_s"] and UP_S + self.request["timeout_s"]
+        while True:
+            now = time.monotonic()
+            if now >= next_tick:
+                self.tell(TICK)
+                next_tick = now + TICK_S
+            if limit_s is not None and now >= limit_s:
+                self.tell(TROUBLE, b"timeout")
+                os.killpg(process.pid, signal.SIGKILL)
+                limit_s = None
+            self._pace(now - last_word > QUIET_S)
+            wait_s = max(0.0, min(next_tick, limit_s or next_tick) - now)
+            readable, writable, _ = select.select(
+                [self.console, ends, *self.sources], [self.input] if self.waiting else [], [],
+                wait_s)
+            if self.console in readable:
+                self._hear(process)
+                last_word = time.monotonic()
+            if writable:
+                self._give()
+            for source in set(readable) & set(self.sources):
+                if self._carried(source):
+                    last_word = time.monotonic()
+            if ends in readable:
+                break
+        status = process.wait()
+        # What it has printed is there; what it left running may hold its pipes for ever.
+        while ready := select.select(list(self.sources), [], [], 0)[0]:
+            for source in ready:
+                self._carried(source)
+        self._pace(False)
+        return status
+
+    def _pace(self, paced: bool) -> None:
+        """Let time go on as on the wall while a person is awaited."""
+        if self.terminal >= 0 and paced != self.paced:
+            self.paced = paced
+            PACED.write_text(f"{int(paced)}\n")
+
+    def _carried(self, source: int) -> bool:
+        """Carry what was printed; False at its end."""
+        try:
+            content = os.read(source, MOST_BYTES)
+        except OSError:  # of a terminal that nobody has open any more
+            content = b""
+        if content:
+            self.tell(self.sources[source], content)
+        else:
+            del self.sources[source]
+        return bool(content)
+
+    def _hear(self, process: subprocess.Popen[bytes]) -> None:
+        """What the machine says."""
+        for frame in self.reader.read(os.read(self.console, MOST_BYTES)):
+            if frame.kind == INPUT:
+                self.waiting += frame.content
+            elif frame.kind == CLOSE:
+                self.closing = True
+            elif frame.kind in (INTERRUPT, TERMINATE):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGINT if frame.kind == INTERRUPT else
+                              signal.SIGTERM)
+            elif frame.kind == SIZE and self.terminal >= 0:
+                self._resize(*struct.unpack("!HH", frame.content))
+        if self.closing and not self.waiting:
+            self._close_input()
+
+    def _give(self) -> None:
+        """Write of the input what is taken."""
+        try:
+            self.waiting = self.waiting[os.write(self.input, self.waiting):]
+        except OSError:  # nobody reads it any more
+            self.waiting, self.closing = b"", True
+        if self.closing and not self.waiting:
+            self._close_input()
+
+    def _close_input(self) -> None:
+        if self.input >= 0 and self.terminal < 0:
+            os.close(self.input)
+            self.input = -1
+
+    def _resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.terminal, _TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+# What it wrote -----------------------------------------------------------------------
+
+def written(above: int, file: BinaryIO, most_bytes: int, most_files: int) -> list[str]:
+    """Pack what lies in the layer above a folder; what of it was left out, in words.
+
+    Regular files, folders and links; a name that was removed is told in a line. The layer's own
+    marks (character device 0/0) are no files.
+    """
+    left: list[str] = []
+    room, count, removed = most_bytes, 0, []
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for name, place in _walk(above):
+            info = os.stat(place, follow_symlinks=False)
+            if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
+                removed.append(name)
+                continue
+            if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)
+                    or stat.S_ISLNK(info.st_mode)):
+                left.append(f"{name}: neither a file nor a folder")
+                continue
+            size = info.st_size if stat.S_ISREG(info.st_mode) else 0
+            if size > room or count >= most_files:
+                left.append(f"{name}: {size} bytes" if size > room else f"{name}: one file more")
+                continue
+            member = archive.gettarinfo(place, name)
+            if member is None or member.islnk():
+                member = tarfile.TarInfo(name)
+                member.size, member.mtime = size, int(info.st_mtime)
+                member.mode = info.st_mode & 0o777
+            room, count = room - size, count + 1
+            if member.isreg():
+                with open(place, "rb") as content:
+                    archive.addfile(member, content)
+            else:
+                archive.addfile(member)
+    return left + [f"{name}: removed" for name in removed]
+
+
+def _walk(above: int) -> Iterator[tuple[str, str]]:
+    """All names below a folder, in order, each folder before what is in it, and their paths."""
+    root = f"/proc/self/fd/{above}"
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in sorted({*folders, *names, *links}):
+            place = os.path.join(folder, name)
+            yield os.path.relpath(place, root), place
+
+
+def main(folder: Path) -> None:
+    """Run what the request in the shared folder says. Whatever fails is told in a frame."""
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    above, shared = enter(request["folder"], request["readable"])
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
+    command = Command(request, shared)
+    time.sleep(UP_S - time.monotonic())
+    try:
+        command.run()
+        with open(os.open(FILES, os.O_WRONLY, dir_fd=shared), "wb") as file:
+            for line in written(above, file, request["most_bytes"], request["most_files"]):
+                command.tell(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
+    except Exception as error:
+        command.tell(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
+        raise
+    finally:
+        command.tell(TICK)
+    sys.stdout.flush()

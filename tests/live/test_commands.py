@@ -1,0 +1,280 @@
+"""./run.sh -- COMMAND: other people's scripts in virtual time, and the walls around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engines.uml import find_kernel
+from tests.live.conftest import PROJECT
+
+pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
+                                reason="./install.sh --with-mininet")
+PLAIN = """\
+from mininet.link import TCLink
+from mininet.net import Mininet
+from mininet.nodelib import LinuxBridge
+net = Mininet(switch=LinuxBridge, link=TCLink, controller=None)
+hosts = [net.addHost(f"h{number}") for number in (1, 2)]
+switch = net.addSwitch("s1")
+for host in hosts:
+    net.addLink(host, switch, bw=10, delay="25ms", max_queue_size=100)
+net.start()
+print(hosts[0].cmd("ping -c 5 10.0.0.2"))
+hosts[1].cmd("iperf3 -s -D")
+print(hosts[0].cmd("iperf3 -c 10.0.0.2 -t 20"))
+net.stop()
+"""
+
+
+class Ended:
+    """How a command ended: its status, what it printed, and what is kept of it."""
+
+    def __init__(self, folder: Path, *words: str, flags: tuple[str, ...] = (),
+                 given: bytes | None = b"") -> None:
+        self.done = subprocess.run(
+            [str(PROJECT / "run.sh"), "--results", str(folder / "results"), *flags, "--", *words],
+            cwd=folder, input=given, capture_output=True, timeout=300, check=False)
+        self.status = self.done.returncode
+        self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
+        self.kept = max((folder / "results" / "commands").iterdir())
+
+    def facts(self) -> dict[str, object]:
+        facts: dict[str, object] = json.loads((self.kept / "command.json").read_text())
+        return facts
+
+
+def test_a_plain_script_runs_and_prints_the_same_bytes_twice(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    first, second = (Ended(tmp_path, "python3", "plain.py") for _ in range(2))
+    assert first.status == 0, first.err
+    # Two links of 25 ms each, there and back; the first waits for the address as well.
+    assert "rtt min/avg/max/mdev = 100.000/120.000/200.000/40.000 ms" in first.out
+    assert "0.00-20.00" in first.out and first.out == second.out
+    assert (first.kept / "output.txt").read_bytes() == (second.kept / "output.txt").read_bytes()
+    assert first.facts()["virtual_s"] == second.facts()["virtual_s"] and not first.facts()["files"]
+
+
+def test_another_seed_draws_other_numbers(tmp_path: Path) -> None:
+    draws = ("python3", "-c", "import os, random; print(os.urandom(8).hex(), random.random())")
+    first, again, other = (Ended(tmp_path, *draws, flags=("--seed", seed)).out
+                           for seed in ("1", "1", "2"))
+    assert first == again != other
+
+
+@pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="./install.sh --with-mininet")
+def test_mininets_default_switch_and_controller(tmp_path: Path) -> None:
+    ended = Ended(tmp_path, "mn", "--topo", "single,3", "--link", "tc,bw=10,delay=10ms",
+                  "--test", "pingall")
+    assert ended.status == 0 and "0% dropped (6/6 received)" in ended.out + ended.err, ended.err
+
+
+def test_what_a_command_writes_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "before").write_text("before\n")
+    ended = Ended(tmp_path, "sh", "-c", "cat before; sleep 100; echo new > before; mkdir d;"
+                  " echo x > d/made; chmod 750 d/made; ln -s /etc/passwd out; ln -s d/made in;"
+                  " echo hidden > /tmp/elsewhere")
+    assert (ended.status, ended.out) == (0, "before\n"), ended.err
+    files = ended.kept / "files"
+    assert (files / "before").read_text() == "new\n" and (files / "in").read_text() == "x\n"
+    assert (files / "d/made").stat().st_mode & 0o777 == 0o750
+    assert not (files / "out").is_symlink() and "out: a link that leads elsewhere" in ended.err
+    assert (tmp_path / "before").read_text() == "before\n"  # the folder only looked writable
+    assert abs((files / "before").stat().st_mtime - time.time() - 100) < 60
+    back = Ended(tmp_path, "sh", "-c", "echo new > before", flags=("--write-back",))
+    assert (tmp_path / "before").read_text() == "new\n" and "writes back before" in back.err
+
+
+@pytest.mark.parametrize(("words", "flags", "status", "said"), [
+    (("sh", "-c", "exit 7"), (), 7, ""), (("sh", "-c", "kill -9 $$"), (), 137, ""),
+    (("no-such-program",), (), 127, "no-such-program: command not found"),
+    (("./data",), (), 126, "Permission denied"),
+    (("sleep", "100"), ("--timeout", "5"), 124, ""),
+    (("sh", "-c", "while :; do :; done"), ("--timeout", "1h,3"), 124, "timeout"),
+    (("sh", "-c", "echo o > /proc/sysrq-trigger; poweroff -f; reboot -f;"
+      " python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'"), (), 1, "guest"),
+    (("true",), ("--memory", "1K"), 2, "at least 128M"),
+    (("true",), ("--env", "NO_SUCH"), 2, "--env"),
+    (("true",), ("--readable", "/no/such"), 2, "there is no /no/such")])
+def test_the_status_is_the_commands(words: tuple[str, ...], flags: tuple[str, ...], status: int,
+                                    said: str, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("no program")
+    (tmp_path / "results" / "commands" / "0").mkdir(parents=True)
+    ended = Ended(tmp_path, *words, flags=flags)
+    assert ended.status == status and said in ended.err, ended.err
+    assert "Traceback" not in ended.err
+    assert not list(tmp_path.rglob(".guest"))
+
+
+def test_input_is_a_file_a_pipe_or_nothing(tmp_path: Path) -> None:
+    assert Ended(tmp_path, "cat", given=b"one\ntwo\n").out == "one\ntwo\n"
+    (tmp_path / "input").write_text("a file\n")
+    with (tmp_path / "input").open() as file:
+        done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
+                               "cat"], cwd=tmp_path, stdin=file, capture_output=True, check=False)
+    assert done.stdout == b"a file\n"
+    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
+                           "cat"], cwd=tmp_path, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as slow:
+        assert slow.stdin is not None and slow.stdout is not None
+        for line in (b"one\n", b"two\n"):
+            time.sleep(1)
+            slow.stdin.write(line)
+            slow.stdin.flush()
+            assert slow.stdout.readline() == line
+        slow.stdin.close()
+        assert slow.wait(30) == 0
+
+
+def test_what_spins_gets_on_and_is_named(tmp_path: Path) -> None:
+    spinning = ("import os, select, threading, time; r, w = os.pipe();"
+                "threading.Timer(3, os.write, (w, b'x')).start(); began = time.time()\n"
+                "while not select.select([r], [], [], 0)[0]: pass\n"
+                "print(round(time.time() - began, 1))\n"
+                "while time.time() < began + 10: pass\n")
+    ended = Ended(tmp_path, "python3", "-c", spinning)
+    assert (ended.status, ended.out) == (0, "3.0\n"), ended.err
+    assert "python3 spins" in ended.err and ended.facts()["spinning"] == ["python3"]
+
+
+def test_the_first_ctrl_c_is_the_commands_and_the_second_ends_the_guest(tmp_path: Path) -> None:
+    catching = ("import signal, time; signal.signal(signal.SIGINT, lambda *_: print('caught',"
+                " flush=True)); print('up', flush=True)\nwhile True: time.sleep(0.1)")
+    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
+                           "python3", "-c", catching], cwd=tmp_path, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"up\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"caught\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130 and process.stderr.read() == b"run.sh: interrupted\n"
+
+
+def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -> None:
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.execv(str(PROJECT / "run.sh"), ["run.sh", "--results", str(tmp_path), "--", "sh", "-i"])
+
+    seen = ""
+
+    def upto(pattern: str) -> re.Match[str]:
+        """What is printed next that looks so; what comes before it is forgotten."""
+        nonlocal seen
+        until = time.monotonic() + 60
+        while not (found := re.search(pattern, seen)) and time.monotonic() < until:
+            if select.select([terminal], [], [], 0.1)[0]:
+                seen += os.read(terminal, 4096).decode(errors="replace")
+        assert found, seen
+        seen = seen[found.end():]
+        return found
+
+    def typed(line: str, pattern: str) -> re.Match[str]:
+        os.write(terminal, f"{line}\r".encode())
+        return upto(pattern)
+
+    try:
+        upto("# ")
+        before = int(typed("tty -s && date +%s", r"\n(\d{10})\r")[1])
+        time.sleep(5)  # nobody types
+        assert int(typed("date +%s", r"\n(\d{10})\r")[1]) - before < 60
+        typed("sleep 1000000", "1000000")
+        time.sleep(0.5)
+        typed("\x03", "# ")
+        typed("exit 5", "of its clock")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    finally:
+        os.close(terminal)
+
+
+def test_what_is_killed_leaves_its_output_and_the_next_one_removes_the_rest(tmp_path: Path) -> None:
+    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "results"), "--",
+                           "sh", "-c", "while :; do echo line; sleep 1; done"], cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            assert process.stdout.readline() == b"line\n"
+        process.kill()
+    (killed,) = (tmp_path / "results" / "commands").iterdir()
+    assert (killed / ".guest").exists() and b"out line" in (killed / "output.txt").read_bytes()
+    assert Ended(tmp_path, "true").status == 0
+    assert not list(tmp_path.rglob(".guest")) and (killed / "output.txt").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "small", str(tmp_path / "results")],
+                   check=True)
+    try:
+        done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(tmp_path / "results"),
+                               "--", "seq", "1000000"], cwd=tmp_path, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+    finally:
+        subprocess.run(["umount", str(tmp_path / "results")], check=True)
+    assert done.returncode == 1 and "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+HOSTILE = """
+import os, socket
+def tries(what, does):
+    try:
+        print(what, "WENT", does())
+    except Exception as error:
+        print(what, "refused", type(error).__name__)
+tries("home", lambda: open({secret!r}).read())
+tries("shadow", lambda: open("/etc/shadow").read())
+tries("results", lambda: open({results!r}).read())
+tries("agent", lambda: os.environ["SECRET_KEY"])
+tries("network", lambda: socket.create_connection(({address!r}, {port}), 2))
+os.system("mkdir -p /h; mount -t hostfs none /h -o /")
+tries("outside", lambda: open("/h" + {outside!r}, "w").write("x"))
+tries("outside again", lambda: open("/h" + {secret!r}).read())
+tries("process", lambda: os.kill({pid}, 0))
+print("done")
+"""
+
+
+def test_a_hostile_command_reads_no_secret_and_reaches_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "secret").write_text("secret")
+    work = home / "work"
+    work.mkdir()
+    (tmp_path / "outside").write_text("untouched")
+    with subprocess.Popen([sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"],
+                          cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline().split(b"port ")[1].split()[0])
+        (work / "hostile.py").write_text(HOSTILE.format(
+            secret=str(home / "secret"), results=str(PROJECT / "results" / ".gitkeep"),
+            address="127.0.0.1", port=port, outside=str(tmp_path / "outside"),
+            pid=server.pid))
+        os.environ["SECRET_KEY"] = "secret"
+        try:
+            ended = Ended(work, "python3", "hostile.py")
+        finally:
+            del os.environ["SECRET_KEY"]
+            server.kill()
+    assert ended.status == 0 and ended.out.endswith("done\n"), ended.err
+    assert "WENT" not in ended.out and "secret" not in ended.out.replace("secrets", ""), ended.out
+    assert (tmp_path / "outside").read_text() == "untouched"
+
+
+def test_a_folder_with_a_home_in_it_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run([str(PROJECT / "run.sh"), "--", "true"], cwd="/", capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 4 and "start it in a folder of its own" in done.stderr

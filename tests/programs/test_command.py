@@ -1,0 +1,68 @@
+"""Flags of ./run.sh -- COMMAND, as they are typed; no guest is booted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import experiment
+from commands import command
+
+
+@pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [
+    ("60", 60, 60), ("1h,10m", 3600, 600), ("90s,1.5min", 90, 90),
+    ("500ms", 0.5, 0.5)])
+def test_timeouts(words: str, virtual_s: float, wall_s: float) -> None:
+    assert command.limits(words) == (virtual_s, wall_s)
+
+
+@pytest.mark.parametrize(("word", "mb"), [("512", 512), ("512M", 512), ("2G", 2000), ("1GB", 1000)])
+def test_memory(word: str, mb: int) -> None:
+    assert command.megabytes(word) == mb
+
+
+@pytest.mark.parametrize(("flags", "said"), [
+    (["--memory", "1K"], "at least 128M"), (["--memory", "x"], "not a number"),
+    (["--timeout", "0"], "above 0"), (["--timeout", "1,2,3"], "at most 2"),
+    (["--timeout", "soon"], "not a number"), (["--limit", "1G,0"], "above 0"),
+    (["--seed", "-1"], "--seed"), (["--seed", "x"], "whole number"), (["--rtt", "5"], "--rtt"),
+    (["zhao2019"], "zhao2019"), (["--seed", "1", "--seed", "2"], "given twice")])
+def test_a_wrong_flag_is_a_line_and_status_2(flags: list[str], said: str,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        experiment.main([*flags, "--", "true"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2 and said in told and told.count("\n") == 1
+
+
+def test_nothing_behind_the_dashes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        experiment.main(["--"])
+    assert ended.value.code == 2 and "-- COMMAND" in capsys.readouterr().err
+
+
+def test_flags_behind_the_dashes_are_the_commands() -> None:
+    request = command.request_of(command.parsed([], ["true", "--seed", "x"]),
+                                 ["true", "--seed", "x"])
+    assert request.words == ["true", "--seed", "x"] and request.seed == 1
+
+
+def test_the_environment_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAD", "it")
+    request = command.request_of(command.parsed(["--env", "HAD", "--env", "MADE=a=b"], ["true"]),
+                                 ["true"])
+    assert request.environment == {"HAD": "it", "MADE": "a=b"}
+    assert request.folder == Path(os.getcwd())
+
+
+@pytest.mark.parametrize(("words", "there", "lines"), [
+    (["python3", "script.py"], (), 0), (["mn"], (), 1), (["mn"], ("ovs-vsctl",), 0),
+    (["mn", "--switch", "lxbr"], (), 0), (["/usr/bin/mn", "--switch=lxbr"], (), 0),
+    (["mn", "--test", "iperf"], ("ovs-vsctl",), 3),
+    (["mn", "--test=iperf"], ("ovs-vsctl", "iperf", "telnet"), 1)])
+def test_what_is_known_to_go_wrong_is_told_before(words: list[str], there: tuple[str, ...],
+                                                  lines: int) -> None:
+    found = {name: f"/usr/bin/{name}" for name in there}
+    assert len(command.advice(words, found.get)) == lines
