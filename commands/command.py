@@ -17,7 +17,7 @@ from typing import Any
 
 from commands.runners import engine_errors
 from engines.command.frames import ERROR, OUTPUT, TICK
-from engines.command.guest import (BEGINS_S, CommandGuest, Outcome, RawTerminal, Request,
+from engines.command.guest import (BEGINS_S, CommandGuest, CommandEnd, RawTerminal, CommandRequest,
                                    remove_dead)
 from engines.job import EngineCannot
 from engines.uml import MEMINFO, available, find_kernel, made_from
@@ -54,7 +54,6 @@ the second Ctrl-C (the first is the command's).
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 PROGRESS_S = 30.0  # of wall time, between two lines
 KEPT_BYTES = 1 << 30  # of what it prints
-DEFAULT_MB = 1024
 LEAST_MB = 128
 
 
@@ -117,7 +116,8 @@ def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str
     return lines
 
 
-def tell(folder: Path, outcome: Outcome, count: int, left_out: Sequence[str], quiet: bool) -> None:
+def tell(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
+         quiet: bool) -> None:
     """What is worth a line once the command has ended, on standard error."""
     for name in outcome.spinning:
         say(f"run.sh: {name} spins, waiting without sleeping: time was moved for it"
@@ -215,13 +215,13 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     """The flags before `--`; exits with a line where one is wrong. Raises CannotError."""
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     add = parser.add_argument
-    add("--memory", type=megabytes, default=DEFAULT_MB)
+    add("--memory", type=megabytes, default=CommandRequest.memory_mb)
     add("--timeout", type=limits, default=(None, None))
-    add("--seed", type=whole, default=1)
+    add("--seed", type=whole, default=CommandRequest.seed)
     add("--readable", action="append", default=[], type=Path)
     add("--env", action="append", default=[])
     add("--write-back", action="store_true")
-    add("--limit", type=most, default=(1 << 30, 100_000))
+    add("--limit", type=most, default=(CommandRequest.most_bytes, CommandRequest.most_files))
     add("--results", type=Path, default=files.PROJECT / "results")
     add("--quiet", action="store_true")
     arguments = parser.parse_args(list(flags))
@@ -235,7 +235,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> Request:
+def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRequest:
     """Raises UsageError where what is named is not there."""
     for path in arguments.readable:
         if not path.exists():
@@ -248,7 +248,7 @@ def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> Request:
         environment[name] = value if equals else os.environ[name]
     virtual_s, wall_s = arguments.timeout
     most_bytes, most_files = arguments.limit
-    return Request(list(words), Path.cwd().resolve(),
+    return CommandRequest(list(words), Path.cwd().resolve(),
                    [str(path.resolve()) for path in arguments.readable], environment,
                    arguments.memory, arguments.seed, virtual_s, wall_s, most_bytes, most_files)
 
@@ -283,7 +283,7 @@ def limits(words: str) -> tuple[float, float]:
 def most(words: str) -> tuple[int, int]:
     """Bytes, and files."""
     given = _numbers(words, "bytes", "")
-    return int(given[0]), int(given[1]) if len(given) > 1 else 100_000
+    return int(given[0]), int(given[1]) if len(given) > 1 else CommandRequest.most_files
 
 
 def megabytes(word: str) -> int:

@@ -267,16 +267,10 @@ class WorkerProcess:
                               f" awaited: {self.last_words()}")
 
     def printed(self) -> str:
-        """What it printed, of much the beginning and the end; nothing where that is lost."""
-        try:
-            return ends_within(self.job.path, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
-        except (OSError, ValueError):
-            return ""
+        return printed_in(self.job.path)
 
     def last_words(self) -> str:
-        """The end of what it printed, on one line."""
-        words = " | ".join(quoted(line) for line in self.printed().strip().splitlines()[-3:])
-        return f"it printed: {words}" if words else "it printed nothing"
+        return last_words_of(self.printed())
 
     def stop(self) -> None:
         """Kill whatever still runs of it and remove its folder."""
@@ -286,6 +280,23 @@ class WorkerProcess:
             pass
         self.process.wait()
         self.job.remove()
+
+
+def printed_in(folder: Path) -> str:
+    """What a guest or a worker has printed, its folder given, of much the beginning and the end.
+
+    Nothing where that is lost.
+    """
+    try:
+        return ends_within(folder, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def last_words_of(printed: str) -> str:
+    """The end of what was printed, on one line."""
+    words = " | ".join(quoted(line) for line in printed.strip().splitlines()[-3:])
+    return f"it printed: {words}" if words else "it printed nothing"
 
 
 # The watchdog ------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 # What a frame is. To the machine:
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
 # to the guest:
-INPUT, CLOSE, INTERRUPT, TERMINATE, SIZE = b"i", b"c", b"^", b"T", b"s"
-KINDS = OUTPUT + ERROR + TICK + ENDED + TROUBLE + INPUT + CLOSE + INTERRUPT + TERMINATE + SIZE
+INPUT, CLOSE, INTERRUPT, SIZE = b"i", b"c", b"^", b"s"
+KINDS = OUTPUT + ERROR + TICK + ENDED + TROUBLE + INPUT + CLOSE + INTERRUPT + SIZE
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame
 

@@ -24,8 +24,8 @@ from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_
                                     SIZE, TICK, TROUBLE, Frame, Reader)
 from engines.command.inside import (FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT,
                                     UP_S)
-from engines.job import CONSOLE, EngineCannot, EngineError
-from engines.shared_folder import ends_within, open_within, remove_folder
+from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from engines.shared_folder import open_within, remove_folder
 from hosts.untrusted import quoted
 
 POLL_S = 0.01
@@ -38,7 +38,6 @@ SPINS_S, SPINS_AGAIN_S, WAKE_S = 10.0, 0.2, 0.001
 AGAIN_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = 1 << 20
-CONSOLE_BYTES = 1 << 16
 SPINS = "first-flight: spins: "  # engines/guest/command.c
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
                   "LINES")
@@ -48,7 +47,7 @@ TIMED_OUT, INTERRUPTED = 124, 130
 
 
 @dataclass(frozen=True)
-class Request:
+class CommandRequest:
     """What is run, and within which limits.
 
     words: the command's; folder: where, an absolute path that looks writable in the guest;
@@ -70,7 +69,7 @@ class Request:
 
 
 @dataclass
-class Outcome:
+class CommandEnd:
     """How it ended.
 
     status: the command's, as a shell has it; 124 where the timeout ended it, 130 where a second
@@ -98,7 +97,7 @@ def remove_dead(shared: Path) -> None:
 Carry = Callable[[bytes, float, bytes], None]  # a kind of frames, virtual seconds, the content
 
 
-def environment_of(request: Request, own: dict[str, str]) -> dict[str, str]:
+def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, str]:
     """What a command has. own: the environment of who types it, of which a list is kept."""
     path = [*PATH, *own.get("PATH", "").split(":")]
     return {**{name: value for name, value in own.items()
@@ -130,7 +129,7 @@ def readable_here() -> list[str]:
 class CommandGuest:
     """A guest that runs one command. Use as a context manager: it ends with it."""
 
-    def __init__(self, kernel: Path, shared: Path, request: Request, terminal: bool) -> None:
+    def __init__(self, kernel: Path, shared: Path, request: CommandRequest, terminal: bool) -> None:
         """shared: a new folder. terminal: whether this process's terminal is the command's.
 
         Raises EngineCannot where the machine cannot, OSError.
@@ -157,7 +156,7 @@ class CommandGuest:
         self.is_up = False  # its console is read
         self.unsaid: list[Frame] = []
         self.interrupts: list[float] = []  # when
-        self.outcome = Outcome()
+        self.outcome = CommandEnd()
         self.frames = open_within(shared, FRAMES)
         self._say_input(self.begun)
         self.began = self.heard = time.monotonic()
@@ -259,7 +258,7 @@ class CommandGuest:
 
     # Output
 
-    def attend(self, carry: Carry) -> Outcome:
+    def attend(self, carry: Carry) -> CommandEnd:
         """Carry input and output until the guest has ended. Raises EngineError where it died."""
         reader, ended = Reader(), False
         while True:
@@ -284,13 +283,16 @@ class CommandGuest:
                 time.sleep(POLL_S)
             self._wake()
         if not ended:
-            raise EngineError(f"the guest ended before its command did: {self.last_words()}")
+            printed = printed_in(self.shared)
+            if why := uml.why_not(printed):
+                raise EngineCannot(why)
+            raise EngineError(f"the guest ended before its command did: {last_words_of(printed)}")
         return self._closed()
 
-    def _closed(self) -> Outcome:
+    def _closed(self) -> CommandEnd:
         self.outcome.wall_s = time.monotonic() - self.began
         self.outcome.spinning = sorted({quoted(line.partition(SPINS)[2], 40) for line in
-                                        self._printed().splitlines() if SPINS in line})
+                                        printed_in(self.shared).splitlines() if SPINS in line})
         return self.outcome
 
     def _heard(self, frame: Frame, carry: Carry) -> bool:
@@ -300,10 +302,8 @@ class CommandGuest:
             self._flush()
         self.heard, self.silent_processor_s = time.monotonic(), None
         self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
-        if frame.kind in (OUTPUT, ERROR):
+        if frame.kind in (OUTPUT, ERROR, TICK):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)
-        elif frame.kind == TICK:
-            carry(frame.kind, frame.time_ns / 1e9, b"")
         elif frame.kind == TROUBLE:
             if frame.content == b"timeout":
                 self.outcome.status = TIMED_OUT
@@ -347,15 +347,6 @@ class CommandGuest:
                     words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
                     if int(words[3]) == self.process.pid:  # its session
                         yield int(name), words[0], int(words[11]) + int(words[12])
-
-    def _printed(self) -> str:
-        with suppress(OSError, ValueError):
-            return ends_within(self.shared, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
-        return ""
-
-    def last_words(self) -> str:
-        words = " | ".join(quoted(line) for line in self._printed().strip().splitlines()[-3:])
-        return f"it printed: {words}" if words else "it printed nothing"
 
     def files(self) -> BinaryIO:
         """What the command wrote, a tar archive as the guest made it: a stranger's."""

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT, SIZE,
-                                    TERMINATE, TICK, TROUBLE, Frame, Reader)
+                                    TICK, TROUBLE, Frame, Reader)
 
 REQUEST, FRAMES, FILES, STANDARD_INPUT = "request.json", "frames", "files.tar", "input"
 CONSOLE = "/dev/tty1"  # where the machine's frames come in
@@ -50,7 +50,6 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _PIVOT_ROOT = 155
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 1 << 14, 1 << 18
 _MNT_DETACH = 2
-_TIOCSWINSZ, _TIOCSCTTY = termios.TIOCSWINSZ, termios.TIOCSCTTY
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -202,7 +201,7 @@ class Command:
 
         def begin() -> None:
             if self.terminal >= 0:
-                fcntl.ioctl(0, _TIOCSCTTY, 0)
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         try:
             return subprocess.Popen(words, stdin=streams[0], stdout=streams[1], stderr=streams[2],
@@ -280,10 +279,9 @@ class Command:
                 self.waiting += frame.content
             elif frame.kind == CLOSE:
                 self.closing = True
-            elif frame.kind in (INTERRUPT, TERMINATE):
+            elif frame.kind == INTERRUPT:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGINT if frame.kind == INTERRUPT else
-                              signal.SIGTERM)
+                    os.killpg(process.pid, signal.SIGINT)
             elif frame.kind == SIZE and self.terminal >= 0:
                 self._resize(*struct.unpack("!HH", frame.content))
         if self.closing and not self.waiting:
@@ -304,7 +302,7 @@ class Command:
             self.input = -1
 
     def _resize(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self.terminal, _TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 # What it wrote -----------------------------------------------------------------------
@@ -350,8 +348,7 @@ def _walk(above: int) -> Iterator[tuple[str, str]]:
     root = f"/proc/self/fd/{above}"
     for folder, folders, names in os.walk(root):
         folders.sort()
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        for name in sorted({*folders, *names, *links}):
+        for name in sorted([*folders, *names]):
             place = os.path.join(folder, name)
             yield os.path.relpath(place, root), place
 

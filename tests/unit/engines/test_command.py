@@ -11,7 +11,7 @@ import pytest
 
 from engines.command import guest, inside
 from engines.command.frames import ERROR, MOST_BYTES, OUTPUT, Frame, Reader
-from engines.command.guest import Request, check_folder, environment_of
+from engines.command.guest import CommandRequest, check_folder, environment_of
 from engines.job import EngineCannot
 
 FRAMES = [Frame(OUTPUT, 5, b"one\n"), Frame(ERROR, 7, b""), Frame(OUTPUT, 9, bytes(range(256)))]
@@ -32,7 +32,7 @@ def test_what_is_no_frame_is_refused(hostile: bytes) -> None:
 
 
 def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Path) -> None:
-    request = Request(["true"], tmp_path, environment={"MODE": "fast"}, seed=7)
+    request = CommandRequest(["true"], tmp_path, environment={"MODE": "fast"}, seed=7)
     had = {"LANG": "C.UTF-8", "LC_TIME": "C", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": "/root",
            "SSH_AUTH_SOCK": "/tmp/agent", "PATH": "/opt/bin:/usr/bin"}
     made = environment_of(request, had)
