@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +16,20 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
 
-def pytest_configure() -> None:
-    """Ctrl-C is heeded: a shell that starts tests with "&" has it ignored, and so would theirs."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Ctrl-C is heeded: a shell that starts tests with "&" has it ignored, and so would theirs.
+
+    Where byte code is not kept beside sources it is kept for the session: hundreds of programs
+    that tests start would compile the project anew.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.dont_write_bytecode:
+        kept = tempfile.TemporaryDirectory(prefix="first-flight-")
+        config.add_cleanup(kept.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = kept.name
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False
 
 
 def pytest_collection_finish() -> None:

@@ -11,6 +11,7 @@ from lab import registry
 from lab.core.scenario import scenario_file
 from lab.core.run.kinds import Overrides, Study
 from tests.golden import stored
+from tests.unit.core.example import whole
 
 DRAWN = "dukkipati2010"  # its trials are thousands, which take a second to draw
 # Questions of one's own, by their names; every flag is in one of them.
@@ -32,7 +33,7 @@ def text() -> str:
     lines: list[str] = []
     for name in scenario_file.names():
         if name != DRAWN:
-            lines += _trials(registry.study_of(scenario_file.find(name)))
+            lines += _trials(whole(name))
     for name, requested in QUESTIONS.items():
         study = registry.own_question(name, requested)
         lines += [f"# {name}", *study.head.text.splitlines(), *_trials(study)]

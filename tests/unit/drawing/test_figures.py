@@ -35,15 +35,20 @@ class Other(Chart):
 
 
 def test_every_family_is_drawn_by_its_file_under_the_name_of_its_finding() -> None:
-    charts = samples.all_charts()
+    """And a dollar begins no formula: neither between two of them, where it would be set in
+    italics or not be understood."""
+    charts = samples.all_charts(" $5_{ $")
     report = report_of(*(Finding(f"{place}_{chart.family}", "", chart=chart)
                          for place, chart in enumerate(charts)), Finding("words", "no chart"))
     drawn = list(drawing.figures(report))
     assert [name for name, _ in drawn] == [f"{place}_{chart.family}"
                                            for place, chart in enumerate(charts)]
     for (_, figure), chart in zip(drawn, charts):
-        assert samples.said(figure)[0] == chart.title
-        samples.check_fits(figure)
+        assert samples.said(figure)[0].replace("\\", "") == chart.title
+        figure.draw_without_rendering()
+        texts = [text.get_text() for text in figure.findobj(Text) if text.get_visible()]
+        assert sum("$" in text for text in texts) > 6, chart.family
+        assert not [text for text in texts if cbook.is_math_text(text)], chart.family
 
 
 def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
@@ -66,16 +71,6 @@ def test_all_charts_are_all_that_there_are() -> None:
     assert [chart.scale for chart in charts if isinstance(chart, SquareChart)] == [
         "improved", "level", "window", "published"] and {*scales} == {*squares.LOOKS} == {
             chart.scale for chart in charts if isinstance(chart, SquareChart)}
-
-
-def test_a_dollar_begins_no_formula() -> None:
-    """Neither between two of them, where it would be set in italics or not be understood."""
-    for chart in samples.all_charts(" $5_{ $"):
-        (_, drawn), = drawing.figures(report_of(Finding("dollars", "", chart=chart)))
-        drawn.draw_without_rendering()
-        texts = [text.get_text() for text in drawn.findobj(Text) if text.get_visible()]
-        assert sum("$" in text for text in texts) > 6, chart.family
-        assert not [text for text in texts if cbook.is_math_text(text)], chart.family
 
 
 def test_a_legend_has_every_label_as_it_stands() -> None:

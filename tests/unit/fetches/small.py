@@ -45,6 +45,9 @@ baseline_initcwnd = 3
 experiment_initcwnd = 10
 metric = "total_ms"
 """
+# The project's scenarios of this kind.
+NAMES = tuple(name for name in scenario_file.names()
+              if scenario_file.find(name).raw.get("kind", "fetches") == "fetches")
 WITHOUT_FIGURES = (SMALL[SMALL.index("[[figure]]"):], "")
 
 

@@ -12,7 +12,7 @@ from lab.core.run.kinds import Overrides
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.scenario import buffers, reading
-from lab.fetches.study import KIND, apply, expand
+from lab.fetches.study import apply, expand
 from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.transfers import transfer_of
@@ -20,7 +20,8 @@ from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
 from lab.tcp.wire.exchange import read_exchange
 from tests.golden import stored
-from tests.unit.fetches.small import WITHOUT_FIGURES, small
+from tests.unit.core.example import whole
+from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, small
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 
@@ -78,13 +79,10 @@ def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
     assert buffers.limits(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
 
 
-@pytest.mark.parametrize("name", scenario_file.names())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
     """Where a file with windows that fit asks for more than they need, its tcp_rmem stands."""
-    file = scenario_file.find(name)
-    if file.raw.get("kind", "fetches") != "fetches":
-        return
-    made = KIND.study(file)
+    made = whole(name)
     largest = max((trial.initcwnd for trial in made.trials), default=0)
     for trial in made.trials:
         first, _ = buffers.limits(trial.with_buffers(made.head.sysctls), RMEM)

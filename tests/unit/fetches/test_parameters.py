@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from lab.core.results import checks
 from lab.core.results.records import FAIL, PASS
 from lab.core.run.kinds import Overrides
 from lab.core.scenario.quantities import FLAGS, QUANTITIES
-from lab.core.scenario.scenario_file import find
+from lab.core.scenario.scenario_file import ScenarioFile, find
 from lab.fetches.scenario.setup import segments_at_once
 from lab.fetches.scenario.sweep import SWEPT, queue_of
 from lab.fetches.scenario.trial import SWITCHES, Trial
@@ -27,9 +28,14 @@ GOOD = stored.load("iw10")
 ONE = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
 
 
+@cache
+def asked() -> ScenarioFile:
+    return find("zhao2019")
+
+
 def trials(client: str = "libcurl", **lists: list[Any]) -> list[Trial]:
     """What zhao2019 asks for with these lists in the place of its own."""
-    return list(KIND.study(find("zhao2019"), Overrides({**ONE, **lists}, client=client)).trials)
+    return list(KIND.study(asked(), Overrides({**ONE, **lists}, client=client)).trials)
 
 
 @pytest.mark.parametrize(("lists", "words"), [

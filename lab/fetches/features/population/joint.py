@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy
 from numpy.typing import NDArray
@@ -90,6 +90,8 @@ class Joint:
 
 # The published distributions ----------------------------------------------------
 
+# Both are asked for at each step of a mechanism, which seldom changes them. Nobody writes to one.
+@lru_cache(maxsize=8)
 def average_datacenter(far_and_slow: float = 0.0, very_far_and_slow: float = 0.0) -> Joint:
     """The clients of Web search at AvgDC: Figure 5's three panels. Raises UsageError.
 
@@ -103,6 +105,7 @@ def average_datacenter(far_and_slow: float = 0.0, very_far_and_slow: float = 0.0
         odds=partial(dependence, far_and_slow, very_far_and_slow))
 
 
+@lru_cache(maxsize=8)
 def slow_datacenter(far_and_slow: float = 0.0, very_far_and_slow: float = 0.0) -> Joint:
     """The clients of Web search at SlowDC: Figure 6's shares of bandwidth, Figure 3's RTT.
 

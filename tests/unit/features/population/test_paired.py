@@ -9,7 +9,7 @@ import pytest
 
 from lab.core.errors import UsageError
 from lab.core.findings.charts import BarPage, GridChart, SquareChart
-from lab.core.findings.findings import bars
+from lab.core.findings.findings import Report, bars
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, draws
 from lab.fetches.features.population.ablation import close
@@ -61,6 +61,11 @@ def records(scenario: Scenario) -> list[Record]:
                 made.append(Record(trial=trial, ok=True, verdict="pass",
                                    latency_ms=1000 + rtt_ms - SAVED.get(part, 1) * initcwnd))
     return made
+
+
+@pytest.fixture(scope="module")
+def report(records: list[Record]) -> Report:
+    return stored_fetches.report(NAME, records)
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +165,7 @@ def test_a_label_that_is_no_percentile_is_named(label: str) -> None:
 
 
 def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
-        scenario: Scenario, records: list[Record]) -> None:
-    report = stored_fetches.report(NAME, records)
+        scenario: Scenario, records: list[Record], report: Report) -> None:
     others = {each.name: each for each in report.findings[len(scenario.figures):]}
     assert list(others)[:6] == ["fig5", "causes", "two_weeks", "held_out", "joint_average",
                                 "joint_slow"]
@@ -220,8 +224,7 @@ def test_why_ten_segments_are_slower_is_read_off_the_record(records: list[Record
         assert words in ablation.why(replace(record, **change))
 
 
-def test_the_steps_are_told_and_drawn(scenario: Scenario, records: list[Record]) -> None:
-    report = stored_fetches.report(NAME, records)
+def test_the_steps_are_told_and_drawn(report: Report) -> None:
     finding = next(each for each in report.findings if each.name == "causes")
     chart = finding.chart
     assert isinstance(chart, SquareChart) and [each.title for each in chart.maps] == [
