@@ -1,13 +1,12 @@
-"""Linux's own tests of TCP in the guest, in virtual time: one line a script, and the count.
+"""Linux's own tests of TCP in the guest, in virtual time: what fails, and the count.
 
-    /usr/bin/python3 -m benchmarks.outside.kernel_tests --packetdrill PATH [--scripts DIR] [NAME …]
+    /usr/bin/python3 -m benchmarks.outside.kernel_tests --program PATH [--scripts DIR] [NAME …]
 
-The IPv4 scripts of tools/testing/selftests/net/packetdrill, run as the kernel's
-ksft_runner.sh runs them: each in a network namespace of its own, with the
-tolerance that packetdrill has by itself (4 ms; no wider one, since virtual time
-needs none). PATH: google/packetdrill, built (./configure && make in
-gtests/net/packetdrill); no distribution of today has a package. DIR: the scripts;
-else those of the source that the guest's kernel was built from.
+A use of ./run.sh --packetdrill (engines/command/packetdrill.py): the scripts of
+tools/testing/selftests/net/packetdrill, under each version of IP that the kernel's own runner runs
+them with, but with the tolerance that packetdrill has by itself (4 ms; no wider one, since virtual
+time needs none). PATH: google/packetdrill, built (docs/PACKETDRILL.md). DIR: the scripts; else
+those of the source that the guest's kernel was built from. They call ethtool.
 
 Exit status: 0 if every script passes or fails as known, else 1.
 """
@@ -15,35 +14,21 @@ Exit status: 0 if every script passes or fails as known, else 1.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
-from engines.guest.init import PATH, RESULTS, mount
-from engines.job import PROJECT
-from engines.uml import built_kernel, guest_command, processors
+from commands.virtual.packetdrill import line, program_of, sentence
+from engines.command.packetdrill import FAILED as FAILING
+from engines.command.packetdrill import PASSED, Result, Script, Setup, run, versions
+from engines.uml import find_kernel, processors
 from lab.core.command_line import Parser
-from lab.core.errors import FAILED, CannotError, FirstFlightError, UsageError
-
-# Of wall time without a script ended: virtual time would stand still for ever.
-SILENCE_DEADLINE_S = 120.0
-POLL_S = 0.05
-# As in ksft_runner.sh.
-IPV4 = ("--ip_version=ipv4", "--local_ip=192.168.0.1", "--gateway_ip=192.168.0.1",
-        "--netmask_ip=255.255.0.0", "--remote_ip=192.0.2.1",
-        "-D", "TFO_COOKIE=3021b9d889017eeb", "-D", "TFO_COOKIE_ZERO=b7c12350a90dc8f5",
-        "-D", "CMSG_LEVEL_IP=SOL_IP", "-D", "CMSG_TYPE_RECVERR=IP_RECVERR")
-PASSED, KNOWN, FAILING = "pass", "known", "FAIL"
-TOOL = "ethtool"  # that a script calls
+from lab.core.errors import FAILED, OK, CannotError, UsageError
 
 
 @dataclass(frozen=True)
@@ -59,153 +44,82 @@ KNOWN_FAILURES = {"tcp_eor_no-coalesce-retrans": KnownFailure(
     "its retransmission is acknowledged after the least RTT, to the microsecond or one beside it;"
     " RACK takes only less for ambiguous (tcp_rack_advance: rtt_us < tcp_min_rtt)",
     "+.001 < .  1:1(0) ack 12401", "+.000990 < .  1:1(0) ack 12401")}
+TOOL = "ethtool"  # that scripts call
 
 
-# In the guest ------------------------------------------------------------------------
-
-def inside() -> None:
-    """Run every script of the folder; append a line of JSON for each as it ends."""
-    folder = Path(RESULTS)
-    mount("tmpfs", "/tmp")  # scripts write there
-    names: list[str] = json.loads((folder / "names.json").read_text())
-    with (folder / "results.jsonl").open("a", buffering=1) as lines:
-        for name in names:
-            started = time.monotonic()
-            done = subprocess.run(
-                ["unshare", "--net", str(folder / "packetdrill"), *IPV4, f"{name}.pkt"],
-                cwd=folder / "scripts", env={**os.environ, "LD_PRELOAD": str(folder / "times.so")},
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, errors="replace", check=False)
-            lines.write(json.dumps({"name": name, "status": done.returncode,
-                                    "seconds": time.monotonic() - started,
-                                    "said": done.stdout.strip()[-2000:]}) + "\n")
+def changed(folder: Path) -> list[Path]:
+    """Each script with a known failure, written again with its change. Raises UsageError."""
+    paths = []
+    for name, known in KNOWN_FAILURES.items():
+        path = folder / f"{name}.pkt"
+        if path.exists():
+            text = path.read_text()
+            if known.line not in text:
+                raise UsageError(f"{path}: there is no {known.line!r}")
+            paths.append(folder / f"{name}-changed.pkt")
+            paths[-1].write_text(text.replace(known.line, known.changed))
+    return paths
 
 
-# On this machine ---------------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Result:
-    """How one script ended. seconds: of the guest's time; said: what packetdrill printed."""
-
-    name: str
-    status: int
-    seconds: float
-    said: str
-
-
-def run_in_guest(kernel: Path, packetdrill: Path, scripts: Path, names: list[str],
-                 folder: Path) -> Iterator[Result]:
-    """Yield results as scripts end. Raises FirstFlightError if the guest dies or one hangs.
-
-    Program and scripts are copied into `folder`, the guest's own: it need not
-    reach any other place of the user's.
-    """
-    shutil.copytree(scripts, folder / "scripts")
-    shutil.copy(packetdrill, folder / "packetdrill")
-    for name in KNOWN_FAILURES.keys() & set(names):
-        known, text = KNOWN_FAILURES[name], (scripts / f"{name}.pkt").read_text()
-        (folder / "scripts" / f"{changed_name(name)}.pkt").write_text(
-            text.replace(known.line, known.changed))
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(folder / "times.so"),
-                    str(PROJECT / "benchmarks/outside/times.c")], check=True)
-    (folder / "names.json").write_text(json.dumps(
-        [each for name in names
-         for each in ((name, changed_name(name)) if name in KNOWN_FAILURES else (name,))]))
-    (folder / "results.jsonl").touch()
-    (folder / "command.json").write_text(json.dumps(
-        [sys.executable, "-m", "benchmarks.outside.kernel_tests", "--inside"]))
-    with (folder / "console.log").open("wb") as console:
-        guest = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list",
-                                  str(processors()[0]), *guest_command(kernel)], cwd=folder,
-                                 stdin=subprocess.DEVNULL, stdout=console,
-                                 stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        yield from _results(guest, folder)
-    finally:
-        if guest.poll() is None:
-            os.killpg(guest.pid, 9)
-        guest.wait()
+def scripts_in(folder: Path, names: Sequence[str]) -> list[Script]:
+    """Those with these names, or all; of those with a known failure also the changed ones."""
+    paths = sorted({*(folder / f"{name}.pkt" for name in names or ()),
+                    *(() if names else folder.glob("*.pkt")), *changed(folder)})
+    missing = [path for path in paths if not path.exists()]
+    if missing or not paths:
+        raise UsageError(f"there is no script {missing[0].stem if missing else ''}:"
+                         " name a folder with --scripts")
+    return [Script(path, version, path.read_text()) for path in paths
+            for version in versions(path, path.read_text(), "all")]
 
 
-def _results(guest: subprocess.Popen[bytes], folder: Path) -> Iterator[Result]:
-    heard, torn, ended = time.monotonic(), "", False
-    count, expected = 0, len(json.loads((folder / "names.json").read_text()))
-    with (folder / "results.jsonl").open() as lines:
-        while count < expected:
-            *whole, torn = (torn + lines.read()).split("\n")
-            for line in whole:
-                yield Result(**json.loads(line))
-                count, heard = count + 1, time.monotonic()
-            silent_s = time.monotonic() - heard
-            if count < expected and (silent_s > SILENCE_DEADLINE_S or ended and not whole):
-                said = (folder / "console.log").read_text(errors="replace").strip()
-                raise FirstFlightError(f"the guest {'ended' if ended else 'hangs'} after {count} of"
-                                     f" {expected} scripts: {said[-500:] or 'no word'}")
-            ended = guest.poll() is not None
-            time.sleep(POLL_S)
-
-
-def changed_name(name: str) -> str:
-    return f"{name}-changed"
-
-
-def script_names(scripts: Path) -> list[str]:
-    """The scripts that are for IPv4, or for every version."""
-    return sorted(path.stem for path in scripts.glob("*.pkt")
-                  if "--ip_version=ipv6" not in path.read_text())
-
-
-def told(results: Iterator[Result]) -> Iterator[tuple[str, str]]:
-    """For each script its verdict (PASSED, KNOWN or FAILING) and the line to print.
-
-    A known failure is one only if the script passes with the one change.
-    """
-    for result in results:
-        known = KNOWN_FAILURES.get(result.name)
-        passes = result.status == 0
-        if known is not None:
-            changed = next(results)
-            if not passes and changed.status == 0:
-                yield KNOWN, (f"{result.name}: {known.why}; with “{known.changed}” for"
-                              f" “{known.line}” it passes")
-                continue
-        said = "" if passes else f": {' | '.join(result.said.splitlines()[-3:])}"
-        yield PASSED if passes else FAILING, f"{result.name} {result.seconds:.3f} s{said}"
+def is_known(result: Result, results: Sequence[Result]) -> bool:
+    """A known failure is one only if the script passes with its one change."""
+    name = result.script.path.stem
+    return result.verdict == FAILING and name in KNOWN_FAILURES and any(
+        other.verdict == PASSED for other in results
+        if other.script.path.stem == f"{name}-changed"
+        and other.script.ip_version == result.script.ip_version)
 
 
 def main(words: Sequence[str]) -> int:
-    parser = Parser(prog="kernel_tests", description="Linux's own tests of TCP in the guest.")
-    parser.add_argument("--packetdrill", metavar="PATH", default=shutil.which("packetdrill"),
-                        help="google/packetdrill, built (default: the one on the PATH)")
-    parser.add_argument("--scripts", type=Path, metavar="DIR",
-                        help="default: those of the source of the guest's kernel")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="these scripts only")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser = Parser(prog="kernel_tests", description=__doc__)
+    add = parser.add_argument
+    add("--program", type=Path, help="packetdrill, built (default: the one on the PATH)")
+    add("--scripts", type=Path, help="default: those of the source of the guest's kernel")
+    add("--jobs", type=int, default=len(processors()), help=argparse.SUPPRESS)
+    add("names", nargs="*", metavar="NAME", help="these scripts only")
     arguments = parser.parse_args(words)
-    if arguments.inside:
-        inside()
-        return 0
-    kernel = built_kernel()
-    if not arguments.packetdrill or not os.access(arguments.packetdrill, os.X_OK):
-        raise CannotError("no packetdrill: build google/packetdrill, name it with --packetdrill")
-    scripts = arguments.scripts or kernel.parent / "packetdrill"
-    names = arguments.names or script_names(scripts)
-    missing = [name for name in names if not (scripts / f"{name}.pkt").exists()]
-    if missing or not names:
-        raise UsageError(f"{scripts} has no script {missing[0] if missing else 'for IPv4'}:"
-                         " name a folder with --scripts")
-    calling = [name for name in names if TOOL in (scripts / f"{name}.pkt").read_text()]
-    if calling and not shutil.which(TOOL, path=PATH):
-        raise CannotError(f"no {TOOL}, which {calling[0]} calls: apt-get install {TOOL}")
-    started, counts = time.monotonic(), Counter[str]()
+    kernel = find_kernel("--mininet")
+    if kernel is None:
+        raise CannotError("the kernel for commands is not built: ./install.sh --with-mininet")
+    if not shutil.which(TOOL):
+        raise CannotError(f"no {TOOL}, which scripts call: apt-get install {TOOL}")
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        for verdict, line in told(run_in_guest(kernel, Path(arguments.packetdrill), scripts,
-                                               names, Path(folder))):
-            counts[verdict] += 1
-            print(f"{verdict:5} {line}", flush=True)
-    print(f"{counts[PASSED]} of {len(names)} pass, {counts[KNOWN]} fail as known,"
-          f" {counts[FAILING]} fail otherwise; {time.monotonic() - started:.0f} s")
-    return FAILED if counts[FAILING] else 0
+        place = Path(folder)
+        shutil.copytree(arguments.scripts or kernel.parent / "packetdrill", place / "scripts")
+        (place / "guests").mkdir()
+        scripts = scripts_in(place / "scripts", arguments.names)
+        setup = Setup(kernel, program_of(arguments), arguments.jobs)
+        results = [result for result in run(setup, scripts, place / "guests")
+                   if not result.script.path.stem.endswith("-changed") or result.verdict == PASSED]
+    own = [result for result in results if not result.script.path.stem.endswith("-changed")]
+    known = [result for result in own if is_known(result, results)]
+    for result in own:
+        if result in known:
+            change = KNOWN_FAILURES[result.script.path.stem]
+            print(f"known {line(result)}: {change.why}; with “{change.changed}” for"
+                  f" “{change.line}” it passes")
+        elif result.verdict != PASSED:
+            print(line(result))
+    for version, count in sorted(Counter(result.script.ip_version for result in own).items()):
+        passed = sum(result.verdict == PASSED for result in own
+                     if result.script.ip_version == version)
+        print(f"{version}: {passed} of {count} pass")
+    print(f"{sentence(Counter(result.verdict for result in own), len(own))}; {len(known)} as known;"
+          f" {time.monotonic() - began:.0f} s")
+    return OK if all(result.verdict == PASSED or result in known for result in own) else FAILED
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Commands that run what others wrote in a guest in virtual time."""

@@ -1,0 +1,213 @@
+"""`./run.sh --packetdrill FILE|DIR…`: packetdrill's scripts in virtual time, and which pass."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import fcntl
+import io
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from commands.runners import engine_errors
+from commands.virtual.command import GUEST, limits, new_folder
+from engines.command import packetdrill
+from engines.command.guest import TIMED_OUT
+from engines.command.packetdrill import DIED, FAILED, PASSED, VERSIONS, Result, Script, Setup
+from engines.job import EngineCannot
+from engines.shared_folder import remove_folder
+from engines.uml import find_kernel, processors
+from lab.core import errors, files
+from lab.core.command_line import Parser, printed, say, whole
+from lab.core.errors import OK, CannotError, UsageError
+from lab.core.results.records import to_text
+
+SHORT = """\
+usage: ./run.sh --packetdrill FILE|DIR [FILE|DIR ...] [FLAG ...]
+
+Run packetdrill scripts in virtual time, each in a network namespace of its own, behind the walls of
+./run.sh -- COMMAND. Of a folder all *.pkt are run. docs/PACKETDRILL.md says how to get packetdrill.
+
+  --program PATH      packetdrill (default: the one on the PATH)
+  --ip-version V      ipv4, ipv6, ipv4-mapped-ipv6, or all that a script can be run with
+                      (default: what the script says, else ipv4)
+  --tolerance USECS   how far a time may be off, from 1 on (default: packetdrill's own, 4000)
+  -D NAME=VALUE       define a name for the scripts
+  --readable PATH     what else scripts may read
+  --jobs N            machines side by side (default: one for each processor)
+  --timeout 180,1h    seconds of its clock that a script may take, and of yours for all (status 124)
+  --seed N            all that is random follows from it (default 1)
+  --results DIR       where results go (DIR/packetdrill)
+  --quiet             only what does not pass
+
+The exit status is 0 where all pass, 3 where one fails, 1 where a machine died with a script.
+"""
+MOST_SCRIPT_BYTES = 1 << 20
+HEAD = ("script", "ip_version", "verdict", "line", "virtual_s", "words")
+TOOL = "ethtool"  # that the kernel's own scripts call
+WORDS = {PASSED: "pass", FAILED: "FAIL", DIED: "DIED"}
+
+
+def run(flags: Sequence[str]) -> int:
+    """Run them; the status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
+    arguments = parsed(flags)
+    chosen = scripts_of(arguments)
+    began = time.monotonic()
+    counts, virtual_s, status = Counter[str](), 0.0, OK
+    with engine_errors():
+        kernel = find_kernel("--mininet")
+        if kernel is None:
+            raise EngineCannot("the kernel for commands is not built: ./install.sh"
+                               " --with-mininet builds it")
+        limit_s, wall_s = arguments.timeout
+        setup = Setup(kernel, program_of(arguments), arguments.jobs, arguments.seed,
+                      options_of(arguments), tuple(arguments.readable), limit_s)
+        folder = new_folder(arguments.results / "packetdrill")
+        path = folder / "packetdrill.csv"
+        with own(folder / GUEST) as place, files.append(path) as table:
+            keep(table, path, HEAD)
+            try:
+                for result in packetdrill.run(setup, chosen, place, wall_s and began + wall_s):
+                    counts[result.verdict] += 1
+                    virtual_s += result.virtual_s
+                    keep(table, path, row(result))
+                    if result.verdict != PASSED or not arguments.quiet:
+                        printed(line(result))
+            except packetdrill.OutOfTime as error:
+                say(f"run.sh: {error}")
+                status = TIMED_OUT
+    say(f"run.sh: {sentence(counts, len(chosen))}; {virtual_s:.1f} s of the machines' clocks in"
+        f" {time.monotonic() - began:.1f} s; {os.path.relpath(path)}")
+    return status or (errors.FAILED if counts[DIED] else errors.VERDICT if counts[FAILED] else OK)
+
+
+def read(flags: Sequence[str]) -> int:
+    """Whether it can be run at all. Raises UsageError, CannotError."""
+    arguments = parsed(flags)
+    scripts_of(arguments)
+    program_of(arguments)
+    return OK
+
+
+def parsed(flags: Sequence[str]) -> argparse.Namespace:
+    """Exits with a line where one is wrong."""
+    parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
+    add = parser.add_argument
+    add("--packetdrill", nargs="+", type=Path, required=True)
+    add("--program", type=Path)
+    add("--ip-version", choices=[*VERSIONS, "all"], default="")
+    add("--tolerance", type=whole)
+    add("-D", action="append", default=[], dest="defined")
+    add("--readable", action="append", default=[], type=Path)
+    add("--jobs", type=whole, default=len(processors()))
+    add("--timeout", type=limits, default=(Setup.limit_s, None))
+    add("--seed", type=whole, default=Setup.seed)
+    add("--results", type=Path, default=files.PROJECT / "results")
+    add("--quiet", action="store_true")
+    arguments: argparse.Namespace = parser.parse_args(list(flags))
+    if not 1 <= arguments.jobs <= 64:
+        parser.error("--jobs: a number from 1 to 64")
+    if not 0 <= arguments.seed < 1 << 63:
+        parser.error("--seed: a whole number from 0 on")
+    if arguments.tolerance is not None and not 1 <= arguments.tolerance < 1 << 31:
+        parser.error("--tolerance: microseconds, from 1 on: packetdrill refuses 0")
+    if wrong := [word for word in arguments.defined if not word.partition("=")[0].isidentifier()]:
+        parser.error(f"-D: {wrong[0]}: write NAME=VALUE")
+    return arguments
+
+
+def program_of(arguments: argparse.Namespace) -> Path:
+    """Raises UsageError, CannotError."""
+    if arguments.program is not None:
+        if not os.access(arguments.program, os.X_OK) or arguments.program.is_dir():
+            raise UsageError(f"--program: {arguments.program} is no program")
+        return Path(arguments.program)
+    if (found := shutil.which("packetdrill")) is None:
+        raise CannotError("there is no packetdrill: build it (docs/PACKETDRILL.md says how), and"
+                          " name it with --program")
+    return Path(found)
+
+
+def options_of(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """packetdrill's own arguments."""
+    tolerance = arguments.tolerance
+    return (*(() if tolerance is None else (f"--tolerance_usecs={tolerance}",)),
+            *(f"-D{word}" for word in arguments.defined))
+
+
+def scripts_of(arguments: argparse.Namespace) -> list[Script]:
+    """Those that are named, in the order of their names within a folder. Raises UsageError."""
+    found: list[Script] = []
+    for path in arguments.packetdrill:
+        if not path.exists():
+            raise UsageError(f"--packetdrill: there is no {path}")
+        inside = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
+        if not inside:
+            raise UsageError(f"--packetdrill: {path} has no *.pkt")
+        for script in inside:
+            try:
+                text = files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
+            except (OSError, ValueError) as error:
+                raise UsageError(f"--packetdrill: {script} cannot be read: {error}") from None
+            found += [Script(script, version, text) for version
+                      in packetdrill.versions(script, text, arguments.ip_version)]
+    if not found:
+        raise UsageError(f"--packetdrill: none of these scripts is for {arguments.ip_version}")
+    for path in arguments.readable:
+        if not path.exists():
+            raise UsageError(f"--readable: there is no {path}")
+    if (count := sum(TOOL in script.text for script in found)) and not shutil.which(TOOL):
+        say(f"run.sh: {count} of these scripts call {TOOL}, which is not installed: they may fail"
+            f" without it (apt-get install {TOOL})")
+    return found
+
+
+@contextmanager
+def own(place: Path) -> Iterator[Path]:
+    """A folder for guests, which the next run removes where this one is killed."""
+    place.mkdir()
+    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield place
+    finally:
+        remove_folder(place)
+        os.close(lock)
+
+
+# What it says ------------------------------------------------------------------------
+
+def keep(table: io.FileIO, path: Path, cells: Sequence[object]) -> None:
+    """A row of the table. Raises WriteError."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    with files.writing(path):
+        files.write_all(table, text.getvalue().encode(errors="replace"))
+
+
+def row(result: Result) -> tuple[object, ...]:
+    return (to_text(str(result.script.path)), result.script.ip_version, result.verdict,
+            result.line or "", f"{result.virtual_s:.9f}", to_text(result.words))
+
+
+def line(result: Result) -> str:
+    """What a script did: `FAIL  0.103 s  tcp/one.pkt:7 (ipv4): …`."""
+    script = result.script
+    place = f":{result.line}" if result.line else ""
+    return (f"{WORDS[result.verdict]}{result.virtual_s:9.3f} s  {script.path}{place}"
+            f" ({script.ip_version}){f': {result.words}' if result.words else ''}")
+
+
+def sentence(counts: Counter[str], count: int) -> str:
+    """The answer: how many pass."""
+    done = sum(counts.values())
+    parts = [f"{counts[PASSED]} of {count} scripts pass"]
+    parts += [f"{counts[FAILED]} fail"] * bool(counts[FAILED])
+    parts += [f"with {counts[DIED]} the machine died"] * bool(counts[DIED])
+    parts += [f"{count - done} were not run"] * (done < count)
+    return ", ".join(parts)
