@@ -30,15 +30,24 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "list": scenarios.show, "new": scenarios.new, "check": scenarios.check, "probe": probe.run,
     "compare": compare.run}
 
+# Those whose flags are their own, by a flag that each has: other people's programs.
+VIRTUAL = {"--report": "commands.virtual.captured",  # of a command that ran with --capture
+           "--packetdrill": "commands.virtual.packetdrill"}
+
 
 def main(argv: Sequence[str]) -> int:
     heed(signal.SIGTERM, signal.SIGHUP)
     if "--" in argv:  # what stands behind it is somebody's command
         place = list(argv).index("--")
-        command = import_module("commands.command")
+        command = import_module("commands.virtual.command")
         does = command.read if READ_ONLY in os.environ else command.run
         status: int = does(argv[:place], argv[place + 1:])
         return status
+    for flag, name in VIRTUAL.items():
+        if any(word.partition("=")[0] == flag for word in argv):
+            module = import_module(name)
+            status = module.read(argv) if READ_ONLY in os.environ else module.run(argv)
+            return status
     arguments = parse(argv)
     flag = next((flag for flag in (*COMMANDS, *QUESTIONS) if getattr(arguments, flag)), "")
     question = import_module(QUESTIONS.get(flag, "commands.run"))

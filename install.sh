@@ -18,7 +18,7 @@ readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3  # th
 readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
-readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # scripts of others
+readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # scripts of others
 readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-hypothesis python3-pandas mypy pyflakes3 shellcheck)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
@@ -38,7 +38,7 @@ what it is going to do. If it is interrupted or killed, it continues when it is 
   --with-nginx  also nginx, for run.sh --server nginx (docs/TLS.md); it is not started as a service
   --with-mininet  for ./run.sh -- COMMAND (docs/MININET.md): the kernel for commands in place of the one for
                 trials, and what Mininet scripts start: Open vSwitch, its controller, brctl, iperf, iperf3, ping,
-                killall, tcpdump, telnet; no service of theirs is started
+                killall, nc, tcpdump, telnet; no service of theirs is started
   --for-commands  only that kernel, and Mininet
   --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM, and
                 HTTP/3 (docs/TLS.md). apt fetches 50 MB and checks their signatures; unpacked in the

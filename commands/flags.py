@@ -53,6 +53,8 @@ Measure what TCP's initial window does, on real Linux TCP in virtual time.
   ./run.sh --users access.log --bw 10M       which window for my users
   ./run.sh --list                            what else can be measured
   ./run.sh -- python3 my_mininet_script.py   any command, in virtual time
+  ./run.sh --capture -- ./my_experiment.sh   and what its network really did
+  ./run.sh --packetdrill my_script.pkt       packetdrill's scripts, too
 
 your question (flags take lists, 10,20 or 10..40:10; all combinations are run)
   --rtt 50ms      round-trip time           --iw 10,30    initial windows

@@ -229,6 +229,8 @@ def compile_programs() -> None:
 
     Where Python may not or cannot write it, it does not, as for every import.
     """
+    if sys.dont_write_bytecode:
+        return
     for path in (path for pattern in PROGRAMS for path in PROJECT.glob(pattern)):
         SourceFileLoader(path.stem, str(path)).get_code(path.stem)
 

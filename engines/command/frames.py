@@ -18,6 +18,7 @@ INPUT, CLOSE, INTERRUPT, SIZE = b"i", b"c", b"^", b"s"
 KINDS = OUTPUT + ERROR + TICK + ENDED + TROUBLE + INPUT + CLOSE + INTERRUPT + SIZE
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame
+FULL = b"memory"  # of a TICK: nearly all of the guest's memory is in use
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import select
@@ -21,13 +22,15 @@ from typing import BinaryIO
 
 from engines import confine, uml
 from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    SIZE, TICK, TROUBLE, Frame, Reader)
+                                    FULL, SIZE, TICK, TROUBLE, Frame, Reader)
+from engines.command.pipes import Outlet, Passing
 from engines.command.inside import (FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT,
                                     UP_S)
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
 from engines.shared_folder import open_within, remove_folder
 from hosts.untrusted import quoted
 
+CAPTURE = "capture.pcapng"  # its name is in engines/guest/capture.c, too
 POLL_S = 0.01
 # A guest's clock begins here, whatever the day: the same command prints the same date.
 BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
@@ -37,7 +40,8 @@ BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 SPINS_S, SPINS_AGAIN_S, WAKE_S = 10.0, 0.2, 0.001
 AGAIN_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
-PIECE_BYTES = 1 << 20
+PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
+FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
 SPINS = "first-flight: spins: "  # engines/guest/command.c
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "COLUMNS",
                   "LINES")
@@ -53,7 +57,9 @@ class CommandRequest:
     words: the command's; folder: where, an absolute path that looks writable in the guest;
     readable: what else is read; environment: what is added to what every command has;
     seed: of whatever is random; timeout_virtual_s, timeout_wall_s: None for no end;
-    most_bytes, most_files: of what comes back.
+    most_bytes, most_files: of what comes back. capture_bytes: at most so many of packets, 0 for
+    none. reads_input: whether it has this process's standard input; else none. guest: its number
+    among those that run side by side, each on a processor of its own as far as there are some.
     """
 
     words: list[str]
@@ -66,6 +72,9 @@ class CommandRequest:
     timeout_wall_s: float | None = None
     most_bytes: int = 1 << 30
     most_files: int = 100_000
+    capture_bytes: int = 0
+    reads_input: bool = True
+    guest: int = 0
 
 
 @dataclass
@@ -94,6 +103,12 @@ def remove_dead(shared: Path) -> None:
             os.close(lock)
 
 
+def processor(guest: int) -> int:
+    """The one of the machine's that a guest is bound to, by its number."""
+    allowed = uml.processors()
+    return allowed[guest % len(allowed)]
+
+
 Carry = Callable[[bytes, float, bytes], None]  # a kind of frames, virtual seconds, the content
 
 
@@ -107,12 +122,12 @@ def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, st
             "PYTHONHASHSEED": str(request.seed % (1 << 32)), **request.environment}
 
 
-def check_folder(folder: Path) -> None:
-    """Raises EngineCannot where the current folder would hand over what is to stay hidden."""
+def check_folder(folder: Path, advice: str = "start it in a folder of its own") -> None:
+    """Raises EngineCannot where a folder would hand over what is to stay hidden."""
     homes = {Path.home(), *(Path(hidden) for hidden in HIDDEN)}
     if any(home == folder or home.is_relative_to(folder) for home in homes):
         raise EngineCannot(f"{folder} is a home folder, or above one, and the command would read"
-                           " all of it: start it in a folder of its own")
+                           f" all of it: {advice}")
 
 
 def readable_here() -> list[str]:
@@ -136,10 +151,9 @@ class CommandGuest:
         """
         check_folder(request.folder)
         if lacking := confine.lacking():
-            raise EngineCannot(f"this machine lacks {lacking}: a command runs behind walls or not"
-                               " at all")
+            raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
         self.request, self.shared, self.terminal = request, shared, terminal
-        self.begun = b""  # of its input, read before it was started
+        self.begun = io.BytesIO()  # of its input, read before it was started
         shared.mkdir()
         self.lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(self.lock, fcntl.LOCK_EX)
@@ -150,15 +164,14 @@ class CommandGuest:
             "terminal": _size() if terminal else None, "timeout_s": request.timeout_virtual_s,
             "most_bytes": request.most_bytes, "most_files": request.most_files}
         (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
-        for name in (FRAMES, FILES):
+        for name in (FRAMES, FILES, CAPTURE):
             (shared / name).touch()
         self.is_live = given == "live"
         self.is_up = False  # its console is read
-        self.unsaid: list[Frame] = []
+        self.said_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.outcome = CommandEnd()
-        self.frames = open_within(shared, FRAMES)
-        self._say_input(self.begun)
+        self.frames = Passing(open_within(shared, FRAMES, os.O_RDWR))
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
         self.woken = 0.0
@@ -166,12 +179,16 @@ class CommandGuest:
         command = uml.guest_command(
             kernel, readable=[*readable_here(), str(request.folder), *request.readable],
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
-            more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}"))
+            more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
+                  *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list",
-                 str(uml.processors()[0]), *command], cwd=shared, stdin=subprocess.PIPE,
-                stdout=console, stderr=subprocess.STDOUT, start_new_session=True, bufsize=0)
+                 str(processor(request.guest)), *command], cwd=shared,
+                stdin=subprocess.PIPE, stdout=console, stderr=subprocess.STDOUT,
+                start_new_session=True, bufsize=0)
+        assert self.process.stdin is not None
+        self.outlet = Outlet(self.process.stdin.fileno())
 
     def __enter__(self) -> CommandGuest:
         return self
@@ -180,7 +197,7 @@ class CommandGuest:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.frames.close()
+        self.frames.file.close()
         remove_folder(self.shared)
         os.close(self.lock)
 
@@ -194,7 +211,9 @@ class CommandGuest:
         """
         if self.terminal:
             return "live"
-        content = b""
+        if not self.request.reads_input or not in_foreground(0):  # else SIGTTIN would stop us
+            return "none"
+        content = bytearray()
         try:
             mode = os.fstat(0).st_mode
             if stat.S_ISCHR(mode) and os.stat("/dev/null").st_rdev == os.fstat(0).st_rdev:
@@ -211,22 +230,21 @@ class CommandGuest:
                 content += piece
         except (OSError, ValueError):
             return "none"
-        self.begun = content
+        self.begun = io.BytesIO(content)
         return "live"
 
     def _say(self, kind: bytes, content: bytes = b"") -> None:
         """A frame to the guest, once it reads frames; nothing where it has ended."""
-        self.unsaid.append(Frame(kind, 0, content))
+        self.outlet.waiting += Frame(kind, 0, content).packed()
         self._flush()
 
     def _flush(self) -> None:
-        while self.is_up and self.unsaid:
-            assert self.process.stdin is not None
-            with suppress(BrokenPipeError):
-                os.write(self.process.stdin.fileno(), self.unsaid.pop(0).packed())
+        if self.is_up:
+            self.outlet.flush()
 
     def _say_input(self, content: bytes) -> None:
         """Input to the guest, in frames; none for none."""
+        self.said_bytes += len(content)
         for place in range(0, len(content), MOST_BYTES):
             self._say(INPUT, content[place:place + MOST_BYTES])
 
@@ -238,9 +256,18 @@ class CommandGuest:
         self._say(INTERRUPT)
         return False
 
+    def _listens(self) -> bool:
+        """Whether input is read now: not faster than the command takes it, nor in background."""
+        return (self.is_live and self.outcome.status < 0 and in_foreground(0)
+                and self.said_bytes - self.taken_bytes < MOST_WAITING)
+
+    def _has_input(self, wait_s: float) -> bool:
+        return self.begun.tell() < len(self.begun.getbuffer()) or \
+            bool(select.select([0], [], [], wait_s)[0])
+
     def _typed(self) -> bool:
         """Carry what is typed; True where it was a second Ctrl-C."""
-        content = os.read(0, 4096)
+        content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
         if not content:
             self.is_live = False
             self._say(CLOSE)
@@ -275,8 +302,9 @@ class CommandGuest:
                 self.outcome.status = TIMED_OUT
                 self.outcome.troubles.append("timeout, of wall time")
                 return self._closed()
-            if self.is_live and self.outcome.status < 0:
-                if select.select([0], [], [], 0 if piece else POLL_S)[0] and self._typed():
+            self._flush()
+            if self._listens():
+                if self._has_input(0.0 if piece else POLL_S) and self._typed():
                     self.outcome.status = INTERRUPTED
                     return self._closed()
             elif not piece:
@@ -302,6 +330,11 @@ class CommandGuest:
             self._flush()
         self.heard, self.silent_processor_s = time.monotonic(), None
         self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
+        if frame.kind == TICK and frame.content.isdigit():
+            self.taken_bytes = int(frame.content[:20])
+        if frame.kind == TICK and frame.content == FULL and FULL_MEMORY not in \
+                self.outcome.troubles:
+            self.outcome.troubles.append(FULL_MEMORY)
         if frame.kind in (OUTPUT, ERROR, TICK):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)
         elif frame.kind == TROUBLE:
@@ -352,6 +385,10 @@ class CommandGuest:
         """What the command wrote, a tar archive as the guest made it: a stranger's."""
         return open_within(self.shared, FILES)
 
+    def capture(self) -> BinaryIO:
+        """Its packets, as the guest's kernel wrote them (engines/guest/capture.c): a stranger's."""
+        return open_within(self.shared, CAPTURE)
+
 
 class RawTerminal:
     """This process's terminal as a cable: what is typed reaches the command's own terminal."""
@@ -362,6 +399,14 @@ class RawTerminal:
 
     def __exit__(self, *_: object) -> None:
         termios.tcsetattr(0, termios.TCSADRAIN, self.before)
+
+
+def in_foreground(number: int) -> bool:
+    """Whether we may read a terminal, of that descriptor; True for what is no terminal."""
+    try:
+        return os.tcgetpgrp(number) == os.getpgrp()
+    except OSError:
+        return not os.isatty(number)
 
 
 def _size() -> tuple[int, int]:

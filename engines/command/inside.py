@@ -17,6 +17,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -29,20 +30,35 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT, SIZE,
-                                    TICK, TROUBLE, Frame, Reader)
+from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
+                                    FULL, SIZE, TICK, TROUBLE, Frame, Reader)
+from engines.mounts import mount
 
 REQUEST, FRAMES, FILES, STANDARD_INPUT = "request.json", "frames", "files.tar", "input"
 CONSOLE = "/dev/tty1"  # where the machine's frames come in
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
 HOME = "/tmp/home"
-# Programs that are called in another way here: this folder's file of that name in their place, the
-# program itself in OWN, for that file.
-IN_PLACE, OWN = ("ovs-vsctl",), "/run/first-flight/own"
+# Programs that are called in another way here: this folder's file stands in their place, and what
+# it calls itself is in OWN. NOTES: lines that they have for who runs the command.
+OURS = "/run/first-flight"
+OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
+IN_PLACE = {
+    "/usr/bin/ovs-vsctl": "ovs-vsctl", "/usr/bin/telnet": "telnet",
+    "/usr/sbin/modprobe": "modprobe",
+    "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
+    **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
+NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
+          "ovs-vsctl": "/usr/bin/ovs-vsctl"}  # by those that call another program
+MOST_NOTES = 10_000  # bytes
+# What Mininet looks for of cgroup v1: the files of a group, and what is in them.
+CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1024",
+                   "rt_period_us": "1000000", "rt_runtime_us": "950000"},
+           "cpuacct": {"usage": "0"}, "cpuset": {"cpus": "0", "mems": "0"}}
 NEW, OLD = "/run/new", "mnt"  # where the new root is made; where in it the old one is put
 # How long the guest is up when the command begins: programs take the first second of a machine for
 # a clock that was never read (iputils' ping then sends without its interval).
 UP_S = 60
+LEAST_SHARE = 0.05  # of its memory that programs can have; with less it is full
 TICK_S = 1.0  # of the guest's clock, between two signs of life
 QUIET_S = 2.0  # nothing printed for so long: a person is awaited, if there is a terminal
 PACED = Path("/proc/sys/kernel/paced")  # engines/guest/command.c
@@ -59,19 +75,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def _mounted(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
     """mount(2), making the folder. Raises OSError."""
     os.makedirs(target, exist_ok=True)
-    _mount(source, target, kind, flags, options)
+    mount(source, target, kind, flags, options)
 
 
 def bind(source: str, target: str) -> None:
     """Let a file or a folder stand in the place of another one. Raises OSError."""
-    _mount(source, target, "", _MS_BIND | _MS_REC)
-
-
-def _mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    done = _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
-    if done != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), target)
+    mount(source, target, "", _MS_BIND | _MS_REC)
 
 
 def _overlay(lower: str, target: str, above: str) -> str:
@@ -106,9 +115,12 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
         else:
             Path(NEW + path).touch()
         bind(path, NEW + path)
-    for name in IN_PLACE:
-        if os.path.exists(f"/usr/bin/{name}"):
-            _put_in_place(name)
+    for place, name in IN_PLACE.items():
+        if os.path.exists(NEEDED.get(name, "/")):
+            _put_in_place(place, name)
+    _make_cgroups(f"{NEW}/sys/fs/cgroup")
+    socket.sethostname("localhost")  # a name of a machine, that is found
+    os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
     upper = _overlay(folder, NEW + folder, "/run/above/folder")
     above = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
     shared = os.open("/run/first-flight", os.O_RDONLY | os.O_DIRECTORY)
@@ -122,15 +134,41 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     return above, shared
 
 
-def _put_in_place(name: str) -> None:
+def _put_in_place(place: str, name: str) -> None:
     """Let this folder's program stand where the machine's stands, which is in OWN then."""
+    own = f"{NEW}{OWN}/{os.path.basename(place)}"
     os.makedirs(NEW + OWN, exist_ok=True)
-    for place in (f"{NEW}{OWN}/{name}", f"{NEW}/run/first-flight/{name}"):
-        Path(place).touch(mode=0o755)
-    ours = Path(f"{NEW}/run/first-flight/{name}")
+    with contextlib.suppress(FileNotFoundError):
+        program = os.path.realpath(place, strict=True)
+        Path(own).touch(mode=0o755)
+        bind(program, own)
+        os.remove(NEW + place)
+    ours = Path(NEW + place)
     ours.write_bytes((Path(__file__).parent / name).read_bytes())
-    bind(f"/usr/bin/{name}", f"{NEW}{OWN}/{name}")
-    bind(str(ours), f"{NEW}/usr/bin/{name}")
+    ours.chmod(0o755)
+
+
+def _make_cgroups(tree: str) -> None:
+    """Cgroups as of v1, in memory, that limit nothing: with v2 alone Mininet 2.3.0 has no hosts."""
+    mount("cgroup", tree, "tmpfs", options="mode=755")
+    for controller, values in CGROUPS.items():
+        os.makedirs(f"{tree}/{controller}")
+        for name, value in values.items():
+            Path(f"{tree}/{controller}/{controller}.{name}").write_text(f"{value}\n")
+
+
+def is_memory_full() -> bool:
+    """Whether little is left. The guest then reads all programs from the machine over and over."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        kb = {line.partition(":")[0]: int(line.split()[1]) for line in file}
+    return kb["MemAvailable"] < kb["MemTotal"] * LEAST_SHARE
+
+
+def notes() -> list[str]:
+    """What programs in the place of others have to say, each line once."""
+    with contextlib.suppress(OSError), open(NOTES, "rb") as file:
+        return list(dict.fromkeys(file.read(MOST_NOTES).decode(errors="replace").splitlines()))
+    return []
 
 
 # The command -------------------------------------------------------------------------
@@ -148,6 +186,7 @@ class Command:
         self.terminal = -1
         self.input = -1  # where input is written to
         self.waiting = b""  # input that it has not taken so far
+        self.taken_bytes = 0
         self.closing = False
         self.paced = False
 
@@ -225,7 +264,7 @@ class Command:
         while True:
             now = time.monotonic()
             if now >= next_tick:
-                self.tell(TICK)
+                self.tell(TICK, FULL if is_memory_full() else b"")
                 next_tick = now + TICK_S
             if limit_s is not None and now >= limit_s:
                 self.tell(TROUBLE, b"timeout")
@@ -290,7 +329,11 @@ class Command:
     def _give(self) -> None:
         """Write of the input what is taken."""
         try:
-            self.waiting = self.waiting[os.write(self.input, self.waiting):]
+            taken_bytes = os.write(self.input, self.waiting)
+            self.waiting, self.taken_bytes = self.waiting[taken_bytes:], \
+                self.taken_bytes + taken_bytes
+            if self.request["input"] == "live":
+                self.tell(TICK, str(self.taken_bytes).encode())
         except OSError:  # nobody reads it any more
             self.waiting, self.closing = b"", True
         if self.closing and not self.waiting:
@@ -365,6 +408,8 @@ def main(folder: Path) -> None:
         with open(os.open(FILES, os.O_WRONLY, dir_fd=shared), "wb") as file:
             for line in written(above, file, request["most_bytes"], request["most_files"]):
                 command.tell(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
+        for line in notes():
+            command.tell(TROUBLE, line.encode())
     except Exception as error:
         command.tell(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
         raise

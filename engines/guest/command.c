@@ -6,10 +6,15 @@
  * no time here. Who spins makes a few system calls over and over, with the same results. So where
  * SPIN_AFTER calls in a row are each one of the last SPIN_CALLS different ones (by process, number
  * and result), and the machine was not idle once, each further call costs 1, 2, 3, ... ns: T ns
- * pass in √(2T) calls. What is due meanwhile (timers, packets) comes at its own nanosecond. The
- * count is the same in every run, and so is the time. For who spins in another way, without any
- * call, whoever has started the guest sends SIGALRM to the process that runs, after seconds
- * (engines/command/guest.py), and that moves the clock, by wall time.
+ * pass in √(2T) calls. SPIN_SOON calls are enough where all of them only ask what is ready, or are
+ * told to come again, for then no data move. What is due meanwhile (timers, packets) comes at its
+ * own nanosecond. The count is the same in every run, and so is the time. For who spins in another
+ * way, without any call, whoever has started the guest sends SIGALRM to the process that runs, after
+ * seconds (engines/command/guest.py), and that moves the clock, by wall time.
+ *
+ * Starting a program takes START_US, in which others run. Without that a whole script would run at
+ * one moment, before what it has asked of others has an effect: Open vSwitch looks at its flows
+ * anew once in 5 ms.
  *
  * While a person is awaited at a terminal, time goes on as on the wall, or every clock in the guest
  * would run on for hours: whoever forwards the terminal sets kernel.paced (inside.py), and then
@@ -18,23 +23,29 @@
  * Random numbers of a guest that was given a seed follow from it and from nothing of the machine's:
  * they are a public function of the seed, and keep no secret.
  */
+#include <linux/delay.h>
 #include <linux/kstrtox.h>
 #include <linux/sysctl.h>
+#include <asm/unistd.h>
 #include <init.h>
 
+#define START_US 1000
 #define SPIN_AFTER 100000ULL
+#define SPIN_SOON 3000ULL
 #define SPIN_CALLS 16
 #define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
 #define ALARM_LEAST 1000000ULL	/* ns that a first alarm costs; each costs twice the one before */
 #define ALARM_MOST 100000000ULL
 
 static unsigned long long command_in_a_row;	/* calls that were among the last different ones */
+static unsigned long long command_asking;	/* those of them that moved no data, in a row */
 static struct {
 	const void *task;
 	long number, result;
 } command_calls[SPIN_CALLS];
 static unsigned int command_oldest;
 static unsigned long long command_alarm_ns;
+static unsigned long long command_count, command_alarmed_at;	/* calls, and at the last alarm */
 static char command_told[TASK_COMM_LEN];
 static unsigned long long command_seed;
 static bool command_is_seeded;
@@ -51,7 +62,7 @@ static bool command_idle(void)
 {
 	struct time_travel_event *next = time_travel_first_event();
 
-	command_in_a_row = 0;
+	command_in_a_row = command_asking = 0;
 	command_alarm_ns = ALARM_LEAST;
 	return command_paced && command_wait(next ? next->time - time_travel_time : S64_MAX);
 }
@@ -81,10 +92,44 @@ static bool command_was_made(long number, long result)
 	return false;
 }
 
+/* Whether a call is one that only asks what is ready, or was told to come again. */
+static bool command_asks(long number, long result)
+{
+	switch (number) {
+	case __NR_select:
+	case __NR_pselect6:
+	case __NR_poll:
+	case __NR_ppoll:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_sched_yield:
+		return true;
+	}
+	return result == -EAGAIN;
+}
+
+/*
+ * Moves the clock. time_travel_update_time_rel() keeps interrupts off until the end of its step, so
+ * each step ends at the next event: timers and packets come at their own nanosecond.
+ */
+static void command_advance(unsigned long long ns)
+{
+	unsigned long long end = time_travel_time + ns;
+
+	while (time_travel_time < end) {
+		struct time_travel_event *next = time_travel_first_event();
+
+		time_travel_update_time_rel((next ? clamp(next->time, time_travel_time, end) : end) -
+					    time_travel_time);
+	}
+}
+
 /* Called before every return to a process: from a system call, or from a page's fault (-1). */
 void command_spin(void)
 {
 	long number = PT_REGS_SYSCALL_NR(&current->thread.regs);
+	long result = regs_return_value(&current->thread.regs);
+	unsigned long long ns = 0;
 
 	if (time_travel_mode != TT_MODE_INFCPU)
 		return;
@@ -95,23 +140,44 @@ void command_spin(void)
 	}
 	if (number < 0)
 		return;
-	if (!command_was_made(number, regs_return_value(&current->thread.regs)))
-		command_in_a_row = 0;
-	if (++command_in_a_row <= SPIN_AFTER)
+	if ((number == __NR_execve || number == __NR_execveat) && !result)
+		usleep_range(START_US, START_US);
+	command_count++;
+	if (!command_was_made(number, result))
+		command_in_a_row = command_asking = 0;
+	command_asking = command_asks(number, result) ? command_asking + 1 : 0;
+	if (++command_in_a_row > SPIN_AFTER)
+		ns = command_in_a_row - SPIN_AFTER;
+	if (command_asking > SPIN_SOON)
+		ns = max(ns, command_asking - SPIN_SOON);
+	if (!ns)
 		return;
-	if (command_in_a_row - SPIN_AFTER > SPIN_TOLD)
+	if (ns > SPIN_TOLD)
 		command_tell();
-	time_travel_update_time_rel(command_in_a_row - SPIN_AFTER);
+	command_advance(ns);
 }
 
-/* A process was stopped in the midst of its computing, by SIGALRM. */
+/*
+ * A process was stopped in the midst of its computing, by SIGALRM. It comes by wall time: where
+ * there were calls since the last one, the machine is only slow, and nothing moves.
+ */
 void command_alarm(void)
 {
 	if (time_travel_mode != TT_MODE_INFCPU)
 		return;
+	if (command_count != command_alarmed_at) {
+		command_alarmed_at = command_count;
+		return;
+	}
 	command_tell();
 	command_alarm_ns = clamp(2 * command_alarm_ns, ALARM_LEAST, ALARM_MOST);
-	time_travel_update_time_rel(command_alarm_ns);
+	command_advance(command_alarm_ns);
+}
+
+/* The time of the day in ns, for capture.c. */
+unsigned long long command_now(void)
+{
+	return time_travel_start + time_travel_time;
 }
 
 /*

@@ -17,5 +17,25 @@ s/^void userspace(/void command_alarm(void);\n\n&/
 s/^\treturn getrandom(buf, len, flags);/\tif (command_random(buf, len))\n\t\treturn len;\n&/
 s/^ssize_t os_getrandom(/#include "command_os.c"\n\n&/
 
+# arch/um/kernel/um_arch.c: without a core's number, ps aux and top of procps 4.0.2 (Debian 12) end
+s/^\tseq_printf(m, "mode\\t\\t: skas\\n");$/&\n\tseq_puts(m, "physical id\\t: 0\\ncore id\\t\\t: 0\\ncpu cores\\t: 1\\n");/
+
 # drivers/char/random.c: the command line names folders, which differ from machine to machine
 /^void __init random_init_early/,/^}/ s/^\t_mix_pool_bytes(command_line, strlen(command_line));$/\t(void)command_line;/
+
+# Packets, for capture.c: include/linux/skbuff.h, include/linux/netdevice.h
+s/^\tstruct_group(headers,$/&\n\tu64 capture_ns;\n\tu64 capture_number;\n\tu32 capture_device;/
+s/^\tconst struct rtnl_link_ops \*rtnl_link_ops;$/&\n\tu32 capture_id;/
+
+# net/core/dev.c, net/core/skbuff.c, net/core/rtnetlink.c, net/sched/sch_api.c
+s/^\t\terr = link->doit(skb, nlh, extack);$/\t{\n&\n\t\tcapture_answered(net, nlh, err, extack);\n\t}/
+s/^#include <net\/pkt_sched.h>$/&\n#include <net\/capture.h>/
+s/^\ttrace_net_dev_queue(skb);$/\tcapture_queued(skb, dev);\n&/
+s/^\t\ttrace_qdisc_enqueue(q, txq, skb);$/\t\tcapture_accepted(skb);\n&/
+/^static int dev_qdisc_enqueue(/,/^}/ s/^\tif (rc == NET_XMIT_SUCCESS)$/& {/
+/^static int dev_qdisc_enqueue(/,/^}/ s/^\treturn rc;$/\t}\n&/
+s/^\ttrace_net_dev_start_xmit(skb, dev);$/\tcapture_sent(skb, dev);\n&/
+s/^\t\ttrace_kfree_skb(skb, __builtin_return_address(0), reason, sk);$/\t{\n\t\tcapture_dropped(skb, reason);\n&\n\t}/
+/^static int qdisc_notify(/,/^}/ s/^\tif (!rtnl_notify_needed(.*$/\tcapture_qdiscs(qdisc_dev(new ?: old));\n&/
+/^static int tclass_notify(/,/^}/ s/^\tif (!rtnl_notify_needed(.*$/\tcapture_qdiscs(qdisc_dev(q));\n&/
+s/^subsys_initcall(pktsched_init);$/&\n\n#include "capture_qdiscs.c"/

@@ -78,18 +78,34 @@ readonly COMMAND_FILES='arch/um/kernel/time.c command_idle()
 arch/um/kernel/process.c command_spin();
 arch/um/os-Linux/skas/process.c command_alarm();
 arch/um/os-Linux/util.c command_random(buf
-drivers/char/random.c (void)command_line;'
+arch/um/kernel/um_arch.c core id
+drivers/char/random.c (void)command_line;
+include/linux/skbuff.h u64 capture_ns;
+include/linux/netdevice.h u32 capture_id;
+net/core/dev.c capture_queued(skb, dev);
+net/core/dev.c capture_accepted(skb);
+net/core/dev.c capture_sent(skb, dev);
+net/core/skbuff.c capture_dropped(skb, reason);
+net/core/rtnetlink.c capture_answered(net, nlh, err, extack);
+net/sched/sch_api.c capture_qdiscs(qdisc_dev(new ?: old));
+net/sched/sch_api.c #include "capture_qdiscs.c"'
 
-# What spins gets on, and a seed decides all that is random: see command.c.
+# What spins gets on, a seed decides all that is random, and packets can be captured: see command.c
+# and capture.c.
 change_for_commands() {
     local file mark
+    cut -d ' ' -f 1 <<<"$COMMAND_FILES" | sort -u |
+        while read -r file; do sed -i -f "$here/command.sed" "$work/tree/$file"; done
     while read -r file mark; do
-        sed -i -f "$here/command.sed" "$work/tree/$file"
         grep -qF "$mark" "$work/tree/$file" ||
             fail "Linux $version has another $file than command.sed knows: no kernel for commands"
     done <<<"$COMMAND_FILES"
     cp "$here/command.c" "$work/tree/arch/um/kernel/"
     cp "$here/command_os.c" "$work/tree/arch/um/os-Linux/"
+    cp "$here/capture.h" "$work/tree/include/net/"
+    cp "$here/capture.c" "$work/tree/net/core/"
+    cp "$here/capture_qdiscs.c" "$work/tree/net/sched/"
+    echo 'obj-y += capture.o' >>"$work/tree/net/core/Makefile"
 }
 
 configure() {

@@ -33,27 +33,19 @@ FOLDER = "/proc/self/cwd"
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of its programs
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def mount(kind: str, target: str, options: str = "", flags: int = 0) -> None:
-    """mount(2); raises OSError."""
-    result = _libc.mount(kind.encode(), target.encode(), kind.encode(), flags, options.encode())
-    if result != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"mount {kind}: {os.strerror(code)}", target)
+_libc = ctypes.CDLL(None)
 
 
 def prepare() -> None:
     """The file systems that Mininet and its tools expect; the root stays read-only."""
-    mount("proc", "/proc")
-    mount("sysfs", "/sys")
-    mount("cgroup2", "/sys/fs/cgroup")
+    from engines.mounts import mount
+    for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("cgroup2", "/sys/fs/cgroup")):
+        mount(kind, target, kind)
     os.makedirs("/dev/pts", exist_ok=True)  # devtmpfs is mounted by the kernel
-    mount("devpts", "/dev/pts")
-    mount("tmpfs", "/run", flags=_MS_NOSUID_NODEV)
+    mount("devpts", "/dev/pts", "devpts")
+    mount("tmpfs", "/run", "tmpfs", _MS_NOSUID_NODEV)
     os.makedirs(RESULTS)
-    mount("hostfs", RESULTS, FOLDER, _MS_NOSUID_NODEV)
+    mount("hostfs", RESULTS, "hostfs", _MS_NOSUID_NODEV, FOLDER)
 
 
 def exact_timers() -> None:
@@ -68,7 +60,6 @@ def power_off() -> None:
 
 def run(folder: Path, project: Path) -> None:
     if (folder / "request.json").exists():  # anybody's command: engines/command
-        sys.path[:0] = [str(project)]
         from engines.command import inside
         inside.main(folder)
         return
@@ -77,7 +68,7 @@ def run(folder: Path, project: Path) -> None:
         done = subprocess.run(json.loads(command.read_text()), cwd=project, check=False)
         (folder / "status").write_text(f"{done.returncode}\n")
         return
-    sys.path[:0] = [str(project), *site.getsitepackages()]
+    sys.path[1:1] = site.getsitepackages()
     from engines.worker import worker
     worker.main(folder, project)
 
@@ -85,6 +76,7 @@ def run(folder: Path, project: Path) -> None:
 def main() -> None:
     os.environ["TMPDIR"] = "/run"  # /tmp is the host's, and read-only
     os.environ["PATH"] = PATH
+    sys.path.insert(0, str(PROJECT))
     try:
         prepare()
         exact_timers()

@@ -121,8 +121,11 @@ class Connection:
     at_server: tuple[Segment, ...]
 
 
-class _Packet(NamedTuple):
-    """A segment as it stands in the packet: absolute numbers, options as bytes."""
+class RawSegment(NamedTuple):
+    """A segment as it stands in the packet: absolute numbers, options as bytes.
+
+    to_client: to the side that sent the first SYN.
+    """
 
     time_ns: int
     to_client: bool
@@ -150,7 +153,7 @@ def read_connection(client_pcap: bytes, server_pcap: bytes, client_port: int = 0
     at_server = [packet for packet in at_server if packet.client_port == port]
     if not at_client and not at_server:
         raise CaptureError(f"no packet from or to client port {port} in the captures")
-    return _connection(port, at_client, at_server)
+    return connection_of(port, at_client, at_server)
 
 
 def read_connections(client_pcap: bytes, server_pcap: bytes
@@ -159,7 +162,7 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
 
     A port that was used more than once is left out. Raises CaptureError.
     """
-    ends: dict[tuple[bytes, int], tuple[list[_Packet], list[_Packet]]] = {}
+    ends: dict[tuple[bytes, int], tuple[list[RawSegment], list[RawSegment]]] = {}
     for side, pcap in enumerate((client_pcap, server_pcap)):
         for packet in _packets(pcap, ("client", "server")[side]):
             client = packet.client_address, packet.client_port
@@ -169,7 +172,7 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
         syns = {packet.seq for packet in at_client
                 if packet.flags & SYN and not packet.to_client}
         if len(syns) <= 1:
-            connections[socket.inet_ntoa(address), port] = _connection(port, at_client, at_server)
+            connections[socket.inet_ntoa(address), port] = connection_of(port, at_client, at_server)
     return connections
 
 
@@ -183,7 +186,7 @@ def capture_file(packets: bytes) -> bytes:
     return packets if packets.startswith(PCAP_HEADER[:4]) else PCAP_HEADER + packets
 
 
-def _packets(pcap: bytes, side: str) -> list[_Packet]:
+def _packets(pcap: bytes, side: str) -> list[RawSegment]:
     found = (_packet(*each) for each in frames(pcap, side))
     return [packet for packet in found if packet is not None]
 
@@ -214,7 +217,7 @@ def is_ip(frame: bytes) -> bool:
     return frame[ETHERNET_BYTES - 2:ETHERNET_BYTES] == _IPV4.to_bytes(2, "big")
 
 
-def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> _Packet | None:
+def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
     """One captured frame; None for what is not TCP over IPv4 to or from the HTTP server."""
     if len(frame) < _IP.size:
         return None
@@ -232,13 +235,13 @@ def _packet(time_ns: int, frame: bytes, frame_bytes: int) -> _Packet | None:
     to_client = from_port in SERVER_PORTS
     if tcp_bytes < _TCP.size or not (to_client or to_port in SERVER_PORTS):
         return None
-    return _Packet(time_ns, to_client, destination if to_client else source,
+    return RawSegment(time_ns, to_client, destination if to_client else source,
                    to_port if to_client else from_port, seq, ack, offset_flags & _FLAGS, window,
                    frame[tcp_at + _TCP.size:min(end, tcp_at + tcp_bytes)],
                    length - ip_bytes - tcp_bytes, frame_bytes, identification)
 
 
-def _only_port(packets: list[_Packet]) -> int:
+def _only_port(packets: list[RawSegment]) -> int:
     ports = sorted({packet.client_port for packet in packets})
     if not ports:
         raise CaptureError("the captures hold no connection")
@@ -248,13 +251,15 @@ def _only_port(packets: list[_Packet]) -> int:
     return ports[0]
 
 
-def _connection(port: int, at_client: list[_Packet], at_server: list[_Packet]) -> Connection:
+def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSegment]
+                  ) -> Connection:
+    """Its segments with relative numbers. Raises CaptureError for more than one connection."""
     starts = _initial_numbers(at_client + at_server, port)
     return Connection(port, tuple(_segment(packet, starts) for packet in at_client),
                       tuple(_segment(packet, starts) for packet in at_server))
 
 
-def _initial_numbers(packets: list[_Packet], port: int) -> dict[bool, int]:
+def _initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
     Without a SYN it is taken to be one below the first number seen.
@@ -276,7 +281,7 @@ def _initial_numbers(packets: list[_Packet], port: int) -> dict[bool, int]:
     return starts
 
 
-def _segment(packet: _Packet, starts: dict[bool, int]) -> Segment:
+def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
     own, other = starts[packet.to_client], starts[not packet.to_client]
     stamp = echo = None
     scale = 0

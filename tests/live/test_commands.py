@@ -50,6 +50,12 @@ class Ended:
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
         self.kept = max((folder / "results" / "commands").iterdir())
 
+    @staticmethod
+    def command(folder: Path, *flags: str) -> subprocess.CompletedProcess[bytes]:
+        """./run.sh with these flags alone."""
+        return subprocess.run([str(PROJECT / "run.sh"), *flags], cwd=folder, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=300, check=False)
+
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = json.loads((self.kept / "command.json").read_text())
         return facts
@@ -64,6 +70,18 @@ def test_a_plain_script_runs_and_prints_the_same_bytes_twice(tmp_path: Path) -> 
     assert "0.00-20.00" in first.out and first.out == second.out
     assert (first.kept / "output.txt").read_bytes() == (second.kept / "output.txt").read_bytes()
     assert first.facts()["virtual_s"] == second.facts()["virtual_s"] and not first.facts()["files"]
+
+
+def test_starting_a_program_costs_a_millisecond(tmp_path: Path) -> None:
+    ended = Ended(tmp_path, "bash", "-c", "echo $EPOCHREALTIME; env -u A env -u A true; echo $EPOCHREALTIME")
+    began, end = (float(word) for word in ended.out.split())
+    assert 3.0 <= (end - began) * 1000 < 3.1  # the rest are system calls that fail
+
+
+def test_a_full_memory_is_told(tmp_path: Path) -> None:
+    ended = Ended(tmp_path, "python3", "-c", "import time; a = b'x' * 130_000_000; time.sleep(3)",
+                  flags=("--memory", "160M"))
+    assert ended.status == 0 and "nearly all of the guest's memory was in use" in ended.err
 
 
 def test_another_seed_draws_other_numbers(tmp_path: Path) -> None:

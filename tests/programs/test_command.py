@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import experiment
-from commands import command
+from commands.virtual import command
 
 
 @pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [
@@ -57,12 +57,20 @@ def test_the_environment_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert request.folder == Path(os.getcwd())
 
 
-@pytest.mark.parametrize(("words", "there", "lines"), [
-    (["python3", "script.py"], (), 0), (["mn"], (), 1), (["mn"], ("ovs-vsctl",), 0),
-    (["mn", "--switch", "lxbr"], (), 0), (["/usr/bin/mn", "--switch=lxbr"], (), 0),
-    (["mn", "--test", "iperf"], ("ovs-vsctl",), 3),
-    (["mn", "--test=iperf"], ("ovs-vsctl", "iperf", "telnet"), 1)])
-def test_what_is_known_to_go_wrong_is_told_before(words: list[str], there: tuple[str, ...],
-                                                  lines: int) -> None:
-    found = {name: f"/usr/bin/{name}" for name in there}
-    assert len(command.advice(words, found.get)) == lines
+@pytest.mark.parametrize(("words", "there", "missing"), [
+    (["python3", "script.py"], (), ""), (["mn"], (), "ovs-vsctl"), (["mn"], ("ovs-vsctl",), ""),
+    (["mn", "--switch", "lxbr"], (), "brctl"), (["/usr/bin/mn", "--switch=lxbr"], ("brctl",), ""),
+    (["mn", "--test", "iperf"], ("ovs-vsctl",), "iperf, telnet"),
+    (["mn", "--test=iperf"], ("ovs-vsctl", "iperf", "telnet"), ""),
+    (["sh", "-c", "iperf3 -s -D; nc -l 80"], (), "iperf3, nc"), (["./first.py"], ("ping",), ""),
+    (["python3", "first.py"], (), "ping"), (["python3", "second.py"], (), "ovs-vsctl, iperf3")])
+def test_what_is_known_to_be_missing_is_told_before(
+        words: list[str], there: tuple[str, ...], missing: str, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "first.py").write_text("net = make(switch=UserSwitch)\nh1.cmd('ping h2')\n")
+    (tmp_path / "second.py").write_text(
+        "from mininet.net import Mininet\nMininet(topo=t).get('h1').cmd('iperf3 -s -D')\n")
+    monkeypatch.chdir(tmp_path)
+    lines = command.advice(words, {name: f"/usr/bin/{name}" for name in there}.get)
+    assert len(lines) == bool(missing)
+    assert not missing or lines[0].startswith(f"{missing}: used and not installed")

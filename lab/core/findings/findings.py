@@ -175,7 +175,8 @@ class Report:
     cell; checks: each check with how many it judged; causes: of
     retransmissions; settings: the sysctls. timelines: of kept captures.
     opening: of a whole run, the scenario's own words, whose numbers are quotes
-    (lab/render/placeholders.py). answer: what is read first.
+    (lab/render/placeholders.py). answer: what is read first. alarms: what a reader must not
+    miss, in red. files: beside the page; wire: what its timelines are.
     """
 
     name: str
@@ -199,6 +200,11 @@ class Report:
     provenance: tuple[Fact, ...] = ()
     opening: str = ""
     answer: Answer = Answer()
+    alarms: tuple[str, ...] = ()
+    files: tuple[str, ...] = ("trials.csv", "run.json")
+    wire: str = ("Kept captures of this run, seen at the server: each bar is a segment of data,"
+                 " from its first to its last byte, at the moment it left; the line is what the"
+                 " client has acknowledged.")
 
     @property
     def caption(self) -> str:

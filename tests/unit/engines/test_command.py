@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import pty
+import signal
+import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from engines.command import guest, inside
+from engines.command import guest, inside, pipes
 from engines.command.frames import ERROR, MOST_BYTES, OUTPUT, Frame, Reader
 from engines.command.guest import CommandRequest, check_folder, environment_of
 from engines.job import EngineCannot
@@ -100,3 +104,108 @@ def test_what_was_removed_is_told(tmp_path: Path) -> None:
     os.mknod(tmp_path / "gone", 0o20000, 0)
     archive, left = packed(tmp_path)
     assert archive.getnames() == [] and left == ["gone: removed"]
+
+
+# Pipes, files, terminals -------------------------------------------------------------
+
+def test_what_a_full_pipe_does_not_take_is_kept() -> None:
+    read_end, write_end = os.pipe()
+    outlet, content = pipes.Outlet(write_end), bytes(range(256)) * 1024  # four times a pipe's
+    signal.alarm(20)  # who waits for the reader waits for ever
+    outlet.waiting += content
+    outlet.flush()
+    signal.alarm(0)
+    read = b""
+    while outlet.waiting or len(read) < len(content):
+        read += os.read(read_end, 1 << 16)
+        outlet.flush()
+    assert read == content
+    os.close(read_end)
+    outlet.waiting += b"nobody reads this"
+    outlet.flush()
+    assert not outlet.waiting
+    os.close(write_end)
+
+
+def test_the_disk_does_not_keep_what_was_read(tmp_path: Path) -> None:
+    path, piece = tmp_path / "frames", os.urandom(1 << 16)
+    with path.open("ab") as written, path.open("r+b") as file:
+        passing = pipes.Passing(file)
+        for _ in range(64):
+            written.write(piece)
+            written.flush()
+            assert passing.read(1 << 16) == piece
+        assert passing.read(1 << 16) == b""
+        written.write(b"the end")
+        written.flush()
+        assert passing.read(1 << 16) == b"the end"
+    assert path.stat().st_size == 64 * len(piece) + 7
+    assert path.stat().st_blocks * 512 < 8 * len(piece)  # no holes here: the test says so
+
+
+def test_a_terminal_in_background_is_not_read() -> None:
+    child, terminal = pty.fork()
+    if child == 0:
+        # A session's leader is in the foreground, what it starts in a group of its own is not.
+        in_front = guest.in_foreground(0)
+        behind = os.fork()
+        if behind == 0:
+            os.setpgid(0, 0)
+            os._exit(guest.in_foreground(0))
+        os._exit(0 if in_front and os.waitpid(behind, 0)[1] == 0 else 1)
+    try:
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        os.close(terminal)
+
+
+def test_no_terminal_is_in_the_foreground(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w") as file:
+        assert guest.in_foreground(file.fileno())
+
+
+# Programs in the place of others -----------------------------------------------------
+
+@pytest.fixture(name="called")
+def called_in_memory(tmp_path: Path) -> Callable[..., str]:
+    """Calls one of them, on a tree of cgroups and with notes in a folder of the test's."""
+    tree = tmp_path / "cgroup"
+    for controller, values in inside.CGROUPS.items():
+        (tree / controller).mkdir(parents=True)
+        for name, value in values.items():
+            (tree / controller / f"{controller}.{name}").write_text(f"{value}\n")
+
+    def call(name: str, *words: str) -> str:
+        program = tmp_path / name
+        source = Path(inside.__file__).parent / ("cgroups" if name.startswith("cg") else name)
+        program.write_text(source.read_text().replace("/sys/fs/cgroup", str(tree))
+                           .replace(inside.NOTES, str(tmp_path / "notes")))
+        done = subprocess.run(["sh", str(program), *words], capture_output=True, text=True,
+                              check=False)
+        return f"{done.stdout}{done.stderr}{done.returncode}"
+    return call
+
+
+def test_limits_of_the_processor_are_kept_and_limit_nothing(called: Callable[..., str],
+                                                            tmp_path: Path) -> None:
+    assert called("cgcreate", "-g", "cpu,cpuacct,cpuset:/h1") == "0"
+    assert called("cgget", "-r", "cpu.cfs_quota_us", "/h1") == (
+        "/h1:\ncpu.cfs_quota_us: -1\n0")
+    assert called("cgset", "-r", "cpu.cfs_quota_us=-1", "/h1") == "0"
+    assert not (tmp_path / "notes").exists()  # no limit
+    assert called("cgset", "-r", "cpu.cfs_quota_us=5000", "/h1") == "0"
+    assert "computing costs no time" in (tmp_path / "notes").read_text()
+    assert called("cgget", "-n", "-r", "cpu.cfs_quota_us", "/h1") == "cpu.cfs_quota_us: 5000\n0"
+    assert called("cgclassify", "-g", "cpuset:/h1", "77") == "0"
+    assert called("cgdelete", "-r", "cpu,cpuacct,cpuset:/h1") == "0"
+    assert not list(tmp_path.glob("cgroup/*/h1"))
+    assert called("cgget", "-r", "cpu.cfs_quota_us", "/h1").endswith("1")
+
+
+def test_no_module_is_loaded_and_what_is_built_in_is_there(called: Callable[..., str],
+                                                           tmp_path: Path) -> None:
+    assert called("modprobe", "openvswitch") == called("modprobe", "-r", "tcp_probe") == "0"
+    assert called("modprobe", "sch_netem", "tcp_cubic") == "0"
+    assert called("modprobe", "tcp_nosuch").endswith("1") and not (tmp_path / "notes").exists()
+    assert "tcp_probe not found" in called("modprobe", "tcp_probe", "port=5001", "full=1")
+    assert "ss -tin" in (tmp_path / "notes").read_text()

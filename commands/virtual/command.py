@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 from commands.runners import engine_errors
-from engines.command.frames import ERROR, OUTPUT, TICK
-from engines.command.guest import (BEGINS_S, CommandGuest, CommandEnd, RawTerminal, CommandRequest,
-                                   remove_dead)
+from engines.command.frames import ERROR, FULL, OUTPUT, TICK
+from engines.command.guest import (BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest,
+                                   RawTerminal, in_foreground, remove_dead)
 from engines.job import EngineCannot
 from engines.uml import MEMINFO, available, find_kernel, made_from
 from lab.core import files
@@ -45,6 +46,9 @@ Linux, as root, without root here. What it writes into the current folder comes 
   --env NAME[=VALUE]  what else of the environment it has
   --write-back        put the files that it wrote into the current folder
   --limit 1G,100000   most bytes and files that come back
+  --capture [BYTES]   keep every packet of every link, and tell what the network really did:
+                      report.html, links.csv, connections.csv, and capture.pcapng for Wireshark
+                      (at most 500 MB); ./run.sh --report FOLDER makes the page again
   --results DIR       where results go (DIR/commands)
   --quiet             no progress
 
@@ -55,6 +59,8 @@ GUEST = ".guest"  # of a command's folder: what is shared with its guest while i
 PROGRESS_S = 30.0  # of wall time, between two lines
 KEPT_BYTES = 1 << 30  # of what it prints
 LEAST_MB = 128
+PIECE_BYTES = 1 << 20
+CAPTURE_BYTES = 500_000_000  # of packets, where nobody says: two and a half million
 
 
 def run(flags: Sequence[str], words: Sequence[str]) -> int:
@@ -69,7 +75,8 @@ def run(flags: Sequence[str], words: Sequence[str]) -> int:
             raise EngineCannot("the kernel for commands is not built: ./install.sh"
                                " --with-mininet builds it")
         folder = new_folder(arguments.results / "commands")
-        terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        # In background it is none: what is typed is somebody else's.
+        terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
         began = time.time()
         with ExitStack() as stack:
             guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal))
@@ -86,6 +93,8 @@ def run(flags: Sequence[str], words: Sequence[str]) -> int:
                 for line in found.listed():
                     say(f"run.sh: writes back {line}")
             left_out = found.unpack(place)
+            if request.capture_bytes:
+                keep(guest.capture(), folder / CAPTURE)
     facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
              "wall_s": round(outcome.wall_s, 3), "files": found.count,
@@ -93,27 +102,37 @@ def run(flags: Sequence[str], words: Sequence[str]) -> int:
              **made_from(kernel)}
     files.write(folder / "command.json", json.dumps(facts, indent=1) + "\n")
     tell(folder, outcome, found.count, left_out, arguments.quiet)
+    if request.capture_bytes:
+        from commands.virtual import captured  # and with it matplotlib
+        captured.write(folder, facts)
     return outcome.status
 
 
+# What `./install.sh --with-mininet` brings, and how a command or its script names it.
+BROUGHT = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
+           "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
+           "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
+           "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
+MOST_SCRIPT_BYTES = 1 << 20
+
+
 def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
-    """What is known beforehand to go wrong with Mininet's own command, a line each.
+    """What is known beforehand to be missing, in one line; none where nothing is.
 
     which: the path of a program of this machine, None where there is none.
     """
-    if Path(words[0]).name != "mn":
-        return []
-    given = " ".join(words[1:]).replace("=", " ")
-    lines = []
-    if "--switch" not in given and not which("ovs-vsctl"):
-        lines.append("mn's default switch is Open vSwitch, which is not installed: ./install.sh"
-                     " --with-mininet, or write --switch lxbr --controller none")
-    if "--test iperf" in given:
-        lines += [f"mn --test iperf needs {name}: ./install.sh --with-mininet"
-                  for name in ("iperf", "telnet") if not which(name)]
-        lines.append("mn --test iperf waits for ever with iperf 2.1, as on a real machine"
-                     " (docs/MININET.md): --timeout 60 ends it")
-    return lines
+    told = " ".join(words)
+    with suppress(OSError, StopIteration):
+        script = next(Path(word) for word in words[:3]
+                      if not word.startswith("/usr/") and Path(word).is_file())
+        told += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
+    # Mininet's default switch, where none is chosen.
+    chosen = re.search(r"switch", told) or not (
+        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", told, re.M))
+    missing = [name for name, pattern in BROUGHT.items() if not which(name) and (
+        re.search(pattern, told) or (name == "ovs-vsctl" and not chosen))]
+    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet brings"
+            f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
 
 
 def tell(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
@@ -129,6 +148,13 @@ def tell(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
         wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
         say(f"run.sh: {outcome.virtual_s:.1f} s of its clock in {outcome.wall_s:.1f} s"
             f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
+
+
+def keep(packets: BinaryIO, path: Path) -> None:
+    """A copy of what the guest's kernel captured. Raises WriteError."""
+    with packets, files.append(path) as file, files.writing(path):
+        while piece := packets.read(PIECE_BYTES):
+            files.write_all(file, piece)
 
 
 def interrupting(guest: CommandGuest) -> Any:
@@ -148,7 +174,7 @@ class Kept:
         self.room = KEPT_BYTES
         self.lines: dict[bytes, tuple[float, bytes]] = {}  # begun: when, and what so far
         self.began = self.told = time.monotonic()
-        self.unread = False
+        self.unread = self.was_full = False
 
     def __enter__(self) -> Kept:
         return self
@@ -161,7 +187,7 @@ class Kept:
 
     def carry(self, kind: bytes, at_s: float, content: bytes) -> None:
         if kind == TICK:
-            self._tell_progress(at_s)
+            self._tell_progress(at_s, content == FULL)
             return
         self._pass_on(2 if kind == ERROR else 1, content)
         begun_s, before = self.lines.get(kind, (at_s, b""))
@@ -193,14 +219,15 @@ class Kept:
             except BrokenPipeError:
                 self.unread = True
 
-    def _tell_progress(self, virtual_s: float) -> None:
+    def _tell_progress(self, virtual_s: float, is_full: bool) -> None:
         now = time.monotonic()
-        if self.quiet or now - self.told < PROGRESS_S:
+        if self.quiet or now - self.told < PROGRESS_S and is_full == self.was_full:
             return
-        self.told = now
+        self.told, self.was_full = now, is_full
         wall_s = now - self.began
         say(f"run.sh: {virtual_s:.0f} s of its clock in {wall_s:.0f} s"
-            f" ({virtual_s / wall_s:.1f} × real time)")
+            f" ({virtual_s / wall_s:.1f} × real time)"
+            f"{'; nearly all of its memory is in use (--memory)' if is_full else ''}")
 
 
 # The command line --------------------------------------------------------------------
@@ -224,6 +251,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--limit", type=most, default=(CommandRequest.most_bytes, CommandRequest.most_files))
     add("--results", type=Path, default=files.PROJECT / "results")
     add("--quiet", action="store_true")
+    add("--capture", nargs="?", type=most_captured, const=CAPTURE_BYTES, default=0)
     arguments = parser.parse_args(list(flags))
     if not words:
         parser.error("nothing stands behind --: write ./run.sh -- COMMAND")
@@ -250,7 +278,8 @@ def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRe
     most_bytes, most_files = arguments.limit
     return CommandRequest(list(words), Path.cwd().resolve(),
                    [str(path.resolve()) for path in arguments.readable], environment,
-                   arguments.memory, arguments.seed, virtual_s, wall_s, most_bytes, most_files)
+                   arguments.memory, arguments.seed, virtual_s, wall_s, most_bytes, most_files,
+                   arguments.capture)
 
 
 def new_folder(home: Path) -> Path:
@@ -284,6 +313,12 @@ def most(words: str) -> tuple[int, int]:
     """Bytes, and files."""
     given = _numbers(words, "bytes", "")
     return int(given[0]), int(given[1]) if len(given) > 1 else CommandRequest.most_files
+
+
+def most_captured(word: str) -> int:
+    """Bytes of packets."""
+    (given,) = _numbers(word, "bytes")
+    return int(given)
 
 
 def megabytes(word: str) -> int:

@@ -1,0 +1,90 @@
+"""`./run.sh --report FOLDER`: what a command's network really did, from the packets it kept."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engines.command.guest import BEGINS_S
+from lab.capture import pcapng
+from lab.capture.report import reported
+from lab.core import files
+from lab.core.command_line import Parser, say, terminal_width
+from lab.core.errors import OK, FirstFlightError, UsageError
+from lab.render import brief, page
+
+COMMAND = "command.json"  # of a command's folder: what was run
+SHORT = """\
+usage: ./run.sh --report FOLDER [--connection NUMBER]
+
+Build report.html, links.csv and connections.csv of a command that ran with
+./run.sh --capture -- COMMAND, whose folder is in results/commands, from its capture.pcapng.
+
+  --connection N   draw the packets of this connection of connections.csv
+"""
+
+
+def run(flags: Sequence[str]) -> int:
+    """Build the page again. Raises UsageError, FirstFlightError."""
+    arguments = parsed(flags)
+    folder = arguments.report
+    if folder.is_file():
+        folder = folder.parent
+    if not (folder / pcapng.NAME).is_file():
+        raise UsageError(f"--report: {arguments.report} has no {pcapng.NAME}: it is the folder of a"
+                         " command that ran with ./run.sh --capture -- COMMAND")
+    write(folder, stored_facts(folder), arguments.connection)
+    return OK
+
+
+def read(flags: Sequence[str]) -> int:
+    """Whether the flags are right. Raises UsageError."""
+    parsed(flags)
+    return OK
+
+
+def parsed(flags: Sequence[str]) -> argparse.Namespace:
+    parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
+    parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--connection", type=int, default=0)
+    arguments: argparse.Namespace = parser.parse_args(list(flags))
+    if arguments.connection < 0:
+        parser.error("--connection: a number from 1 on, as in connections.csv")
+    return arguments
+
+
+def stored_facts(folder: Path) -> Mapping[str, Any]:
+    """command.json; {} where there is none. Raises FirstFlightError."""
+    try:
+        facts = json.loads(files.content(folder / COMMAND))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise FirstFlightError(f"{folder / COMMAND}: cannot be read: {error}") from error
+    return facts if isinstance(facts, dict) else {}
+
+
+def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
+    """report.html, links.csv and connections.csv beside a capture, and the answer on the terminal.
+
+    connection: the one whose packets are drawn; 0 for those with most data. Raises
+    FirstFlightError, OSError.
+    """
+    import drawing  # and with it matplotlib
+    capture = pcapng.read(folder / pcapng.NAME)
+    made = reported(capture, facts, str(folder), BEGINS_S * 1_000_000_000, connection)
+    if connection and not made.report.timelines:
+        raise UsageError(f"--connection: there is no connection {connection} with data;"
+                         " connections.csv numbers them")
+    files.write(folder / "links.csv", made.links_csv)
+    files.write(folder / "connections.csv", made.connections_csv)
+    path = page.write(folder, made.report, drawing.for_page(drawing.images(made.report)))
+    sys.stdout.flush()
+    for line in brief.brief(made.report, terminal_width()).splitlines():
+        say(line)
+    say(f"run.sh: the page is {os.path.relpath(path)}")

@@ -1,0 +1,15 @@
+"""mount(2) for what runs in a guest: its first process, and what makes a command's root."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """Raises OSError, with the folder."""
+    if _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"mount {kind or source}: {os.strerror(code)}", target)

@@ -1,0 +1,328 @@
+"""How the queue of a device was set: its qdiscs and classes, as its kernel tells them.
+
+Netlink's RTM_NEWQDISC and RTM_NEWTCLASS messages; structures from include/uapi/linux/pkt_sched.h.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from lab.tcp.delivery.netem import Way
+from lab.tcp.path import TICK_NS
+
+_NEWQDISC, _NEWTCLASS = 36, 40
+_HEADER = struct.Struct("=IHHII")  # nlmsghdr
+_TCMSG = struct.Struct("=BxxxiIII")
+_ROOT = 0xFFFFFFFF
+_KIND, _OPTIONS, _STATS2, _BASIC, _QUEUE = 1, 2, 7, 1, 3
+_RATESPEC = struct.Struct("=BBHhHI")
+_NETEM = struct.Struct("=6I")  # latency, limit, loss, gap, duplicate, jitter
+(_CORRELATION, _REORDER, _CORRUPT, _LOSS_MODEL, _RATE, _ECN, _RATE64, _LATENCY64, _JITTER64
+ ) = 1, 3, 4, 5, 6, 7, 8, 10, 11
+_SEED = 14
+_MOST_U32 = 0xFFFFFFFF
+_CEILING_BURST_BYTES = 1600  # what tc says where nobody does
+_UNLIMITED = 1 << 31
+# These take what comes and let it go at once, while nothing shapes above or below them.
+PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
+         "prio", "pie")
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One qdisc or class.
+
+    handle, parent: as tc numbers them, 0x10001 for 1:1. bytes, packets: that it has let go, drops:
+    that it counted. rate_kbps: inf for none; limit_packets, limit_bytes: None where it has none.
+    loss_percent: None where it is no single number. also: what else is set, in tc's words.
+    """
+
+    kind: str
+    is_class: bool
+    handle: int
+    parent: int
+    bytes: int = 0
+    packets: int = 0
+    drops: int = 0
+    rate_kbps: float = math.inf
+    burst_bytes: int = 0
+    ceiling_burst_bytes: int = 0
+    delay_ms: float = 0.0
+    jitter_ms: float = 0.0
+    loss_percent: float | None = 0.0
+    limit_packets: int | None = None
+    limit_bytes: int | None = None
+    seed: int = 0
+    also: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """As a reader is told it."""
+        said = [self.kind]
+        if not math.isinf(self.rate_kbps):
+            said.append(rate_words(self.rate_kbps))
+        if self.delay_ms or self.jitter_ms:
+            spread = f" ± {self.jitter_ms:g}" if self.jitter_ms else ""
+            said.append(f"delay {self.delay_ms:g}{spread} ms")
+        if self.loss_percent:
+            said.append(f"loss {self.loss_percent:g} %")
+        said += self.also
+        if self.limit_packets is not None:
+            said.append(f"limit {self.limit_packets} packets")
+        elif self.limit_bytes is not None:
+            said.append(f"limit {self.limit_bytes} bytes")
+        return " ".join(said)
+
+
+def rate_words(kbps: float) -> str:
+    """A rate in the unit that suits it."""
+    for unit, least in (("Gbit/s", 1e6), ("Mbit/s", 1e3)):
+        if kbps >= least:
+            return f"{kbps / least:.4g} {unit}"
+    return f"{kbps:.4g} kbit/s"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All of a device's queues at one time: from the root down, classes before what they hold.
+
+    way: the same for lab.tcp.delivery, None where `unknown` says what it cannot follow.
+    """
+
+    time_ns: int
+    queues: tuple[Queue, ...] = ()
+    way: Way | None = field(default=None, compare=False)
+    unknown: str = ""
+
+    @property
+    def words(self) -> str:
+        shown = [queue.words for queue in self.queues if queue.words != queue.kind
+                 and (queue.kind not in PLAIN or queue.limit_packets not in (None, 1000))]
+        return " → ".join(shown) or "no limit set"
+
+    @property
+    def rate_kbps(self) -> float:
+        """The lowest of its rates, inf without one."""
+        return min((queue.rate_kbps for queue in self.queues), default=math.inf)
+
+    @property
+    def burst_bytes(self) -> int:
+        """What may leave at once beyond the rate."""
+        return max((queue.burst_bytes for queue in self.queues), default=0)
+
+    @property
+    def delay_ms(self) -> float:
+        return sum(queue.delay_ms for queue in self.queues)
+
+    @property
+    def jitter_ms(self) -> float:
+        return max((queue.jitter_ms for queue in self.queues), default=0.0)
+
+    @property
+    def loss_percent(self) -> float | None:
+        """None where it is no single number, for each packet alone."""
+        losses = [queue.loss_percent for queue in self.queues]
+        return None if None in losses else sum(loss or 0.0 for loss in losses)
+
+    @property
+    def is_shaping(self) -> bool:
+        """Whether it holds packets back or loses some."""
+        return bool(not math.isinf(self.rate_kbps) or self.delay_ms or self.jitter_ms
+                    or self.loss_percent != 0)
+
+    @property
+    def queue_words(self) -> str:
+        """The shortest of its queues, "" where none has a limit."""
+        packets = [q.limit_packets for q in self.queues if q.limit_packets is not None]
+        sizes = [q.limit_bytes for q in self.queues if q.limit_bytes is not None]
+        return f"{min(packets)} packets" if packets else f"{min(sizes)} bytes" if sizes else ""
+
+    def is_same(self, other: Setting) -> bool:
+        """Whether both are set alike, whatever they have counted."""
+        def bare(setting: Setting) -> list[Queue]:
+            return [replace(queue, bytes=0, packets=0, drops=0, seed=0)
+                    for queue in setting.queues]
+        return bare(self) == bare(other)
+
+
+def parsed(time_ns: int, messages: bytes) -> Setting:
+    """Raises ValueError, struct.error for what is no such messages."""
+    queues = tuple(sorted(_queues(messages), key=lambda queue: (queue.handle >> 16,
+                                                               queue.is_class, queue.handle)))
+    ordered = tuple(_down(queues, _ROOT)) or queues
+    way, unknown = _way(ordered)
+    return Setting(time_ns, ordered, way, unknown)
+
+
+def _down(queues: tuple[Queue, ...], parent: int) -> Iterator[Queue]:
+    """From a parent down. A class that no other class holds stands under its qdisc."""
+    for queue in queues:
+        above = queue.handle & 0xFFFF0000 if queue.is_class and queue.parent == _ROOT \
+            else queue.parent
+        if above == parent:
+            yield queue
+            yield from _down(tuple(q for q in queues if q is not queue), queue.handle)
+
+
+def _queues(messages: bytes) -> Iterator[Queue]:
+    place = 0
+    while place + _HEADER.size <= len(messages):
+        size, kind, *_ = _HEADER.unpack_from(messages, place)
+        if size < _HEADER.size + _TCMSG.size or place + size > len(messages):
+            raise ValueError("netlink messages that are cut")
+        if kind in (_NEWQDISC, _NEWTCLASS):
+            yield _queue(messages[place + _HEADER.size:place + size], kind == _NEWTCLASS)
+        place += (size + 3) // 4 * 4
+
+
+def _attributes(content: bytes) -> dict[int, bytes]:
+    found, place = {}, 0
+    while place + 4 <= len(content):
+        size, kind = struct.unpack_from("=HH", content, place)
+        if size < 4 or place + size > len(content):
+            raise ValueError("a netlink attribute that is cut")
+        found[kind & 0x3FFF] = content[place + 4:place + size]
+        place += (size + 3) // 4 * 4
+    return found
+
+
+def _queue(message: bytes, is_class: bool) -> Queue:
+    _, _, handle, parent, _ = _TCMSG.unpack_from(message)
+    found = _attributes(message[_TCMSG.size:])
+    counters = _attributes(found.get(_STATS2, b""))
+    sent_bytes, packets = struct.unpack_from("=QI", counters.get(_BASIC, bytes(12)))
+    _, _, drops = struct.unpack_from("=III", counters.get(_QUEUE, bytes(12)))
+    kind = found.get(_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
+    queue = Queue(kind, is_class, handle, parent, sent_bytes, packets, drops)
+    options = found.get(_OPTIONS, b"")
+    reader = (_CLASSES if is_class else _QDISCS).get(kind)
+    return reader(queue, options) if reader and options else queue
+
+
+def _kbps(spec: bytes, rate64: bytes | None) -> float:
+    """A struct tc_ratespec, or the 64 bits beside it, in kbit/s."""
+    rate = int(struct.unpack("=Q", rate64)[0]) if rate64 else int(_RATESPEC.unpack_from(spec)[5])
+    return rate * 8 / 1000 if rate else math.inf
+
+
+def _burst(ticks: int, kbps: float) -> int:
+    """What a bucket of so many ticks holds, bytes."""
+    return 0 if math.isinf(kbps) else round(ticks * TICK_NS * kbps / 8e6)
+
+
+def _netem(queue: Queue, options: bytes) -> Queue:
+    latency, limit, loss, _, duplicate, jitter = _NETEM.unpack_from(options)
+    found = _attributes(options[_NETEM.size:])
+    latency_ns, jitter_ns = latency * TICK_NS, jitter * TICK_NS
+    if _LATENCY64 in found:
+        latency_ns, = struct.unpack("=q", found[_LATENCY64])
+    if _JITTER64 in found:
+        jitter_ns, = struct.unpack("=q", found[_JITTER64])
+    rate, overhead, *_ = struct.unpack("=IiIi", found.get(_RATE, bytes(16)))
+    if _RATE64 in found:
+        rate, = struct.unpack("=Q", found[_RATE64])
+    seed, = struct.unpack("=Q", found.get(_SEED, bytes(8)))
+    also = []
+    for name, share in (("duplicate", duplicate), *(
+            (name, struct.unpack_from("=I", found.get(kind, bytes(8)))[0])
+            for kind, name in ((_REORDER, "reorder"), (_CORRUPT, "corrupt")))):
+        if share:
+            also.append(f"{name} {100 * share / _MOST_U32:.4g} %")
+    if any(found.get(_CORRELATION, b"")):
+        also.append("correlated")
+    if overhead:
+        also.append(f"overhead {overhead} bytes")
+    if any(found.get(_ECN, b"")):
+        also.append("ecn")
+    models = _LOSS_MODEL in found
+    return replace(queue, delay_ms=latency_ns / 1e6, jitter_ms=jitter_ns / 1e6,
+                   rate_kbps=rate * 8 / 1000 if rate else math.inf, seed=seed,
+                   loss_percent=None if models else float(f"{100 * loss / _MOST_U32:.4g}"),
+                   limit_packets=limit, also=(*also, *(("loss in bursts",) if models else ())))
+
+
+def _htb_class(queue: Queue, options: bytes) -> Queue:
+    found = _attributes(options)
+    parameters = found.get(1, b"")
+    ceiling = _kbps(parameters[12:], found.get(7))
+    buffer, ceiling_buffer, _, level, _ = struct.unpack_from("=5I", parameters, 24)
+    rate = _kbps(parameters, found.get(6))
+    if level:
+        return replace(queue, also=("with classes below",))
+    return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(buffer, rate),
+                                                             _burst(ceiling_buffer, ceiling)),
+                   ceiling_burst_bytes=_burst(ceiling_buffer, ceiling),
+                   also=() if rate == ceiling else (f"rate {rate_words(rate)} below its ceiling",))
+
+
+def _hfsc_class(queue: Queue, options: bytes) -> Queue:
+    found = _attributes(options)
+    if 3 not in found:  # of what is shared, no limit
+        return queue
+    rate = struct.unpack("=3I", found[3])[2]
+    return replace(queue, rate_kbps=rate * 8 / 1000 if rate else math.inf)
+
+
+def _tbf(queue: Queue, options: bytes) -> Queue:
+    found = _attributes(options)
+    parameters = found.get(1, b"")
+    limit, buffer, _ = struct.unpack_from("=3I", parameters, 24)
+    rate = _kbps(parameters, found.get(4))
+    return replace(queue, rate_kbps=rate, burst_bytes=_burst(buffer, rate),
+                   limit_bytes=limit if limit < _UNLIMITED else None)
+
+
+def _in_packets(queue: Queue, options: bytes) -> Queue:
+    return replace(queue, limit_packets=struct.unpack_from("=I", options)[0])
+
+
+def _in_bytes(queue: Queue, options: bytes) -> Queue:
+    return replace(queue, limit_bytes=struct.unpack_from("=I", options)[0])
+
+
+def _codel(queue: Queue, options: bytes) -> Queue:
+    limit = _attributes(options).get(2)
+    return replace(queue, limit_packets=struct.unpack("=I", limit)[0] if limit else None)
+
+
+_QDISCS: dict[str, Callable[[Queue, bytes], Queue]] = {
+    "netem": _netem, "tbf": _tbf, "pfifo": _in_packets, "bfifo": _in_bytes, "fq_codel": _codel,
+    "codel": _codel}
+_CLASSES: dict[str, Callable[[Queue, bytes], Queue]] = {"htb": _htb_class, "hfsc": _hfsc_class}
+
+
+# What lab.tcp.delivery can follow ------------------------------------------------------
+
+def _way(queues: tuple[Queue, ...]) -> tuple[Way | None, str]:
+    """The queues as one way, or why they are none."""
+    kinds = [queue.kind for queue in queues]
+    if any(queue.also for queue in queues):
+        return None, next(queue.words for queue in queues if queue.also)
+    if all(kind in PLAIN for kind in kinds):
+        return Way(0.0, math.inf, _UNLIMITED), ""
+    netem = next((queue for queue in queues if queue.kind == "netem"), None)
+    if netem and (netem.loss_percent is None or netem.jitter_ms):
+        return None, "jitter, or loss in bursts"
+    if kinds == ["netem"] and netem:
+        return _netem_way(netem), ""
+    if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
+        return None, " → ".join(kinds)
+    shaped = queues[1]
+    if shaped.ceiling_burst_bytes not in range(_CEILING_BURST_BYTES - 20,
+                                               _CEILING_BURST_BYTES + 20):
+        return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
+    leaf = queues[2] if len(queues) == 3 else None
+    base = _netem_way(netem) if netem else Way(0.0, math.inf, (leaf and leaf.limit_packets)
+                                               or _UNLIMITED)
+    if not math.isinf(base.rate_kbps):
+        return None, "htb over netem with a rate"
+    return replace(base, rate_kbps=shaped.rate_kbps, qdisc="htb",
+                   htb_burst_bytes=shaped.burst_bytes), ""
+
+
+def _netem_way(netem: Queue) -> Way:
+    return Way(netem.delay_ms, netem.rate_kbps, netem.limit_packets or _UNLIMITED,
+               loss_percent=netem.loss_percent or 0.0, seed=netem.seed)

@@ -1,0 +1,98 @@
+"""./run.sh --capture: what a command's network really did, by every packet of every link."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import struct
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from engines.uml import find_kernel
+from lab.capture import pcapng
+from lab.capture.links import links
+from tests.live.conftest import PROJECT
+from tests.live.test_commands import Ended
+
+pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
+                                reason="./install.sh --with-mininet")
+SMALL = PROJECT / "tests" / "golden" / "capture" / "small.py"
+
+
+def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) -> None:
+    shutil.copy(SMALL, tmp_path)
+    plain = Ended(tmp_path, "python3", "small.py")
+    first, second = (Ended(tmp_path, "python3", "small.py", flags=("--capture",))
+                     for _ in range(2))
+    assert first.status == 0, first.err
+    # Nothing in the guest sees that it is captured, and the same packets come at the same ns.
+    assert plain.out == first.out == second.out
+    assert plain.facts()["virtual_s"] == first.facts()["virtual_s"]
+    assert (first.kept / pcapng.NAME).read_bytes() == (second.kept / pcapng.NAME).read_bytes()
+    assert "1 of 6 directions of links did not do what was set" in first.err
+    assert "netem delay 50 ms limit 1000 packets: never used" in first.err
+    found = {link.sender: link for link in links(pcapng.read(first.kept / pcapng.NAME))}
+    assert [name for name, link in found.items() if link.wrong] == ["h3-eth0"]
+    assert all(link.judged for link in found.values() if not link.wrong)
+    with (first.kept / "connections.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["initial_window_segments_to_client"] for row in rows] == ["10", "10", ""]
+    page = (first.kept / "report.html").read_text()
+    assert '<ul class="alert">' in page and "data:image" in page
+
+
+def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: Path) -> None:
+    (tmp_path / "two.sh").write_text(
+        "ip link add a-eth0 type veth peer name b-eth0; ip netns add b\n"
+        "ip link set b-eth0 netns b; ip addr add 10.0.0.1/24 dev a-eth0; ip link set a-eth0 up\n"
+        "ip -n b addr add 10.0.0.2/24 dev b-eth0; ip -n b link set b-eth0 up\n"
+        "tc qdisc add dev a-eth0 root netem delay 7ms rate 1mbit\n"
+        "tc class add dev a-eth0 parent 1: classid 1:1 htb rate 1mbit 2>/dev/null\n"
+        "tcpdump -Z root -U -Q out --time-stamp-precision nano -i a-eth0 -s 128 -w seen.pcap 2>/dev/null &\n"
+        "sleep 1; ping -c 5 -i 0.2 -s 1000 10.0.0.2; sleep 1; kill %1; wait\n")
+    ended = Ended(tmp_path, "bash", "two.sh", flags=("--capture",))
+    assert "5 received" in ended.out, ended.err
+    assert "the kernel refused htb: No such file or directory" in ended.err
+    ours = Counter((packet.time_ns, packet.frame_bytes)
+                   for packet in pcapng.read(ended.kept / pcapng.NAME).packets
+                   if packet.device == 0 and packet.head[12:14] == b"\x08\x00")
+    dumped = (ended.kept / "files" / "seen.pcap").read_bytes()
+    theirs, place = Counter[tuple[int, int]](), 24
+    while place < len(dumped):
+        seconds, nanoseconds, kept, size = struct.unpack_from("<4I", dumped, place)
+        if dumped[place + 28:place + 30] == b"\x08\x00":
+            theirs[seconds * 1_000_000_000 + nanoseconds, size] += 1
+        place += 16 + kept
+    assert ours == theirs and sum(ours.values()) == 5
+
+
+def test_a_stored_capture_is_reported_again_and_a_full_one_says_so(tmp_path: Path) -> None:
+    shutil.copy(SMALL, tmp_path)
+    ended = Ended(tmp_path, "python3", "small.py", flags=("--capture", "30k"))
+    assert "the capture was full" in ended.err
+    before = (ended.kept / "report.html").read_bytes()
+    again = Ended.command(tmp_path, "--report", str(ended.kept))
+    assert again.returncode == 0, again.stderr
+    assert (ended.kept / "report.html").read_bytes() == before
+    (ended.kept / pcapng.NAME).write_bytes(b"something else")
+    broken = Ended.command(tmp_path, "--report", str(ended.kept))
+    assert broken.returncode == 1 and b"not written by" in broken.stderr
+    missing = Ended.command(tmp_path, "--report", str(tmp_path))
+    assert missing.returncode == 2 and b"--capture" in missing.stderr
+
+
+def test_who_spins_delays_no_packet(tmp_path: Path) -> None:
+    (tmp_path / "spins.py").write_text(
+        "import select, time\nend = time.monotonic() + 3\n"
+        "while time.monotonic() < end:\n    select.select([], [], [], 0)\n")
+    (tmp_path / "two.sh").write_text(
+        "ip netns add b; ip link add a-eth0 type veth peer name b-eth0 netns b\n"
+        "ip addr add 10.0.0.1/24 dev a-eth0; ip link set a-eth0 up\n"
+        "ip -n b addr add 10.0.0.2/24 dev b-eth0; ip -n b link set b-eth0 up\n"
+        "tc qdisc add dev a-eth0 root netem delay 7ms rate 1mbit; sleep 3\n"
+        "python3 spins.py & ping -c 200 -i 0.01 -s 600 10.0.0.2; wait\n")
+    ended = Ended(tmp_path, "bash", "two.sh", flags=("--capture",))
+    assert "200 received" in ended.out and "python3 spins" in ended.err
+    assert "All 2 directions of links did what was set" in ended.err, ended.err

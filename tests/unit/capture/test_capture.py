@@ -1,0 +1,250 @@
+"""What a capture says, on one that was measured (tests/golden/capture/small.py), and on others."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lab.capture import headers, pcapng
+from lab.capture.connections import merged, observed
+from lab.capture.exchanges import exchanges
+from lab.capture.links import Link, links
+from lab.capture.pcapng import Capture, NoCapture, Packet, read
+from lab.capture.report import Reported, reported
+from lab.capture.settings import parsed, rate_words
+from lab.core.errors import FirstFlightError
+
+SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
+ORIGIN_NS = 1_767_225_600_000_000_000
+
+
+@cache
+def content() -> bytes:
+    return gzip.decompress(SMALL.read_bytes())
+
+
+def small(folder: Path, data: bytes | None = None) -> Capture:
+    (folder / pcapng.NAME).write_bytes(content() if data is None else data)
+    return read(folder / pcapng.NAME)
+
+
+def of(capture: Capture) -> Reported:
+    return reported(capture, {"command": ["python3", "small.py"]}, "folder", ORIGIN_NS)
+
+
+def changed(capture: Capture, device: str, change: Callable[[list[Packet]], list[Packet]]
+            ) -> list[Link]:
+    """The links, where the packets of one device were others."""
+    number = next(each.number for each in capture.devices if each.name == device)
+    kept = [packet for packet in capture.packets if packet.device != number]
+    own = change([packet for packet in capture.packets if packet.device == number])
+    capture.packets = sorted(kept + own, key=lambda packet: (packet.time_ns, packet.number))
+    return links(capture)
+
+
+def wrong(found: list[Link], device: str) -> str:
+    return "; ".join(next(link for link in found if link.sender == device).wrong)
+
+
+# What it says ---------------------------------------------------------------------------
+
+def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) -> None:
+    found = links(small(tmp_path))
+    assert [link.name for link in found] == ["h1 → s1", "s1 → h1", "h2 → s1", "s1 → h2",
+                                             "h3 → s1", "s1 → h3"]
+    assert [len(link.wrong) for link in found] == [0, 0, 0, 0, 2, 0]
+    assert "netem delay 50 ms limit 1000 packets: never used" in wrong(found, "h3-eth0")
+    first = found[0]
+    assert first.setting.words == "htb 5 Mbit/s → netem delay 20 ms limit 20 packets"
+    assert (first.setting.rate_kbps, first.setting.delay_ms) == (5000, 20)
+    # Each packet leaves when its queue lets it go, random losses by netem's own numbers among them.
+    assert sum(link.judged for link in found) == 299 and max(link.worst_us for link in found) < 1
+    assert [link.random_drops for link in found] == [0, 0, 5, 7, 0, 0]
+    assert first.least_ms == pytest.approx(20, abs=0.001)
+
+
+@pytest.mark.parametrize("change", [
+    {"time_ns": ORIGIN_NS + 130_000_000},  # it is still there when the delay is set
+    {"frame_bytes": 60_000}])  # it has spent what the bucket had
+def test_a_packet_between_two_settings_may_spoil_the_last_one(
+        tmp_path: Path, change: dict[str, int]) -> None:
+    def first(packets: list[Packet]) -> list[Packet]:
+        return [packets[0]._replace(**change), *packets[1:]]
+    before, after = (next(link for link in changed(small(tmp_path), "s1-eth1", how)
+                          if link.sender == "s1-eth1") for how in (lambda packets: packets, first))
+    assert before.judged == 77 and not before.unjudged
+    assert after.judged == 0 and after.unjudged == "its settings changed meanwhile"
+
+
+def test_connections_have_their_windows_losses_and_limits(tmp_path: Path) -> None:
+    capture = small(tmp_path)
+    seen = [observed(each) for each in exchanges(capture, links(capture)).connections]
+    lossy, clean, refused = (each for each in seen if each)
+    assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
+    assert clean.handshake_ms == pytest.approx(40, abs=0.01)
+    for each in (lossy, clean):
+        assert each.to_client.bytes == 60203 and each.state == ""
+        assert each.to_client.first_flight == (13235, 10, True)  # the header's segment is short
+        assert sum(each.to_client.shares.values()) == pytest.approx(1)
+    assert lossy.to_client.again == {"lost at random, s1 → h2": 3}
+    assert lossy.to_client.limited_by == "loss recovery" and clean.to_client.limited_by == "the link"
+    assert not clean.to_client.again and refused.state == "refused"
+
+
+def test_the_answer_names_what_was_never_applied_and_the_files_have_all(tmp_path: Path) -> None:
+    made = of(small(tmp_path))
+    assert made.report.answer.sentence.startswith(
+        "1 of 6 directions of links did not do what was set: of 338 packets 0 were dropped")
+    assert len(made.report.alarms) == 2 and "never used" in made.report.alarms[0]
+    assert len(made.links_csv.splitlines()) == 7 and len(made.connections_csv.splitlines()) == 4
+    assert "retransmitted_segments" in made.connections_csv.splitlines()[0]
+    said = " ".join(statement.says for finding in made.report.findings
+                    for statement in finding.statements)
+    assert "Offloads" in said and "ARP" in said
+    assert made.report.timelines
+
+
+def test_a_network_without_links_says_so() -> None:
+    assert of(Capture()).report.answer.sentence == \
+        "The command made no link between two hosts or switches."
+
+
+# Every check has refused something ------------------------------------------------------
+
+def later(packets: list[Packet]) -> list[Packet]:
+    """The tenth packet leaves a millisecond later than it may."""
+    packets[9] = packets[9]._replace(time_ns=packets[9].time_ns + 1_000_000)
+    return packets
+
+
+def without(packets: list[Packet]) -> list[Packet]:
+    """Of the tenth packet the file says that the queue dropped it, though there was room."""
+    packets[9] = packets[9]._replace(reason=3, time_ns=packets[9].queued_ns, accepted=False)
+    return packets
+
+
+def saved(packets: list[Packet]) -> list[Packet]:
+    """One that random loss took arrives."""
+    return [packet._replace(reason=0, time_ns=packet.queued_ns + 5_000_001)
+            if packet.reason else packet for packet in packets]
+
+
+def quick(packets: list[Packet]) -> list[Packet]:
+    """All leave at once."""
+    return [packet._replace(time_ns=packet.queued_ns) for packet in packets]
+
+
+@pytest.mark.parametrize(("device", "change", "said"), [
+    ("h1-eth0", later, "packets differ from what its queue has to do"), ("h1-eth0", without, "did not arrive though the queue held"),
+    ("s1-eth2", saved, "arrived though random loss"), ("h1-eth0", quick, "and 20 ms are set"),
+    ("s1-eth3", later, "waited or was dropped")])
+def test_a_packet_that_the_queue_did_not_treat_so_is_told(
+        tmp_path: Path, device: str, change: Callable[[list[Packet]], list[Packet]], said: str
+        ) -> None:
+    assert said in wrong(changed(small(tmp_path), device, change), device)
+
+
+def test_a_rate_that_is_passed_is_told(tmp_path: Path) -> None:
+    def crowd(packets: list[Packet]) -> list[Packet]:
+        full = max(packets, key=lambda packet: packet.frame_bytes)
+        return packets + [full._replace(number=10_000 + place, time_ns=full.time_ns + place * 10**6,
+                                        queued_ns=full.queued_ns + place * 10**6)
+                          for place in range(1, 1500)]
+    said = wrong(changed(small(tmp_path), "h1-eth0", crowd), "h1-eth0")
+    assert "in a second, and 5 Mbit/s are set" in said
+
+
+def test_a_share_of_losses_that_chance_does_not_explain_is_told(tmp_path: Path) -> None:
+    def more(packets: list[Packet]) -> list[Packet]:
+        return [packet._replace(number=number, reason=0) for number, packet
+                in enumerate(packets * 40, start=1)]
+    assert "lost at random, and 10 % are set" in wrong(
+        changed(small(tmp_path), "s1-eth2", more), "s1-eth2")
+
+
+def own_block(kind: int, device: int, rest: bytes) -> bytes:
+    """A block as engines/guest/capture.c writes it."""
+    body = struct.pack("<HxxIQ", kind, device, ORIGIN_NS) + rest
+    return struct.pack("<II", 0x80004646, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def test_what_the_kernel_refused_is_told(tmp_path: Path) -> None:
+    words = b"\1\0\5\0netem\0\0\0" + b"\2\0\7\0No room\0" + bytes(4)
+    refused = own_block(5, 0, struct.pack("<I", 17) + words)
+    assert wrong(links(small(tmp_path, content() + refused)), "h1-eth0") == \
+        "the kernel refused netem: No room"
+    silent = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
+    assert "refused a qdisc: File exists" in wrong(
+        links(small(tmp_path, content() + silent)), "h1-eth0")
+
+
+def test_a_capture_that_was_full_says_so(tmp_path: Path) -> None:
+    assert "the capture was full" in of(small(tmp_path, content() + own_block(4, 0, b""))
+                                        ).report.alarms[0]
+
+
+# Strangers' files -----------------------------------------------------------------------
+
+def test_damaged_files_are_refused_or_read_never_more(tmp_path: Path) -> None:
+    chance, whole, refused = random.Random(27), content(), 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(chance.choice((1, 4, 40))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        cut = bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
+        try:
+            of(small(tmp_path, cut))
+        except FirstFlightError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert refused > 20
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for data in (b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9)):
+        with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
+            small(tmp_path, data)
+    assert small(tmp_path, content()[:-7]).is_cut
+
+
+def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
+    made = of(small(tmp_path, content().replace(b"h1-eth0", b"=1+h1()")))
+    assert "\n=1+h1" not in made.links_csv and ",=1+h1" not in made.links_csv
+
+
+# Parts ----------------------------------------------------------------------------------
+
+def test_intervals_that_touch_become_one() -> None:
+    assert merged([(5, 9), (1, 3), (2, 4), (9, 10)]) == [(1, 4), (5, 10)]
+
+
+@pytest.mark.parametrize(("kbps", "words"), [(5e6, "5 Gbit/s"), (1500, "1.5 Mbit/s"),
+                                             (64, "64 kbit/s")])
+def test_rates_in_their_unit(kbps: float, words: str) -> None:
+    assert rate_words(kbps) == words
+
+
+def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
+    tcp = struct.pack(">HHIIHHHH", 1234, 80, 7, 9, 5 << 12 | 2, 100, 0, 0)
+    hop = bytes((6, 0)) + bytes(6)
+    ipv6 = struct.pack(">IHBB", 6 << 28, len(hop + tcp) + 3, 0, 64) + bytes(15) + b"\1" + \
+        bytes(15) + b"\2"
+    found = headers.headers(bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp, 100)
+    assert found and (found.source, found.destination, found.to_port) == ("::1", "::2", 80)
+    assert found.payload_bytes == 3 and headers.tcp_header(found).seq == 7
+    fragment = bytes(12) + b"\x08\x00" + bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60)
+    assert headers.headers(fragment, 74) is None
+
+
+def test_settings_of_a_cut_message_are_refused(tmp_path: Path) -> None:
+    whole = small(tmp_path).devices[0].settings[-1]
+    assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
+    with pytest.raises((ValueError, struct.error)):
+        parsed(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
