@@ -29,9 +29,9 @@ Build report.html, links.csv and connections.csv of a command that ran with
 """
 
 
-def run(flags: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Build the page again. Raises UsageError, FirstFlightError."""
-    arguments = parsed(flags)
+    arguments = parsed(argv)
     folder = arguments.report
     if folder.is_file():
         folder = folder.parent
@@ -42,17 +42,17 @@ def run(flags: Sequence[str]) -> int:
     return OK
 
 
-def read(flags: Sequence[str]) -> int:
+def read(argv: Sequence[str]) -> int:
     """Whether the flags are right. Raises UsageError."""
-    parsed(flags)
+    parsed(argv)
     return OK
 
 
-def parsed(flags: Sequence[str]) -> argparse.Namespace:
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     parser.add_argument("--report", type=Path, required=True)
     parser.add_argument("--connection", type=int, default=0)
-    arguments: argparse.Namespace = parser.parse_args(list(flags))
+    arguments: argparse.Namespace = parser.parse_args(list(argv))
     if arguments.connection < 0:
         parser.error("--connection: a number from 1 on, as in connections.csv")
     return arguments

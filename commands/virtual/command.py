@@ -63,8 +63,9 @@ PIECE_BYTES = 1 << 20
 CAPTURE_BYTES = 500_000_000  # of packets, where nobody says: two and a half million
 
 
-def run(flags: Sequence[str], words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run it; its exit status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
+    flags, words = divided(argv)
     arguments = parsed(flags, words)
     request = request_of(arguments, words)
     for line in advice(words, shutil.which):
@@ -232,10 +233,17 @@ class Kept:
 
 # The command line --------------------------------------------------------------------
 
-def read(flags: Sequence[str], words: Sequence[str]) -> int:
+def read(argv: Sequence[str]) -> int:
     """Whether it can be run at all. Raises UsageError, CannotError."""
+    flags, words = divided(argv)
     request_of(parsed(flags, words), words)
     return OK
+
+
+def divided(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The flags before the first `--`, and the command behind it."""
+    place = list(argv).index("--")
+    return argv[:place], argv[place + 1:]
 
 
 def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:

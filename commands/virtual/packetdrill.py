@@ -53,9 +53,9 @@ TOOL = "ethtool"  # that the kernel's own scripts call
 WORDS = {PASSED: "pass", FAILED: "FAIL", DIED: "DIED"}
 
 
-def run(flags: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run them; the status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
-    arguments = parsed(flags)
+    arguments = parsed(argv)
     chosen = scripts_of(arguments)
     began = time.monotonic()
     counts, virtual_s, status = Counter[str](), 0.0, OK
@@ -86,15 +86,15 @@ def run(flags: Sequence[str]) -> int:
     return status or (errors.FAILED if counts[DIED] else errors.VERDICT if counts[FAILED] else OK)
 
 
-def read(flags: Sequence[str]) -> int:
+def read(argv: Sequence[str]) -> int:
     """Whether it can be run at all. Raises UsageError, CannotError."""
-    arguments = parsed(flags)
+    arguments = parsed(argv)
     scripts_of(arguments)
     program_of(arguments)
     return OK
 
 
-def parsed(flags: Sequence[str]) -> argparse.Namespace:
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """Exits with a line where one is wrong."""
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     add = parser.add_argument
@@ -109,7 +109,7 @@ def parsed(flags: Sequence[str]) -> argparse.Namespace:
     add("--seed", type=whole, default=Setup.seed)
     add("--results", type=Path, default=files.PROJECT / "results")
     add("--quiet", action="store_true")
-    arguments: argparse.Namespace = parser.parse_args(list(flags))
+    arguments: argparse.Namespace = parser.parse_args(list(argv))
     if not 1 <= arguments.jobs <= 64:
         parser.error("--jobs: a number from 1 to 64")
     if not 0 <= arguments.seed < 1 << 63:
