@@ -16,8 +16,7 @@ from lab.core.scenario.curves import Numbers
 from lab.fetches.features.population.draws import Drawn
 from lab.fetches.features.population.population import Population
 from paper.fit.bars import panel, percentiles, place_of, sample, windows
-from paper.fit.fit import search
-from paper.fit.objective import FIGURE5, Judged, Objective
+from paper.fit.fit import FIGURE5, Judged, Objective, search
 from paper.fit.proposal import LINKS, WEIGHED, Proposal, mixed, propose
 from paper.fit.state import Kernels
 

@@ -16,9 +16,8 @@ from lab.fetches.features.population.population import Mechanism, Population
 from lab.fetches.scenario import reading
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
-from paper.fit import bars, losses, simulation
-from paper.fit.fit import weigh
-from paper.fit.objective import FIGURE5, Objective
+from paper.fit import bars, path, simulation
+from paper.fit.fit import FIGURE5, Objective, weigh
 from paper.fit.proposal import propose
 
 REQUEST_BYTES = 103
@@ -79,9 +78,9 @@ def test_losses_are_those_of_the_kernels_own_generator() -> None:
         chance = numpy.array([parts], numpy.uint32)
         only = numpy.array([0])
         for _ in range(10):
-            losses.lost(chance, only, numpy.array([0.5]))
+            path.dropped(chance, only, numpy.array([0.5]))
         for share, is_lost in ((result / 2**32, True), ((result - 1) / 2**32, False)):
-            assert losses.lost(chance.copy(), only, numpy.array([share]))[0] == is_lost
+            assert path.dropped(chance.copy(), only, numpy.array([share]))[0] == is_lost
 
 
 def test_losses_cost_time_and_are_the_same_under_every_window() -> None:
