@@ -108,12 +108,12 @@ class Machines:
     def wait(self) -> None:
         """Until both workers have met the scheduler. Raises FirstFlightError."""
         until = time.monotonic() + START_S
-        while self.said(SCHEDULER).count("Register worker") < len(WORKERS):
+        while self.log_of(SCHEDULER).count("Register worker") < len(WORKERS):
             if time.monotonic() > until:
-                raise FirstFlightError(f"no worker came up: {self.said(WORKERS[0])[-300:]}")
+                raise FirstFlightError(f"no worker came up: {self.log_of(WORKERS[0])[-300:]}")
             time.sleep(0.2)
 
-    def said(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def kill(self, name: str) -> None:

@@ -82,9 +82,9 @@ class Mutmut:
             made = self.run("mutmut", "run", NONE)
             if "nothing matches" in made.stderr:
                 break
-            seen = self.run("python", "-c", PYTEST, "-q", "-rfE", "--tb=no", *NO_TESTS, *TESTS,
-                            MUTANT_UNDER_TEST="stats", MUTMUT_DEPENDENCY_DEPTH="-1")
-            failed = {line.split(" ")[1].partition("[")[0] for line in seen.stdout.splitlines()
+            unchanged = self.run("python", "-c", PYTEST, "-q", "-rfE", "--tb=no", *NO_TESTS, *TESTS,
+                                 MUTANT_UNDER_TEST="stats", MUTMUT_DEPENDENCY_DEPTH="-1")
+            failed = {line.split(" ")[1].partition("[")[0] for line in unchanged.stdout.splitlines()
                       if line.startswith(("FAILED ", "ERROR "))}
             print(*(f"fails unchanged, not used: {test}" for test in sorted(failed)), sep="\n")
             flags = [*NO_TESTS, *(f"--deselect={test}" for test in sorted(failed))]
@@ -115,10 +115,10 @@ def last_words(done: subprocess.CompletedProcess[str]) -> str:
     return f"status {done.returncode}: " + "\n".join(lines)[-1000:]
 
 
-def table(seen: Sequence[tuple[str, bool]]) -> str:
+def table(mutants: Sequence[tuple[str, bool]]) -> str:
     """Noticed of all by file and by folder."""
     total, noticed = Counter[str](), Counter[str]()
-    for path, was_noticed in seen:
+    for path, was_noticed in mutants:
         for name in (path, *(f"{folder}/" for folder in Path(path).parents[:-1]), ALL):
             total[name] += 1
             noticed[name] += was_noticed
@@ -141,14 +141,14 @@ def main(words: Sequence[str]) -> int:
         if arguments.sample is not None and arguments.sample < len(chosen):
             chosen = Random(arguments.seed).sample(chosen, arguments.sample)
         done = mutmut.run("mutmut", "run", "--max-children", str(arguments.jobs), *chosen)
-        found = {name: mutmut.mutants()[name] for name in sorted(chosen)}
-        if done.returncode or any(status is None for _, status in found.values()):
+        tried = {name: mutmut.mutants()[name] for name in sorted(chosen)}
+        if done.returncode or any(status is None for _, status in tried.values()):
             raise FirstFlightError(f"mutmut: {last_words(done)}")
-        for name, (path, status) in found.items():
+        for name, (path, status) in tried.items():
             if status in UNNOTICED:
                 change = mutmut.run("mutmut", "show", name).stdout.partition("@@")[2]
                 print(f"{path}: {UNNOTICED[status]}:", change.partition("\n")[2], flush=True)
-    print(table([(path, status not in UNNOTICED) for path, status in found.values()]))
+    print(table([(path, status not in UNNOTICED) for path, status in tried.values()]))
     return OK
 
 

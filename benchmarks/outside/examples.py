@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import command
+from engines.job import PROJECT
 from lab.core.command_line import Parser
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
 LEFT_OUT = "…"
 PAGE_BYTES = 40_000  # that the document's own server has

@@ -15,7 +15,6 @@ RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agre
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from benchmarks import command
 from lab.core.command_line import Parser
-from lab.core.errors import FAILED, CannotError, FirstFlightError
+from lab.core.errors import FAILED, FirstFlightError
 from lab.core.results.records import read_records
 from lab.fetches.verify.record import Record
 
@@ -72,8 +71,7 @@ def main(words: Sequence[str]) -> int:
     parser = Parser(prog="first_flights", description="tshark's reading beside the project's.")
     parser.add_argument("run", nargs="?", type=Path, default=Path("results/zhao2019/latest"))
     run = parser.parse_args(words).run
-    if shutil.which("tshark") is None:
-        raise CannotError("no tshark: apt-get install --no-install-recommends tshark")
+    command.need("tshark")
     read, probes, differing = 0, 0, 0
     for record in read_records(run / "trials.csv", Record):
         capture = run / "captures" / f"{record.trial.id}-server.pcap"

@@ -44,7 +44,7 @@ KNOWN_FAILURES = {"tcp_eor_no-coalesce-retrans": KnownFailure(
     "its retransmission is acknowledged after the least RTT, to the microsecond or one beside it;"
     " RACK takes only less for ambiguous (tcp_rack_advance: rtt_us < tcp_min_rtt)",
     "+.001 < .  1:1(0) ack 12401", "+.000990 < .  1:1(0) ack 12401")}
-TOOL = "ethtool"  # that scripts call
+
 
 
 def changed(folder: Path) -> list[Path]:
@@ -93,8 +93,7 @@ def main(words: Sequence[str]) -> int:
     kernel = find_kernel("--mininet")
     if kernel is None:
         raise CannotError("the kernel for commands is not built: ./install.sh --with-mininet")
-    if not shutil.which(TOOL):
-        raise CannotError(f"no {TOOL}, which scripts call: apt-get install {TOOL}")
+    command.need("ethtool")  # which scripts call
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -1,4 +1,4 @@
-"""Two published experiments, as their authors' own scripts, in virtual time: beside what they told.
+"""Two published experiments by their authors' own scripts, in virtual time: next to what they gave.
 
     /usr/bin/python3 -m benchmarks.outside.published_scripts --marrama PATH --zhao PATH
 
@@ -9,20 +9,19 @@ what else is changed is EDITS, which docs/PUBLISHED_SCRIPTS.md explains line by 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import command
+from benchmarks.command import GuestRun, in_guest
 from engines.job import PROJECT
 from lab.core.command_line import Parser
-from lab.core.errors import OK, CannotError, FirstFlightError, UsageError
+from lab.core.errors import OK, CannotError, UsageError
 
 # Python 2's http.server wrote the status line and each header at once.
 AT_ONCE = """
@@ -85,24 +84,14 @@ def prepared(source: Path, folder: Path, files: Sequence[str],
     return copy
 
 
-def ran(folder: Path, *words: str) -> tuple[str, Path]:
-    """Run a command there; what it printed, and the folder of what it wrote."""
-    began = time.monotonic()
-    results = folder.parent / f"results_{folder.name}_{re.sub(r'[^a-z]', '', words[-1])}"
+def executed(script: str, folder: Path) -> GuestRun:
+    """Run a script of that folder."""
     # zhao2019 leaves a server behind in each of its 128 runs.
-    done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(results), "--quiet",
-                           "--memory", "3G", "--timeout", "10h,1h", "--", *words], cwd=folder,
-                          capture_output=True, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, check=False)
-    if done.returncode:
-        raise FirstFlightError(f"{words}: status {done.returncode}:"
-                               f" {(done.stdout + done.stderr).strip()[-600:]}")
-    (kept,) = (results / "commands").iterdir()
-    virtual_s = json.loads((kept / "command.json").read_text())["virtual_s"]
-    wall_s = time.monotonic() - began
-    print(f"{' '.join(words)}: {virtual_s:.0f} s of its clock in {wall_s:.0f} s"
-          f" ({virtual_s / wall_s:.1f} × real time)", flush=True)
-    return done.stdout, kept / "files"
+    done = in_guest(["python3", script], folder, "--memory", "3G", "--timeout", "10h,1h",
+                    results=folder.parent / f"results_{folder.name}_{script}").passed()
+    print(f"python3 {script}: {done.virtual_s:.0f} s of its clock in {done.wall_s:.0f} s"
+          f" ({done.ratio:.1f} × real time)", flush=True)
+    return done
 
 
 def near(value: float, published: float, within: tuple[float, float]) -> bool:
@@ -129,40 +118,41 @@ def as_published(scenario: str) -> list[dict[str, float]]:
 def marrama(source: Path, folder: Path) -> list[str]:
     copy = prepared(source, folder, ["bw_improvement.py", "icwnd_vs_fct.py", "util", SERVER],
                     MARRAMA)
-    windows, _ = ran(copy, "python3", "icwnd_vs_fct.py")
-    bars, _ = ran(copy, "python3", "bw_improvement.py")
+    windows = executed("icwnd_vs_fct.py", copy).output
+    bars = executed("bw_improvement.py", copy).output
     tables = [re.findall(r"^ *(\d+) +(-?\d+)(?: +-?\d+%)?\s*$", part, re.MULTILINE)
               for part in (windows, *bars.split("END RESULTS")[:3])]
     lines, agree, count = [], 0, 0
     for (name, published), rows, ours in zip(MARRAMA_PUBLISHED.items(), tables,
                                              as_published("marrama2012")):
-        found = {int(key): int(value) for key, value in rows}
+        measured = {int(key): int(value) for key, value in rows}
         for key, value in published.items():
-            is_near = key in found and near(found[key], value, MARRAMA_NEAR)
+            is_near = key in measured and near(measured[key], value, MARRAMA_NEAR)
             agree, count = agree + is_near, count + 1
             lines.append(f"  {name:<8}{key:>8}{value:>8}{ours.get(str(key), math.nan):10.1f}"
-                         f"{found.get(key, -1):>8}{'' if is_near else '  apart'}")
+                         f"{measured.get(key, -1):>8}{'' if is_near else '  apart'}")
     return ["marrama2012, ms: published, our scenario, their script"
             f" ({agree} of {count} within 10 % or 5 ms)", *lines]
 
 
 def zhao(source: Path, folder: Path) -> list[str]:
     copy = prepared(source, folder, ["experiment.py", "web_server.py"], ZHAO)
-    _, wrote = ran(copy, "python3", "experiment.py")
+    kept = executed("experiment.py", copy).folder
+    assert kept is not None
     lines, agree, count = [], 0, 0
     ours = as_published("zhao2019")[-1]
     for path in sorted((source / "results").glob("cwnd*.txt"),
                        key=lambda path: [int(word) for word in re.findall(r"\d+", path.stem)]):
         published = float(path.read_text()) * 1000
         try:
-            found = float((wrote / "results" / path.name).read_text()) * 1000
+            measured = float((kept / "files" / "results" / path.name).read_text()) * 1000
         except (OSError, ValueError):
-            found = -1.0
-        is_near = near(found, published, ZHAO_NEAR)
+            measured = -1.0
+        is_near = near(measured, published, ZHAO_NEAR)
         agree, count = agree + is_near, count + 1
         window, rtt_ms, kbps = re.findall(r"\d+", path.stem)
         cell = ours.get(f"IW {window}, {rtt_ms} ms, {kbps} kbit/s", math.nan)
-        lines.append(f"  {path.stem:<24}{published:9.0f}{cell:9.1f}{found:9.1f}"
+        lines.append(f"  {path.stem:<24}{published:9.0f}{cell:9.1f}{measured:9.1f}"
                      f"{'' if is_near else '  apart'}")
     return ["zhao2019, ms: published, our scenario, their script"
             f" ({agree} of {count} within 3 % or 10 ms)", *lines]

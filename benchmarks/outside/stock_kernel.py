@@ -57,7 +57,7 @@ def trials_of(arguments: argparse.Namespace) -> list[Trial]:
                     for window in arguments.iw)]
 
 
-# In QEMU -----------------------------------------------------------------------------
+# In QEMU ------------------------------------------------------------------------------
 
 def inside() -> None:
     """Run by the stock kernel's first process: the host engine, its observations to files.
@@ -117,7 +117,7 @@ def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
                           (folder / f"{number}.server").read_bytes())
 
 
-# Side by side ------------------------------------------------------------------------
+# Side by side -------------------------------------------------------------------------
 
 def records_of(trials: list[Trial], seen: Iterator[Observation], exact: bool) -> list[Record]:
     """The judged records, in the order of the trials, without the one that warms up."""

@@ -14,7 +14,6 @@ takes root. Needs gcc and strace.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,7 +53,7 @@ class Moment:
     processor_s: float
 
 
-# In the guest ------------------------------------------------------------------------
+# In the guest -------------------------------------------------------------------------
 
 def inside() -> None:
     """Run the worker's job; when the network is up, and when all is done, count."""
@@ -81,7 +80,7 @@ def counters() -> dict[str, int]:
     return {"page faults": faults, "switches in the guest": switches}
 
 
-# On this machine ---------------------------------------------------------------------
+# On this machine ----------------------------------------------------------------------
 
 def in_guest(folder: Path, words: Sequence[str]) -> list[Moment]:
     """Run a command in a guest whose folder this is; what was seen as it went on."""
@@ -126,12 +125,7 @@ def switches(group: processor.Group) -> int:
 
 def costs_us(folder: Path) -> dict[str, float]:
     """Microseconds by the names of floor.c, in a guest."""
-    program = folder / "floor"
-    done = subprocess.run(["gcc", "-O1", "-o", str(program),
-                           str(PROJECT / "benchmarks/speed/floor.c")],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CannotError(f"gcc: {done.stderr.strip().splitlines()[0]}")
+    program = command.compiled(folder / "floor", PROJECT / "benchmarks/speed/floor.c", "-O1")
     hertz = float(subprocess.run([str(program), "--hertz"], capture_output=True, text=True,
                                  check=True).stdout)
     in_guest(folder, ["/bin/sh", "-c", f"{RESULTS}/floor >{RESULTS}/costs"])
@@ -222,9 +216,8 @@ def main(words: Sequence[str]) -> int:
     requested = parser.parse_args(words)
     if requested.inside:
         inside()
-    for program in ("gcc", "strace"):
-        if not shutil.which(program):
-            raise CannotError(f"no {program}: apt-get install --no-install-recommends {program}")
+    command.need("gcc")
+    command.need("strace")
     with tempfile.TemporaryDirectory() as name:
         costs = costs_us(Path(name))
     print("in a guest, the least of many, µs")
