@@ -78,14 +78,14 @@ def main(words: Sequence[str]) -> int:
         if not capture.exists():
             continue
         read += 1
-        seen = by_tshark(capture)
-        probes += seen.probes
-        if (seen.first_flight, seen.retransmissions) != (record.seen_first_flight,
-                                                         record.retransmissions):
+        reading = by_tshark(capture)
+        probes += reading.probes
+        if (reading.first_flight, reading.retransmissions) != (record.seen_first_flight,
+                                                               record.retransmissions):
             differing += 1
             print(f"{record.trial.id}: first flight {record.seen_first_flight}, tshark"
-                  f" {seen.first_flight}; retransmitted {record.retransmissions}, tshark"
-                  f" {seen.retransmissions}")
+                  f" {reading.first_flight}; retransmitted {record.retransmissions}, tshark"
+                  f" {reading.retransmissions}")
     if not read:
         raise FirstFlightError(f"{run} keeps no captures: run it with --keep-captures")
     print(f"{read - differing} of {read} transfers: tshark reads the same first flight and the"

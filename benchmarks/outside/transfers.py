@@ -136,24 +136,24 @@ def between(draw: random.Random, least: float, most: float) -> float:
 
 
 def command_of(trial: Trial) -> str:
-    """The question of one's own that is this transfer, "" where no flags ask for it."""
+    """The command that measures this transfer, "" where no flags express it."""
     if trial.earlier_bytes or trial.burst_bytes:
         return ""
     values: dict[str, Any] = {"initcwnd": trial.initcwnd, "queue": trial.queue,
                               **{name: getattr(trial, name) for name in ASKED if name != "queue"}}
     if trial.uplink_kbps == trial.bandwidth_kbps:
         del values["uplink_kbps"]
-    words = [f"{FLAGS[name].flag} {said}" for name, value in values.items()
-             if (said := value if isinstance(value, str) else exact(value))
+    words = [f"{FLAGS[name].flag} {typed}" for name, value in values.items()
+             if (typed := value if isinstance(value, str) else exact(value))
              != FLAGS[name].default and (name != "system" or value != HERE)]
     return (f"./run.sh {' '.join(words)}"
             + (f" --seed {trial.sample} --repeat 1" if trial.is_random else ""))
 
 
 def _values(trial: Trial) -> str:
-    """What is not the default of a transfer that no flags ask for."""
-    return ", ".join(f"{each.name}={value}" for each in fields(trial)
-                     if (value := getattr(trial, each.name)) != each.default)
+    """Fields that are not the default's, of a transfer that no flags express."""
+    return ", ".join(f"{field.name}={value}" for field in fields(trial)
+                     if (value := getattr(trial, field.name)) != field.default)
 
 
 @dataclass
@@ -202,8 +202,8 @@ class CrossedTally:
             if count:
                 print(f"  {check.name:<32} {count:8d} {100 * count / self.done:6.1f} %"
                       f" {self.failed_checks[check.name]:8d} failed")
-        for what, found in (("failed", self.failed), ("not finished", self.unfinished)):
-            for line in found:
+        for what, to_show in (("failed", self.failed), ("not finished", self.unfinished)):
+            for line in to_show:
                 print(f"{what}: {line}")
 
 
@@ -223,8 +223,8 @@ class TransferTally:
     """What came of them; of a transfer only its line is kept, and only if it is one to look at.
 
     lost: transfers of which the queue dropped packets after all; unpredicted:
-    of those that lost nothing and retransmitted, what the model says otherwise;
-    worst: by how much total or latency are off the model's, in ms.
+    of those that lost nothing and retransmitted, where the model predicts another number;
+    worst: by how much total or latency deviate from the model's, in ms.
     """
 
     seed: int
@@ -232,7 +232,7 @@ class TransferTally:
     done: int = 0
     modelled: int = 0
     predicted: int = 0  # of those that retransmitted what was not lost
-    beyond: int = 0  # off by more than allowed
+    beyond: int = 0  # deviate by more than allowed
     beyond_tenth: int = 0
     failed: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -256,12 +256,12 @@ class TransferTally:
 
     def _compare(self, record: Record, line: str) -> None:
         pairs = (record.total_ms, record.model_ms), (record.latency_ms, record.model_latency_ms)
-        offs = [(abs(seen - model), max(TOLERANCE_MS, EXACT.model_share * model))
-                for seen, model in pairs if seen is not None and model is not None]
-        off_ms = max(off for off, _ in offs)
-        self.beyond += any(off > allowed for off, allowed in offs)
-        self.beyond_tenth += off_ms > 0.1
-        heapq.heappush(self.worst, (off_ms, f"{record.total_ms:.3f} ms: {line}"))
+        deviations = [(abs(value - model), max(TOLERANCE_MS, EXACT.model_share * model))
+                      for value, model in pairs if value is not None and model is not None]
+        deviation_ms = max(deviation for deviation, _ in deviations)
+        self.beyond += any(deviation > allowed for deviation, allowed in deviations)
+        self.beyond_tenth += deviation_ms > 0.1
+        heapq.heappush(self.worst, (deviation_ms, f"{record.total_ms:.3f} ms: {line}"))
         if len(self.worst) > WORST:
             heapq.heappop(self.worst)
 
@@ -275,12 +275,12 @@ class TransferTally:
                  ("failed verdicts", len(self.failed)))
         for name, count in lines:
             print(f"{name:<34} {count:8d}")
-        for what, found in (("failed", self.failed), ("lost packets", self.lost),
-                            ("retransmitted otherwise", self.unpredicted)):
-            for line in found:
+        for what, to_show in (("failed", self.failed), ("lost packets", self.lost),
+                                 ("retransmitted otherwise", self.unpredicted)):
+            for line in to_show:
                 print(f"{what}: {line}")
-        for off_ms, line in sorted(self.worst, reverse=True):
-            print(f"off {off_ms:.3f} of {line}")
+        for deviation_ms, line in sorted(self.worst, reverse=True):
+            print(f"off {deviation_ms:.3f} of {line}")
 
 
 def sample(seed: int, number: int) -> Trial:
@@ -341,15 +341,15 @@ def measured(seed: int, numbers: Sequence[int], jobs: int,
             draw(seed, number) for number in numbers[start:start + BATCH])}
         jobs_of = [trial.job() for trial in trials.values()]
         with tempfile.TemporaryDirectory() as folder:
-            for seen in UmlEngine(kernel, jobs).run(jobs_of, dict(sysctls),
-                                                    Path(folder) / "guests"):
-                yield trials[seen.trial_id], seen
+            for observation in UmlEngine(kernel, jobs).run(jobs_of, dict(sysctls),
+                                                           Path(folder) / "guests"):
+                yield trials[observation.trial_id], observation
 
 
-def keep(folder: Path, seen: Observation) -> None:
+def keep(folder: Path, observation: Observation) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for side, packets in (("client", seen.client_pcap), ("server", seen.server_pcap)):
-        files.write(folder / f"{seen.trial_id}-{side}.pcap", capture_file(packets))
+    for side, packets in (("client", observation.client_pcap), ("server", observation.server_pcap)):
+        files.write(folder / f"{observation.trial_id}-{side}.pcap", capture_file(packets))
 
 
 def described(seed: int, trial: Trial, tls: bool = False) -> str:
@@ -392,12 +392,13 @@ def main(words: Sequence[str]) -> int:
     draw = sample_crossed if requested.crossed else sample_tls if requested.tls else sample
     try:
         with Progress(len(numbers), 0, "transfers") as progress:
-            for trial, seen in measured(requested.seed, numbers, requested.jobs, draw, sysctls):
-                record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap,
-                               exact=True, sysctls=sysctls)
+            for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,
+                                               sysctls):
+                record = judge(trial, observation.content, observation.client_pcap,
+                               observation.server_pcap, exact=True, sysctls=sysctls)
                 tally.add(record)
                 if requested.keep and (requested.only or record.verdict != PASS):
-                    keep(requested.keep, seen)
+                    keep(requested.keep, observation)
                 progress.step()
     finally:
         tally.show()

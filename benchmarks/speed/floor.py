@@ -164,10 +164,10 @@ def counted(client: str, trials: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "guest")
         prepared(folder, client, trials)
-        seen = in_guest(folder, [sys.executable, "-m", "benchmarks.speed.floor", "--inside"])
+        moments = in_guest(folder, [sys.executable, "-m", "benchmarks.speed.floor", "--inside"])
         ready, end = (json.loads((folder / f"{stage}.json").read_text())
                       for stage in ("ready", "done"))
-    some = [moment for moment in seen if 0 < moment.trials < trials]
+    some = [moment for moment in moments if 0 < moment.trials < trials]
     if not some or some[0].trials == some[-1].trials:
         raise FirstFlightError(f"{trials} responses are too few to be counted")
     first, last = some[0], some[-1]
@@ -198,9 +198,9 @@ def shown(client: str, trials: int, costs: Mapping[str, float]) -> list[str]:
     few = max(4, trials // 5)
     started, calls = system_calls(client, few), system_calls(client, trials)
     calls.subtract(started)
-    each = {name: count / (trials - few) for name, count in calls.most_common()}
-    counts = {"system calls": sum(each.values()), **counted(client, trials)}
-    names = ", ".join(f"{name} {count:.0f}" for name, count in list(each.items())[:SHOWN])
+    per_response = {name: count / (trials - few) for name, count in calls.most_common()}
+    counts = {"system calls": sum(per_response.values()), **counted(client, trials)}
+    names = ", ".join(f"{name} {count:.0f}" for name, count in list(per_response.items())[:SHOWN])
     least_ms = floor_ms(counts, costs)
     return [f"a response by {client} (9 kB, {trials} of them)",
             *(f"  {what:<38} {number:8.1f}" for what, number in counts.items()),

@@ -62,18 +62,18 @@ class Bar:
     more: bool = False
 
     def met(self, value: float) -> str:
-        """In a word whether a median meets it; "" where there is no bar."""
+        """Whether a median meets it: aim, met or missed; "" where there is no bar."""
         if self.bar is None:
             return ""
-        for word, least in (("aim", self.aim), ("met", self.bar)):
+        for result, least in (("aim", self.aim), ("met", self.bar)):
             if least is not None and (value >= least if self.more else value <= least):
-                return word
+                return result
         return "missed"
 
 
 @dataclass
 class Measured:
-    """What was found for a bar; a value for each run. before: of the other version's."""
+    """What was measured for a bar; a value for each run. before: of the other version's."""
 
     bar: Bar
     values: list[float]
@@ -95,7 +95,7 @@ def of_command(setting: Setting, flags: Sequence[str], *bars: tuple[Bar, Value],
 
 
 def _values(timings: Sequence[Timing], value: Value) -> list[float]:
-    return [each for timing in timings if (each := value(timing)) is not None]
+    return [number for timing in timings if (number := value(timing)) is not None]
 
 
 def core_s(timing: Timing) -> float | None:
@@ -144,7 +144,7 @@ class Ns3:
         """Those of the scenario, each once."""
         study = registry.study_of(scenario_file.find(GRID), NOTHING, 1)
         self.trial = study.trials[0]
-        return [(each.rtt_ms, each.bandwidth_kbps, each.initcwnd) for each in study.trials]
+        return [(trial.rtt_ms, trial.bandwidth_kbps, trial.initcwnd) for trial in study.trials]
 
     def run(self, control: str = "cubic") -> Ns3Grid:
         """All cells under a congestion control of CONTROLS. Raises FirstFlightError."""
@@ -167,15 +167,16 @@ class Ns3:
 
 
 def cells_of(run: Path) -> dict[Cell, float]:
-    """What curl told of each cell in a stored run of the grid."""
-    return {(each.trial.rtt_ms, each.trial.bandwidth_kbps, each.trial.initcwnd): each.total_ms
-            for each in read_records(run / "trials.csv", Record) if each.total_ms is not None}
+    """curl's time of each cell in a stored run of the grid, in ms."""
+    return {(trial.rtt_ms, trial.bandwidth_kbps, trial.initcwnd): record.total_ms
+            for record in read_records(run / "trials.csv", Record)
+            if (trial := record.trial) and record.total_ms is not None}
 
 
 def difference(ours: Mapping[Cell, float], theirs: Mapping[Cell, float]) -> str:
     """How far theirs is from ours over the cells of both, in one line."""
     percent = sorted((theirs[cell] / ours[cell] - 1) * 100 for cell in ours.keys() & theirs.keys())
-    near = sum(abs(each) <= NEAR_PERCENT for each in percent)
+    near = sum(abs(deviation) <= NEAR_PERCENT for deviation in percent)
     return (f"{len(percent)} cells, ns-3's times against ours: median"
             f" {statistics.median(percent):+.2f} %, {near} within {NEAR_PERCENT} %,"
             f" least {percent[0]:+.1f} %, most {percent[-1]:+.1f} %")
@@ -195,7 +196,7 @@ def grid(setting: Setting) -> list[Measured]:
 
 
 def simulator(setting: Setting) -> list[Measured]:
-    """Both wall and processor time, each run beside one of ns-3."""
+    """Both wall and processor time, each run next to one of ns-3."""
     ratios: list[float] = []
     of_core: list[float] = []
     ours: dict[Cell, float] = {}
@@ -229,39 +230,39 @@ def population(setting: Setting) -> list[Measured]:
 
 
 def load(setting: Setting) -> list[Measured]:
-    found = of_command(
+    measurements = of_command(
         setting, ["--scenario", "ietf78_completion"],
         (Bar("ietf78_completion, processor time", "s"), core_s),
         (Bar("  a connection", "ms"),
          lambda run: run.processor_s and run.processor_s * 1000 / run.connections))
-    pairs = list(zip(found[0].values, found[0].before))
-    return [*found, Measured(Bar("  against before", "×", 0.6, 0.4),
-                             [now / before for now, before in pairs])]
+    pairs = list(zip(measurements[0].values, measurements[0].before))
+    return [*measurements, Measured(Bar("  against before", "×", 0.6, 0.4),
+                                    [now / before for now, before in pairs])]
 
 
 def kernel(setting: Setting) -> list[Measured]:
     """The guest's kernel, built from the distribution's source, which is unpacked as well."""
-    found = []
+    timings = []
     for _ in range(setting.runs):
         with tempfile.TemporaryDirectory() as name:
-            found.append(watched(["env", f"XDG_CACHE_HOME={name}/cache",
-                                  str(PROJECT / "engines" / "guest" / "build.sh")], Path(name)))
-    return [Measured(Bar("guest kernel from source", "s", 100, 60), _values(found, wall_s)),
-            Measured(Bar("  processor time", "s"), _values(found, core_s))]
+            timings.append(watched(["env", f"XDG_CACHE_HOME={name}/cache",
+                                    str(PROJECT / "engines" / "guest" / "build.sh")], Path(name)))
+    return [Measured(Bar("guest kernel from source", "s", 100, 60), _values(timings, wall_s)),
+            Measured(Bar("  processor time", "s"), _values(timings, core_s))]
 
 
 def fresh(setting: Setting) -> list[Measured]:
     """A clone with an empty cache. Packages that are installed are installed already."""
-    found = []
+    timings = []
     for _ in range(setting.runs):
         with tempfile.TemporaryDirectory() as name:
             clone = Path(name, "clone")
             subprocess.run(["git", "clone", "--quiet", str(PROJECT), str(clone)], check=True)
-            found.append(timed([], clone, {"XDG_CACHE_HOME": f"{name}/cache"}))
+            timings.append(timed([], clone, {"XDG_CACHE_HOME": f"{name}/cache"}))
     return [Measured(Bar("./run.sh in a clone, to the first figure", "s", 150, 90),
-                     [each.first_figure_s for each in found]),
-            Measured(Bar("  to the end", "s", 270, 160), _values(found, wall_s)),
-            Measured(Bar("  processor time", "s"), _values(found, core_s))]
+                     [timing.first_figure_s for timing in timings]),
+            Measured(Bar("  to the end", "s", 270, 160), _values(timings, wall_s)),
+            Measured(Bar("  processor time", "s"), _values(timings, core_s))]
 
 
 def guests(setting: Setting) -> list[Measured]:
@@ -288,25 +289,25 @@ def grown(setting: Setting) -> list[Measured]:
 
 def stored(setting: Setting) -> list[Measured]:
     sizes = [10, 20] if setting.quick else [1000, 10_000, 100_000]
-    points = [each for size in [*sizes, *([1_000_000] if setting.large else [])]
-              for each in growth.stored(size)]
+    points = [point for size in [*sizes, *([1_000_000] if setting.large else [])]
+              for point in growth.stored(size)]
     print("\n".join(growth.table(points)))
-    last = [each.timing for each in points if each.trials == points[-1].trials]
+    last = [point.timing for point in points if point.trials == points[-1].trials]
     bars = (2, 5) if setting.large else (None, None)  # which are for a million
     return [Measured(Bar(f"{points[-1].trials} stored trials: memory", "GB", bars[0]),
-                     [max(each.main_mb for each in last) / 1000]),
+                     [max(point.main_mb for point in last) / 1000]),
             Measured(Bar("  list, resume, analyse, draw", "min", bars[1]),
-                     [sum(each.wall_s for each in last) / 60])]
+                     [sum(point.wall_s for point in last) / 60])]
 
 
 ROWS: dict[str, Callable[[Setting], list[Measured]]] = {
     "grid": grid, "ns3": simulator, "bucket": bucket, "population": population, "load": load,
     "kernel": kernel, "fresh": fresh, "guests": guests, "growth": grown, "stored": stored}
-QUICK = ("grid", "bucket", "guests", "growth", "stored")  # of which a small size tells something
+QUICK = ("grid", "bucket", "guests", "growth", "stored")  # for which a small size is enough
 
 
 def measured(row: str, setting: Setting) -> list[Measured]:
-    """A row; none where this machine cannot, which is said."""
+    """A row; none where this machine cannot, which is reported."""
     say(f"performance: {row}")
     try:
         return ROWS[row](setting)
@@ -343,25 +344,25 @@ def divided(of_runs: Mapping[str, list[str]]) -> list[str]:
                                                  for column in columns.values())]
 
 
-def table(found: Sequence[Measured], judged: bool) -> list[str]:
-    """The bars beside what was measured; judged: whether it is of the size that they are for."""
+def table(rows: Sequence[Measured], judged: bool) -> list[str]:
+    """The bars with what was measured; judged: whether it is of the size that they are for."""
     lines = [f"{'':<44} {'bar':>6} {'aim':>6} {'least':>8} {'median':>8} {'most':>8}"
              f" {'before':>8} {'ratio':>6}"]
-    for each in found:
-        if not each.values:
-            lines.append(f"{each.bar.what:<44} {'not counted':>13}")
+    for row in rows:
+        if not row.values:
+            lines.append(f"{row.bar.what:<44} {'not counted':>13}")
             continue
-        median = statistics.median(each.values)
-        numbers = [f"{number:8.2f}" for number in (min(each.values), median, max(each.values))]
+        median = statistics.median(row.values)
+        numbers = [f"{number:8.2f}" for number in (min(row.values), median, max(row.values))]
         compared = f"{'–':>8} {'–':>6}"
-        if each.before:
+        if row.before:
             # Of each pair: both ran in the same minute.
-            ratio = statistics.median(now / old for now, old in zip(each.values, each.before))
-            compared = f"{statistics.median(each.before):8.2f} {ratio:6.2f}"
+            ratio = statistics.median(now / old for now, old in zip(row.values, row.before))
+            compared = f"{statistics.median(row.before):8.2f} {ratio:6.2f}"
         bars = " ".join(f"{'–' if bar is None else f'{bar:g}':>6}"
-                        for bar in (each.bar.bar, each.bar.aim))
-        lines.append(f"{each.bar.what:<44} {bars} {' '.join(numbers)} {compared}"
-                     f"  {each.bar.unit:<3} {each.bar.met(median) if judged else ''}".rstrip())
+                        for bar in (row.bar.bar, row.bar.aim))
+        lines.append(f"{row.bar.what:<44} {bars} {' '.join(numbers)} {compared}"
+                     f"  {row.bar.unit:<3} {row.bar.met(median) if judged else ''}".rstrip())
     return lines
 
 
@@ -379,15 +380,15 @@ def main(words: Sequence[str]) -> int:
     setting = Setting(1 if requested.quick else requested.runs, requested.quick, requested.large,
                       requested.before)
     rows = requested.only or [*(QUICK if requested.quick else ROWS), PARTS]
-    found = [each for row in rows if row != PARTS for each in measured(row, setting)]
+    measurements = [one for row in rows if row != PARTS for one in measured(row, setting)]
     if PARTS in rows:
         try:
             say(f"performance: {PARTS}")
             print("\n".join(divided(QUICK_DIVIDED if requested.quick else DIVIDED)))
         except CannotError as error:
             print(f"{PARTS}: not measured: {error}")
-    if found:
-        print("\n".join(table(found, judged=not requested.quick)))
+    if measurements:
+        print("\n".join(table(measurements, judged=not requested.quick)))
     return OK
 
 
