@@ -46,7 +46,7 @@ TIMED, WITHIN_S = 20_000, 1.0  # responses under two windows, seconds of process
 
 
 @dataclass(frozen=True)
-class Beside:
+class Difference:
     """A population under a window: by how much the simulation is above the guest, as a part."""
 
     part: str
@@ -60,7 +60,7 @@ class Beside:
         return abs(self.lossless_median) <= LOSSLESS_MEDIAN and abs(self.lossy_mean) <= LOSSY_MEAN
 
 
-def check(folder: Path) -> Iterator[Beside]:
+def check(folder: Path) -> Iterator[Difference]:
     """Every population of a stored run under every window. Raises FirstFlightError."""
     study, run = registry.stored_run(folder)
     scenario: Scenario = getattr(study, "scenario")
@@ -68,7 +68,7 @@ def check(folder: Path) -> Iterator[Beside]:
     if "full" in facts.get("arguments", []):
         scenario = in_full(scenario)
     for made in drawn(scenario).populations:
-        yield from _beside(made, run, int(facts["seed"]))
+        yield from _differences(made, run, int(facts["seed"]))
 
 
 def seconds(made: Population) -> float:
@@ -82,22 +82,22 @@ def seconds(made: Population) -> float:
     return time.process_time() - began
 
 
-def _beside(made: Population, run: RunData, seed: int) -> Iterator[Beside]:
-    found, measured = sample(made, seed), Responses(run.records).by_sample(made.name)
-    drawn = found.drawn
+def _differences(made: Population, run: RunData, seed: int) -> Iterator[Difference]:
+    simulated, measured = sample(made, seed), Responses(run.records).by_sample(made.name)
+    drawn = simulated.drawn
     lossy = drawn.loss_percent > 0
     for place, initcwnd in enumerate(made.initcwnd):
         guest = numpy.array([
             record.latency_ms if (record := measured.get(number, {}).get(initcwnd)) is not None
             and record.counts and record.latency_ms else numpy.nan
             for number in range(len(drawn.weight))])
-        ours, known = found.latency_ms[place], ~numpy.isnan(guest)
+        ours, known = simulated.latency_ms[place], ~numpy.isnan(guest)
         clean, lost = known & ~lossy, known & lossy
         means = [float(numpy.average(values[lost], weights=drawn.weight[lost]))
                  for values in (ours, guest)]
-        yield Beside(made.name, initcwnd, int(known.sum()),
-                     float(numpy.median(ours[clean]) / numpy.median(guest[clean]) - 1),
-                     means[0] / means[1] - 1)
+        yield Difference(made.name, initcwnd, int(known.sum()),
+                         float(numpy.median(ours[clean]) / numpy.median(guest[clean]) - 1),
+                         means[0] / means[1] - 1)
 
 
 # The command --------------------------------------------------------------------------
@@ -122,37 +122,37 @@ def main(words: Sequence[str]) -> int:
 
 def _populations() -> dict[str, Population]:
     scenario = reading.read(scenario_file.find(SCENARIO))
-    return {each.name: each for each in drawn(scenario).populations}
+    return {population.name: population for population in drawn(scenario).populations}
 
 
 def _evidence() -> int:
     made = _populations()
-    found = evidence(made["avgdc"], made["slowdc"], made["windows"],
-                     lambda line: print(line, flush=True))
+    results = evidence(made["avgdc"], made["slowdc"], made["windows"],
+                       lambda line: print(line, flush=True))
     path = files.make_folder(FITS) / f"{SCENARIO}.json"
-    files.write(path, json.dumps(found, indent=1) + "\n")
+    files.write(path, json.dumps(results, indent=1) + "\n")
     print(f"written: scenarios/fits/{path.name}")
     return 0
 
 
 def _check(run: Path) -> int:
-    apart = 0
-    for each in check(run):
-        apart += not each.near
-        print(f"{each.part}, IW {each.initcwnd}, {each.responses} responses: median without loss"
-              f" {100 * each.lossless_median:+.3f} %, mean with loss {100 * each.lossy_mean:+.1f} %"
-              + ("" if each.near else "  TOO FAR"), flush=True)
+    far_off = 0
+    for row in check(run):
+        far_off += not row.near
+        print(f"{row.part}, IW {row.initcwnd}, {row.responses} responses: median without loss"
+              f" {100 * row.lossless_median:+.3f} %, mean with loss {100 * row.lossy_mean:+.1f} %"
+              + ("" if row.near else "  TOO FAR"), flush=True)
     taken = seconds(_populations()["avgdc"])
     print(f"{TIMED} responses under two windows: {taken:.2f} s of processor time"
           + ("" if taken <= WITHIN_S else f", more than {WITHIN_S:g} s"))
-    return 1 if apart else 0
+    return 1 if far_off else 0
 
 
 def _fit(seeds: list[int], rounds: int) -> int:
     made = replace(_populations()["avgdc"], clients=CLIENTS, responses=RESPONSES, explained=0)
-    found = search(made, ALL, seeds, rounds, evaluations=EVALUATIONS)
-    print(f"distance {found.loss:.2f}")
-    for name, value in asdict(found.mechanism).items():
+    fitted = search(made, ALL, seeds, rounds, evaluations=EVALUATIONS)
+    print(f"distance {fitted.loss:.2f}")
+    for name, value in asdict(fitted.mechanism).items():
         print(f"{name} = {value}")
     return 0
 

@@ -63,9 +63,9 @@ class Objective:
     weights: dict[str, float] = field(default_factory=lambda: dict(ALL))
 
     def __post_init__(self) -> None:
-        found = self.proposal.found
-        self.places = {group: place_of(group, found.drawn) for group in (*FIGURE5, "Fig. 7")}
-        self.base, self.experiment = found.latency_ms[0], found.latency_ms[-1]
+        own = self.proposal.sample
+        self.places = {group: place_of(group, own.drawn) for group in (*FIGURE5, "Fig. 7")}
+        self.base, self.experiment = own.latency_ms[0], own.latency_ms[-1]
         self.orders = numpy.argsort(self.base), numpy.argsort(self.experiment)
         table = buckets("paper_tables.csv", "table3_avgdc")
         self.shares = [percentile_of(label) for label in table]
@@ -75,17 +75,17 @@ class Objective:
     def loss(self, mechanism: Mechanism) -> float:
         return self.judge(self.proposal.under(mechanism)).loss
 
-    def judge(self, found: Sample) -> Judged:
-        return self.judged(self.told(found))
+    def judge(self, simulated: Sample) -> Judged:
+        return self.judged(self.logarithms(simulated))
 
-    def told(self, found: Sample) -> Numbers:
-        """All that is judged, as one row: what `judged` takes, natural logarithms.
+    def logarithms(self, simulated: Sample) -> Numbers:
+        """All that is judged, as one row of natural logarithms, which `judged` takes.
 
         Of each panel the means under the baseline, then the experiment, in its buckets; the
         percentiles likewise; the sums of the panels for the baseline; both means; the percentage
         of responses with retransmissions.
         """
-        weight, base_weight = found.drawn.weight, found.drawn.baseline_weight
+        weight, base_weight = simulated.drawn.weight, simulated.drawn.baseline_weight
         means = float(base_weight @ self.base), float(weight @ self.experiment)
         row, sums = [], []
         for group, place in self.places.items():
@@ -95,13 +95,13 @@ class Objective:
             if group in SUMS_MS:
                 sums.append(float(numpy.bincount(place, weight, count) @ base))
         row += self._percentiles(base_weight, weight, means)
-        row += [numpy.array([*sums, *means, 100 * float(weight @ found.again[-1])])]
-        told: Numbers = numpy.log(numpy.maximum(numpy.concatenate(row), 1e-300))
-        return told
+        row += [numpy.array([*sums, *means, 100 * float(weight @ simulated.again[-1])])]
+        logarithms: Numbers = numpy.log(numpy.maximum(numpy.concatenate(row), 1e-300))
+        return logarithms
 
-    def judged(self, told: Numbers) -> Judged:
-        """See `told`."""
-        values, at, near, loss = numpy.exp(told), 0, {}, 0.0
+    def judged(self, logarithms: Numbers) -> Judged:
+        """How near the bars are by the row of `logarithms`."""
+        values, at, near, loss = numpy.exp(logarithms), 0, {}, 0.0
         for group, theirs in self.theirs.items():
             count = theirs.shape[1]
             off = _off(values[at:at + count], values[at + count:at + 2 * count], theirs)
@@ -118,13 +118,13 @@ class Objective:
 
     def _percentiles(self, base_weight: Numbers, weight: Numbers, means: Sequence[float]
                      ) -> list[Numbers]:
-        found = []
+        rows = []
         for values, order, weights, mean in zip((self.base, self.experiment), self.orders,
                                                 (base_weight, weight), means):
             cumulated = numpy.cumsum(weights[order])
-            found.append(numpy.array([mean if share is None else values[order][
+            rows.append(numpy.array([mean if share is None else values[order][
                 numpy.searchsorted(cumulated, share * cumulated[-1])] for share in self.shares]))
-        return found
+        return rows
 
 
 def _both(bars: Iterable[PublishedBucket]) -> Numbers:
@@ -188,20 +188,20 @@ def weigh(objectives: Sequence[Objective], start: Mechanism, evaluations: int,
     evaluations: of the linear numbers in each round, at most.
     """
     names = [name for name in STEPS if name not in fixed and (
-        name not in LINKS or all(getattr(start, each) for each in LINKS))]
+        name not in LINKS or all(getattr(start, link) for link in LINKS))]
 
-    def told(steps: Numbers) -> list[Numbers]:
+    def rows_at(steps: Numbers) -> list[Numbers]:
         moved = _moved(start, names, steps)
-        return [each.told(each.proposal.under(moved)) for each in objectives]
+        return [one.logarithms(one.proposal.under(moved)) for one in objectives]
 
     def loss(rows: Sequence[Numbers]) -> float:
-        return sum(each.judged(row).loss for each, row in zip(objectives, rows)) / len(objectives)
+        return sum(one.judged(row).loss for one, row in zip(objectives, rows)) / len(objectives)
 
     at, trust = numpy.zeros(len(names)), TRUST
-    best = loss(told(at))
+    best = loss(rows_at(at))
     for _ in range(ROUNDS):
-        step = _linear_step(at, told, loss, trust, evaluations)
-        while (after := loss(told(at + step))) >= best and numpy.linalg.norm(step) > 0.1:
+        step = _linear_step(at, rows_at, loss, trust, evaluations)
+        while (after := loss(rows_at(at + step))) >= best and numpy.linalg.norm(step) > 0.1:
             step, trust = step / 2, max(trust * 0.6, 0.3)
         if after >= best - BETTER:
             break
@@ -209,23 +209,23 @@ def weigh(objectives: Sequence[Objective], start: Mechanism, evaluations: int,
     return Fitted(_moved(start, names, at), best)
 
 
-def _linear_step(at: Numbers, told: Callable[[Numbers], list[Numbers]],
+def _linear_step(at: Numbers, rows_at: Callable[[Numbers], list[Numbers]],
                  loss: Callable[[Sequence[Numbers]], float], trust: float, evaluations: int
                  ) -> Numbers:
-    """The step to the least loss, if the numbers were linear from here on."""
-    here = told(at)
-    slopes = [[(there - row) / 0.5 for there, row in zip(told(at + 0.5 * unit), here)]
+    """The step to the least loss, if the numbers were linear from `at` on."""
+    rows = rows_at(at)
+    slopes = [[(moved - row) / 0.5 for moved, row in zip(rows_at(at + 0.5 * unit), rows)]
               for unit in numpy.eye(len(at))]
-    tables = [numpy.array(rows) for rows in zip(*slopes)]
+    tables = [numpy.array(of_objective) for of_objective in zip(*slopes)]
 
     def cost(step: Numbers) -> float:
         beyond = max(0.0, float(numpy.linalg.norm(step)) - trust)
-        return (loss([row + step @ table for row, table in zip(here, tables)])
+        return (loss([row + step @ table for row, table in zip(rows, tables)])
                 + STAY_NEAR * float((at + step) @ (at + step)) + 0.5 * beyond ** 2)
 
-    found: Numbers = minimize(cost, numpy.zeros(len(at)), method="Powell",
-                              options={"maxfev": evaluations, "ftol": 1e-3}).x
-    return found
+    step: Numbers = minimize(cost, numpy.zeros(len(at)), method="Powell",
+                             options={"maxfev": evaluations, "ftol": 1e-3}).x
+    return step
 
 
 def _moved(start: Mechanism, names: Sequence[str], steps: Numbers) -> Mechanism:
@@ -242,7 +242,7 @@ def search(made: Population, weights: dict[str, float], seeds: Sequence[int], ro
            evaluations: int, fixed: Sequence[str] = ()) -> Fitted:
     """Fit all parameters of a population's mechanism, from those that it has.
 
-    weights: of the groups of bars (objective.Objective); fixed: parameters that stay.
+    weights: of the groups of bars (Objective); fixed: parameters that stay.
     """
     def fitted(start: Mechanism) -> Fitted:
         objectives = [Objective(propose(replace(made, mechanism=start), seed), weights)

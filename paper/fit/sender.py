@@ -122,12 +122,12 @@ def hystart(flows: Transfers, rows: Counts, rtt: Numbers) -> None:
     close = now - flows.train_last[rows] <= SPACING_MS
     flows.train_last[rows[close]] = now[close]
     least = flows.delay_least[rows]
-    found = close & (now - flows.train_began[rows] > (least + 1) / 2)
+    ends = close & (now - flows.train_began[rows] > (least + 1) / 2)
     flows.train_least[rows] = numpy.minimum(flows.train_least[rows], rtt)
     enough = flows.train_samples[rows] >= SAMPLES
-    found |= enough & (flows.train_least[rows] > least + numpy.clip(least / 8, 4, 16))
+    ends |= enough & (flows.train_least[rows] > least + numpy.clip(least / 8, 4, 16))
     flows.train_samples[rows] += ~enough
-    flows.threshold[rows[found]] = flows.window[rows[found]]
+    flows.threshold[rows[ends]] = flows.window[rows[ends]]
 
 
 def reduce(flows: Transfers, rows: Counts) -> None:
@@ -235,8 +235,8 @@ def recover(flows: Transfers, rows: Counts, delivered: Counts, moved: Counts) ->
     reduced = over[flows.state[over] == CONGESTED]
     flows.window[reduced] = flows.threshold[reduced]
     flows.state[over] = 0
-    found = detect(flows, rows)
-    enters = (found > 0) & (flows.state[rows] == 0)
+    newly_lost = detect(flows, rows)
+    enters = (newly_lost > 0) & (flows.state[rows] == 0)
     fresh = rows[enters]
     flows.state[fresh], flows.recover_upto[fresh] = CONGESTED, flows.next[fresh]
     flows.prior_window[fresh] = flows.window[fresh]
@@ -250,7 +250,7 @@ def recover(flows: Transfers, rows: Counts, delivered: Counts, moved: Counts) ->
     proportional = (numpy.ceil(flows.threshold[rows] * flows.recovered[rows]
                                / flows.prior_window[rows]) - flows.recovery_sent[rows])
     catching_up = numpy.maximum(flows.recovered[rows] - flows.recovery_sent[rows], delivered)
-    catching_up += moved[inside] & (found[inside] == 0)
+    catching_up += moved[inside] & (newly_lost[inside] == 0)
     allowed = numpy.where(room < 0, proportional, numpy.minimum(room, catching_up))
     allowed = numpy.maximum(allowed, flows.recovery_sent[rows] == 0)
     flows.window[rows] = flying + allowed
@@ -274,8 +274,8 @@ def detect(flows: Transfers, rows: Counts) -> Counts:
     flows.again_count[rows] -= (gone & resent).sum(axis=1)
     flows.lost[rows] |= gone
     flows.again[rows] &= ~gone
-    found: Counts = gone.sum(axis=1)
-    return found
+    count: Counts = gone.sum(axis=1)
+    return count
 
 
 def expire(flows: Transfers, rows: Counts) -> Counts:

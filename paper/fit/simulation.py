@@ -1,7 +1,7 @@
 """Many transfers simulated packet by packet at once: each step takes every one to its next event.
 
-It follows what the guest does as closely as the paper's figures need (tests/unit/benchmarks),
-not to the microsecond, as lab.tcp.model.predict does; and it knows losses.
+It follows what the guest does as closely as the paper's figures need, not to the microsecond, as
+lab.tcp.model.predict does; and it knows losses (tests/unit/features/population/test_paper.py).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def simulate(drawn: Drawn, number: Counts, initcwnd: Counts, queue: Counts,
     segments = (drawn.response_bytes[number] + drawn.earlier_bytes[number]) // SEGMENT_BYTES
     group = numpy.searchsorted(ALIKE, segments)
     made = Simulated(numpy.zeros(len(number)), numpy.zeros(len(number), numpy.int64))
-    for each in numpy.unique(group):
-        rows = numpy.flatnonzero(group == each)
+    for alike in numpy.unique(group):
+        rows = numpy.flatnonzero(group == alike)
         flows = begin(drawn, number[rows], initcwnd[rows], queue[rows], kernels)
         flows.number = rows
         _run(flows, made)
@@ -142,7 +142,7 @@ def begin(drawn: Drawn, number: Counts, initcwnd: Counts, queue: Counts,
     headers = RESPONSE_HEADER_BYTES + LENGTH_DIGITS
     bodies = [getattr(drawn, name)[number] for name in ("earlier_bytes", "burst_bytes")]
     rest_bytes = drawn.response_bytes[number] - bodies[1] + numpy.where(bodies[1], 0, headers)
-    earlier_bytes, burst_bytes = (numpy.where(each, each + headers, 0) for each in bodies)
+    earlier_bytes, burst_bytes = (numpy.where(body, body + headers, 0) for body in bodies)
     earlier, burst, rest = map(_segments, (earlier_bytes, burst_bytes, rest_bytes))
     size = earlier + burst + rest
     handshake = drawn.rtt_ms[number] + 2 * HEADER_BYTES * 8 / link
@@ -171,9 +171,9 @@ def _blank(number: Counts, chance: NDArray[numpy.uint32], width: int) -> Transfe
     kinds = {"Numbers": numpy.float64, "Counts": numpy.int64, "Flags": numpy.bool_}
     widths = {**dict.fromkeys(OF_SEGMENTS, width), **dict.fromkeys(OF_ACKS, 2 * width + 64)}
     made: dict[str, Any] = {
-        each.name: numpy.zeros((len(number), *([widths[each.name]] if each.name in widths
-                                               else [])), kinds[str(each.type)])
-        for each in fields(Transfers) if str(each.type) in kinds}
+        field.name: numpy.zeros((len(number), *([widths[field.name]] if field.name in widths
+                                                else [])), kinds[str(field.type)])
+        for field in fields(Transfers) if str(field.type) in kinds}
     made.update(number=number, chance=chance)
     return Transfers(**made)
 
