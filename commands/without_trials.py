@@ -38,7 +38,7 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Read a scenario, expand it and say what it costs. Raises UsageError."""
+    """Read a scenario, expand it and print what it costs. Raises UsageError."""
     name = arguments.check
     study = run.study_of(name, arguments)
     print(f"{name}: {study.head.claim}")

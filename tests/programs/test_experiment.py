@@ -323,7 +323,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
         pytest.fail("it does what it only has to tell")
-    for name in ("probe.client.observe", "commands.cliff.measurer_for", "commands.run.measurer_for",
+    for name in ("probe.client.observe", "commands.cliff.rounds", "commands.run.measurer_for",
                  "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
     for argv, said in (
