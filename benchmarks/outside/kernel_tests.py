@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
-from commands.virtual.packetdrill import line, program_of, sentence
+from commands.virtual.packetdrill import line, program_of, summary
 from engines.command.packetdrill import FAILED as FAILING
 from engines.command.packetdrill import PASSED, Result, Script, Setup, run, versions
 from engines.uml import find_kernel, processors
@@ -116,7 +116,7 @@ def main(words: Sequence[str]) -> int:
         passed = sum(result.verdict == PASSED for result in own
                      if result.script.ip_version == version)
         print(f"{version}: {passed} of {count} pass")
-    print(f"{sentence(Counter(result.verdict for result in own), len(own))}; {len(known)} as known;"
+    print(f"{summary(Counter(result.verdict for result in own), len(own))}; {len(known)} as known;"
           f" {time.monotonic() - began:.0f} s")
     return OK if all(result.verdict == PASSED or result in known for result in own) else FAILED
 
