@@ -13,7 +13,7 @@ Prints for each kind: inputs, refused with one line, accepted, internal errors
 (any other exception, or a message that is not one line), those that took more than 3 GB,
 hangs (no end within a minute of processor time, or ten by the clock), processes that died,
 and slow ones (over 5 s of processor time). The first input of each defect is kept, and
-where is said. Exit status: 0 where there is no defect, else 1.
+its path is printed. Exit status: 0 where there is no defect, else 1.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def of_flags(draw: Draw, folder: Path) -> Attempt:
 
 @cache
 def stored_runs() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Small stored runs: of each the trials.csv and what its run.json says, by name."""
+    """Small stored runs: of each the trials.csv and the content of its run.json, by name."""
     runs = {name: (GOLDEN / f"{name}_trials.csv", scenario_file.find(name).text)
             for name in ("zhao2019", "tselentis2013")}
     for kind, name in (("load", "small"), ("trace", "packetdrill")):
@@ -388,7 +388,7 @@ def _report() -> Report:
 def of_outputs(draw: Draw, folder: Path) -> Attempt:
     """Something odd where a file, a link or a folder is to be written; what was there stays.
 
-    A device, a FIFO, a socket or a link is still one afterwards, and files beside it are as before.
+    A device, a FIFO, a socket or a link is still one afterwards; files next to it stay as before.
     """
     place = folder / "out"
     victim, beside = folder / "victim", folder / ".out"

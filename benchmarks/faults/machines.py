@@ -1,7 +1,7 @@
 """A Dask cluster of this machine's processes, each part as on a machine of its own, with TLS.
 
 Networked as root, each part has a network namespace with a link to one bridge; a link can be
-taken down, as a cable that is pulled: whoever waits for an answer sees nothing, not even a reset.
+taken down, as a cable that is pulled: whoever waits for an answer gets nothing, not even a reset.
 """
 
 from __future__ import annotations

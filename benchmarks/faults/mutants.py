@@ -8,9 +8,9 @@ tests that call the changed function, until one fails. A change that no test not
 survived; where no test calls the function, none could. A change that makes a test loop counts as
 noticed. Prints what was not, and noticed of all by file and folder.
 
-mutmut is no part of the project: COMMAND installs it beside. As root the copy lives in a name
+mutmut is no part of the project: COMMAND installs it elsewhere. As root the copy lives in a name
 space where everything else is read-only. Lines outside of functions are not changed, nor
-engines, whose processes do not find mutmut; a test that fails there unchanged is told and not
+engines, whose processes do not find mutmut; a test that fails there unchanged is reported and not
 used.
 """
 
@@ -110,7 +110,7 @@ class Mutmut:
 
 
 def last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Without the wheel that turns beside what it does: lines that begin with a pattern of dots."""
+    """Without the wheel that turns while it works: lines that begin with a pattern of dots."""
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line[:1] < "\u2800"]
     return f"status {done.returncode}: " + "\n".join(lines)[-1000:]
 

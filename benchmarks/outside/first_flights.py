@@ -1,4 +1,4 @@
-"""tshark's reading of a run's captures beside the project's own.
+"""tshark's reading of a run's captures compared with the project's own.
 
     ./run.sh --scenario zhao2019 --fresh --keep-captures
     /usr/bin/python3 -m benchmarks.outside.first_flights [RUN]
@@ -7,7 +7,7 @@ For every transfer whose packets at the server were kept: the data segments that
 the server sent at once before the first acknowledgement of data (the first
 flight), and how many data segments it retransmitted, by Wireshark's dissector and as
 recorded (seen_first_flight, retransmissions). A tail loss probe, which a timer sends
-some RTTs later and without an acknowledgement, is told apart by its time.
+some RTTs later and without an acknowledgement, is distinguished by its time.
 
 RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree,
 1 if not.
@@ -68,7 +68,7 @@ def by_tshark(capture: Path) -> Reading:
 
 
 def main(words: Sequence[str]) -> int:
-    parser = Parser(prog="first_flights", description="tshark's reading beside the project's.")
+    parser = Parser(prog="first_flights", description="tshark's reading and the project's.")
     parser.add_argument("run", nargs="?", type=Path, default=Path("results/zhao2019/latest"))
     run = parser.parse_args(words).run
     command.need("tshark")

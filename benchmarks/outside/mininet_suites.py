@@ -5,7 +5,7 @@
 PATH: the source of the Mininet that is installed (github.com/mininet/mininet, at the tag of its
 version), of which a copy is used. Each test, and each example that ends by itself, gets a guest
 of its own through `./run.sh --`. Its tests want pexpect (python3-pexpect) and programs of
-./install.sh --with-mininet. A failure is known where CAUSES says why.
+./install.sh --with-mininet. A failure is known where CAUSES gives the reason.
 
 Exit status: 0 if 95 % of what can run passes, else 1.
 """
@@ -32,7 +32,7 @@ PASSED, FAILING, SKIPPED, CANNOT = "pass", "FAIL", "skipped", "cannot"
 BAR = 0.95
 VIRTUAL_TIMEOUT_S, WALL_TIMEOUT_S = 7200, 1800
 # Two tests of a file may have one name: a class and a method say which one. Run in the guest, too,
-# since files of tests ask Open vSwitch things when they are imported.
+# since files of tests call Open vSwitch when they are imported.
 LIST = """\
 import glob, os, sys, unittest
 sys.path.insert(0, os.getcwd())
@@ -50,7 +50,7 @@ for folder in ("mininet/test", "mininet/examples/test"):
         for test in each(unittest.TestLoader().loadTestsFromName(name)):
             print("test", folder, test)
 """
-# What cannot run here, and why: a part of a test's name, or all of it.
+# What cannot run in a guest, and why: a part of a test's name, or all of it.
 CAUSES = {
     "clusterSanity": "needs a cluster's machines and ssh", "cluster": "needs other machines",
     "clustercli": "needs other machines", "clusterdemo": "needs other machines",
@@ -61,7 +61,7 @@ CAUSES = {
     **dict.fromkeys(("testCPULimits", "testLimit", "cpu"),
                     "measures limits of the processor, of which a guest has none"),
 }
-# What a test's file names that is not packaged, or not here.
+# Programs that a test's file names and that are not packaged, or not installed.
 PROGRAMS = {"sshd": ("sshd",), "baresshd": ("sshd",), "testWireshark": ("tshark",),
             "testPingUser": ("ofdatapath",), "testSwitches": ("ofdatapath",),
             "testOwnNamespace": ("ofdatapath",), "scratchnetuser": ("ofdatapath",),
@@ -106,7 +106,7 @@ def judged(name: str, done: GuestRun) -> Outcome:
 
 
 def known(name: str) -> str:
-    """Why it cannot run here, "" if it can."""
+    """Why it cannot run in a guest, "" if it can."""
     parts = {name, *re.split(r"[._]", name)} | {part for part in CAUSES if name.endswith(part)}
     lacking = [program for part in sorted(parts & PROGRAMS.keys()) for program in PROGRAMS[part]
                if not shutil.which(program)]

@@ -2,7 +2,7 @@
 
     benchmarks/outside/stock_kernel.sh [--rtt MS,…] [--bw KBPS,…] [--iw N,…] [--size BYTES]
 
-stock_kernel.sh brings the kernel and what it boots with. QEMU has no KVM here:
+stock_kernel.sh brings the kernel and what it boots with. QEMU runs without KVM:
 with -icount an instruction takes a nanosecond of its clock and idle time is
 skipped, so that the clock is honest however busy this machine is, and computing
 takes about as long as on a slow server. The first fetch warms the caches and does

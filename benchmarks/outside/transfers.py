@@ -210,7 +210,7 @@ class CrossedTally:
 # Transfers against the model ----------------------------------------------------------
 
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
-# What is sent beside path and body, for how long a queue has to be: server.py's headers but for the
+# Bytes besides path and body, for how long a queue has to be: server.py's headers but for the
 # digits of the size, libcurl's request but for the path, and "Connection: close" of either.
 HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 37, 71, 19
 BATCH = 2000  # transfers for one start of the guests

@@ -170,7 +170,7 @@ def show_efficiency(guests: int, seconds: float, rounds: int) -> None:
 
 
 def show_calculated(rate: float, dispatch_s: float) -> None:
-    """What the parts come to for more workers than there are here."""
+    """Print what the parts come to for more workers than this machine has."""
     size = BATCH_S / TRIAL_S
     main_s = size / rate + dispatch_s
     print(f"\nby calculation, batches of {BATCH_S:g} s and {size:,.0f} trials of"

@@ -1,4 +1,4 @@
-"""The least that a response can cost in a guest: what it asks of the kernel, times what that costs.
+"""The least that a response can cost in a guest: its use of the kernel, times what that costs.
 
     /usr/bin/python3 -m benchmarks.speed.floor
 
@@ -83,7 +83,7 @@ def counters() -> dict[str, int]:
 # On this machine ----------------------------------------------------------------------
 
 def in_guest(folder: Path, words: Sequence[str]) -> list[Moment]:
-    """Run a command in a guest whose folder this is; what was seen as it went on."""
+    """Run a command in a guest whose folder this is; moments of its way."""
     (folder / "command.json").write_text(json.dumps(words))
     moments: list[Moment] = []
     with processor.group() as group, (folder / "console.log").open("w") as console:

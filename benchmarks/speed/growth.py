@@ -100,7 +100,7 @@ def scenario_of(trials: int, folder: Path) -> Path:
 
 
 def measured(trials: int, project: Path = PROJECT) -> Point:
-    """So many trials, measured, told and drawn by one command."""
+    """So many trials, measured, rendered and drawn by one command."""
     with tempfile.TemporaryDirectory() as name:
         return Point("measure, tell, draw", trials,
                      timed(["--yes", str(scenario_of(trials, Path(name)))], project))
@@ -126,7 +126,7 @@ def stored(trials: int) -> list[Point]:
 
 
 def write_run(path: Path, folder: Path) -> None:
-    """The run of a scenario as it stands when all is measured, but not told."""
+    """The run of a scenario as it stands when all is measured, but not rendered."""
     small = scenario_of(2, folder)
     timed_results = folder / "small"
     watched([str(PROJECT / "run.sh"), "--results", str(timed_results), "--no-figures",

@@ -157,7 +157,7 @@ def divided(used_s: float, samples: str, guests: Mapping[str, int],
             seconds: Callable[[str], float]) -> dict[str, float]:
     """Seconds by part: of the samples of processes, and what is left by those of the guests.
 
-    samples: lines of a part and seconds; `counter` and what the control group's file said
+    samples: lines of a part and seconds; `counter` and what the control group's file held
     (seconds reads it) when the program that run.sh becomes began.
     """
     seconds_of = dict.fromkeys(PARTS, 0.0)

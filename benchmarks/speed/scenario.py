@@ -104,7 +104,7 @@ def watched(words: list[str], folder: Path, environment: Mapping[str, str] | Non
 
 
 def _look(timing: Timing, pid: int, folder: Path, now_s: float) -> None:
-    """What can be seen at any moment: memory, and the first record and figure."""
+    """What can be observed at any moment: memory, and the first record and figure."""
     try:
         status = Path("/proc", str(pid), "status").read_text()
         timing.main_mb = max(timing.main_mb, *(int(line.split()[1]) / 1024 for line in
@@ -121,7 +121,7 @@ def _look(timing: Timing, pid: int, folder: Path, now_s: float) -> None:
 
 
 def _add(timing: Timing, run: Path) -> None:
-    """What a run's files say of it."""
+    """Add what the files of a run record."""
     timing.emulated_s += json.loads((run / "run.json").read_text()).get("emulated_s", 0.0)
     with (run / "trials.csv").open(newline="") as file:
         timing.verdicts += [row["verdict"] for row in csv.DictReader(file)]

@@ -5,7 +5,7 @@
     /usr/bin/python3 -m paper.fit fit --seeds 1 2 --rounds 1      fits, and prints
 
 `check` ends with 1 where the medians without loss differ by more than 0.5 % or the means with
-loss by more than 5 %. It also says how long 20,000 responses take, where a second is the limit.
+loss by more than 5 %. It also prints how long 20,000 responses take; a second is the limit.
 """
 
 from __future__ import annotations
