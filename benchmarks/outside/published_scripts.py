@@ -11,19 +11,18 @@ their kernel: what was calibrated or inferred from their numbers is taken out of
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
+from benchmarks.command import GuestRun, in_guest
 from engines.job import PROJECT
 from lab.core.command_line import Parser
 from lab.core.errors import OK, CannotError, FirstFlightError, UsageError
@@ -107,24 +106,14 @@ def prepared(source: Path, folder: Path, files: Sequence[str],
     return copy
 
 
-def ran(folder: Path, *words: str) -> tuple[str, Path]:
-    """Run a command there; what it printed, and the folder of what it wrote."""
-    began = time.monotonic()
-    results = folder.parent / f"results_{folder.name}_{re.sub(r'[^a-z]', '', words[-1])}"
+def executed(script: str, folder: Path) -> GuestRun:
+    """Run a script of that folder."""
     # zhao2019 leaves a server behind in each of its 128 runs.
-    done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(results), "--quiet",
-                           "--memory", "3G", "--timeout", "10h,1h", "--", *words], cwd=folder,
-                          capture_output=True, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, check=False)
-    if done.returncode:
-        raise FirstFlightError(f"{words}: status {done.returncode}:"
-                               f" {(done.stdout + done.stderr).strip()[-600:]}")
-    (kept,) = (results / "commands").iterdir()
-    virtual_s = json.loads((kept / "command.json").read_text())["virtual_s"]
-    wall_s = time.monotonic() - began
-    print(f"{' '.join(words)}: {virtual_s:.0f} s of its clock in {wall_s:.0f} s"
-          f" ({virtual_s / wall_s:.1f} × real time)", flush=True)
-    return done.stdout, kept / "files"
+    done = in_guest(["python3", script], folder, "--memory", "3G", "--timeout", "10h,1h",
+                    results=folder.parent / f"results_{folder.name}_{script}").passed()
+    print(f"python3 {script}: {done.virtual_s:.0f} s of its clock in {done.wall_s:.0f} s"
+          f" ({done.ratio:.1f} × real time)", flush=True)
+    return done
 
 
 def near(value: float, published: float, within: tuple[float, float]) -> bool:
@@ -185,8 +174,8 @@ def _cell(value: float | None) -> str:
 def marrama(source: Path, folder: Path) -> list[str]:
     copy = prepared(source, folder, ["bw_improvement.py", "icwnd_vs_fct.py", "util", SERVER],
                     MARRAMA)
-    windows, _ = ran(copy, "python3", "icwnd_vs_fct.py")
-    bars, _ = ran(copy, "python3", "bw_improvement.py")
+    windows = executed("icwnd_vs_fct.py", copy).output
+    bars = executed("bw_improvement.py", copy).output
     tables = [re.findall(r"^ *(\d+) +(-?\d+)(?: +-?\d+%)?\s*$", part, re.MULTILINE)
               for part in (windows, *bars.split("END RESULTS")[:3])]
     numbers = []
@@ -200,14 +189,15 @@ def marrama(source: Path, folder: Path) -> list[str]:
 
 def zhao(source: Path, folder: Path) -> list[str]:
     copy = prepared(source, folder, ["experiment.py", "web_server.py"], ZHAO)
-    _, wrote = ran(copy, "python3", "experiment.py")
+    kept = executed("experiment.py", copy).folder
+    assert kept is not None
     ours = as_published("zhao2019_as_published", folder)[-1]
     numbers = []
     for path in sorted((source / "results").glob("cwnd*.txt"),
                        key=lambda path: [int(word) for word in re.findall(r"\d+", path.stem)]):
         script = None
         with suppress(OSError, ValueError):
-            script = float((wrote / "results" / path.name).read_text()) * 1000
+            script = float((kept / "files" / "results" / path.name).read_text()) * 1000
         window, rtt_ms, kbps = re.findall(r"\d+", path.stem)
         numbers.append(Number(path.stem, float(path.read_text()) * 1000,
                               ours.get(f"IW {window}, {rtt_ms} ms, {kbps} kbit/s"), script))
