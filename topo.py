@@ -31,12 +31,12 @@ from dataclasses import replace
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, pin_sysctls,
-                                    set_sysctls, switch_offloads_off)
-from engines.network.nodes import Cable, Host, Interface, Router, Switch
+from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, Interface,
+                                    NetworkError, Router, Switch, pin_sysctls, set_sysctls,
+                                    switch_offloads_off)
+from engines.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
+                                   Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
 from engines.network.ports import Netem, Port
-from engines.network.routes import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
-                                    Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
 from engines.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                                      Shape, dropped, server_port)
 

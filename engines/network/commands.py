@@ -1,14 +1,56 @@
-"""What a trial installs and fetches, for a reader of its job (engines/worker/worker.py)."""
+"""What a trial installs and fetches, by its job (engines/worker/worker.py), and as commands."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
-from engines.network.routes import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
-                                    star_routes, sysctls_of, urls_of)
+from engines.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
+                                   star_routes)
 from engines.network.shaping import DumbbellShape, Shape
+from hosts.tls_records import KEY_SHARES, newer_openssl
 
+RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+# Where servers listen that are not server.py, beside it: HTTP, and with TLS.
+OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
+
+
+def sysctls_of(job: Mapping[str, Any], said: Container[str]) -> dict[str, dict[str, str]]:
+    """A trial's own sysctls, by host: the client's buffer follows its receive window.
+
+    said: the names of those that the scenario sets, which stand.
+    """
+    own = {name: value for name, value in job.get("buffers", {}).items() if name not in said}
+    return {"client": {name: own[name] for name in own if name == RECEIVE_BUFFERS},
+            "server": {**job.get("sysctls", {}),
+                       **{name: own[name] for name in own if name == SEND_BUFFERS}}}
+
+
+def urls_of(job: Mapping[str, Any]) -> list[str]:
+    """What the client of a trial on the star fetches, in order (engines/worker/worker.py)."""
+    scheme = "https" if "tls" in job else "http"
+    own = job.get("own", {})
+    port = "" if "server" not in job else f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
+    host = own.get("name") or SERVER_IP
+    return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
+
+
+def curves_of(job: Mapping[str, Any]) -> str:
+    """The key exchanges that a trial's client is told to offer, "" for its own choice.
+
+    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM beside it.
+    """
+    newer = "system" in job or newer_openssl()
+    return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""
+
+
+def named_of(job: Mapping[str, Any]) -> str:
+    """Where the name of a server's certificate is, in curl's words; "" without a name."""
+    name = job.get("own", {}).get("name")
+    return f"{name}:{OTHER_SECURE_PORT}:{SERVER_IP}" if name else ""
+
+
+# The same in the words of tc, ip, sysctl and the client -------------------------------
 
 def commands_of(job: dict[str, Any], said: Container[str] = ()) -> list[str]:
     """A trial in the words of tc, ip, sysctl and the client; netlink says the first two.

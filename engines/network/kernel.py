@@ -1,4 +1,4 @@
-"""What a network asks of its kernel (netlink, /proc/sys), and how it reads back what it got.
+"""A network's nodes and their kernel (netlink, /proc/sys): all that is installed is read back.
 
 Whatever is installed is compared with what was requested: a difference is an
 error, never a warning.
@@ -15,14 +15,17 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mininet.link import Intf, Link
 from mininet.node import Node
+from mininet.nodelib import LinuxBridge
 
-from engines.network import links, qdiscs, routes
+from engines.network import links, qdiscs
+from engines.network.links import Neighbour, Route
 from engines.network.netlink import Netlink, RequestRefused, network_of
 from engines.network.ports import HtbShaper, Port
 from engines.network.qdiscs import Told
-from engines.network.routes import Neighbour, Route
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
@@ -127,27 +130,27 @@ class NodeKernel:
 
     def install_routes(self, *wanted: Route) -> None:
         """Install routes. Raises NetworkError where the kernel tells otherwise."""
-        said = {route.command: (routes.RTM_NEWROUTE,
+        said = {route.command: (links.RTM_NEWROUTE,
                                 route.request(self.index(route.interface)))
                 for route in wanted}
-        answers = self._ask(said, routes.RTM_GETROUTE, Route.question())
+        answers = self._ask(said, links.RTM_GETROUTE, Route.question())
         for route in wanted:
             if wrong := route.differences(answers):
                 raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
 
     def install_neighbours(self, *wanted: Neighbour) -> None:
         """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
-        said = {each.command: (routes.RTM_NEWNEIGH,
+        said = {each.command: (links.RTM_NEWNEIGH,
                                each.request(self.index(each.interface)))
                 for each in wanted}
-        self._ask(said, routes.RTM_GETROUTE, Route.question())
+        self._ask(said, links.RTM_GETROUTE, Route.question())
 
     def forget_neighbours(self, *known: Neighbour) -> None:
         """Forget neighbours, also those that were learned: who sends has to ask (ARP)."""
         self.install_neighbours(*known)  # else one that is not there could not be removed
         said = {f"ip neigh del {each.to} dev {each.interface}": (
-            routes.RTM_DELNEIGH, each.removal(self.index(each.interface))) for each in known}
-        self._ask(said, routes.RTM_GETROUTE, Route.question())
+            links.RTM_DELNEIGH, each.removal(self.index(each.interface))) for each in known}
+        self._ask(said, links.RTM_GETROUTE, Route.question())
 
     def index(self, interface: str) -> int:
         """The number of an interface. Raises OSError."""
@@ -155,7 +158,7 @@ class NodeKernel:
 
     def change(self, *wanted: links.Request) -> None:
         """Change links or addresses. Raises NetworkError where the kernel refuses."""
-        self._ask({words: (kind, body) for words, kind, body in wanted}, routes.RTM_GETROUTE,
+        self._ask({words: (kind, body) for words, kind, body in wanted}, links.RTM_GETROUTE,
                   Route.question())
 
     def _ask(self, said: dict[str, tuple[int, bytes]], question: int, body: bytes) -> list[bytes]:
@@ -248,3 +251,103 @@ def ethtool(any_socket: socket.socket, interface: str, command: int, value: int 
     fcntl.ioctl(any_socket, _SIOCETHTOOL,
                 struct.pack("16sP16x", interface.encode(), ctypes.addressof(requested)))
     return requested[1]
+
+
+# Mininet's nodes and links --------------------------------------------------------------
+
+# Mininet starts a program for every step: ifconfig, brctl, arp, some 60 for the star. In a
+# guest each costs milliseconds, and what it refuses is an output that nobody reads; here all of
+# it goes over netlink, and is an error.
+
+class _Told(Node):
+    """A node whose kernel is told of its links over netlink, from its start to its end."""
+
+    # Mininet need not look for programs that its package brings, nor at the
+    # machine's firewall: a namespace begins with an empty one.
+    isSetup = True
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **params)
+        self.kernel = NodeKernel(self)
+
+    def set_up(self, interface: str) -> None:
+        self.kernel.change(links.up(interface, self.kernel.index(interface)))
+
+    def remove(self, interface: str) -> None:
+        self.kernel.change(links.removal(interface, self.kernel.index(interface)))
+
+    def terminate(self) -> None:
+        self.kernel.close()
+        super().terminate()
+
+
+class Host(_Told):
+    """A host with one address."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        self.set_up("lo")
+        self.setIP(ip)
+        return {}
+
+    def setARP(self, ip: str, mac: str) -> None:
+        self.kernel.install_neighbours(Neighbour(ip, mac, str(self.defaultIntf())))
+
+
+class Router(Host):
+    """A host that forwards between its interfaces."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        # Redirects would teach hosts routes behind our back.
+        pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
+        return super().config(ip)
+
+
+class Switch(_Told, LinuxBridge):
+    """Mininet's Linux bridge, forwarding from the first packet on.
+
+    With the kernel's default forward delay a bridge drops everything for its
+    first 15 seconds.
+    """
+
+    def start(self, controllers: list[Any]) -> None:
+        self.kernel.change(links.bridge(self.name))
+        number = self.kernel.index(self.name)
+        self.kernel.change(*(links.into_bridge(port, self.kernel.index(port), number)
+                             for port in self.port_names()))
+        self.set_up(self.name)
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        self.remove(self.name)
+
+    def port_names(self) -> list[str]:
+        return [name for name in self.intfNames() if name != "lo"]
+
+
+class Interface(Intf):
+    """One end of a link."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        self.node.set_up(self.name)
+        if ip is not None:
+            self.setIP(ip)
+        return {}
+
+    def setIP(self, ipstr: str, prefixLen: int | None = None) -> None:
+        self.ip, self.prefixLen = ipstr.split("/")
+        self.node.kernel.change(links.address(self.name, self.node.kernel.index(self.name),
+                                              ipstr))
+
+
+class Cable(Link):
+    """A veth pair between two nodes."""
+
+    @classmethod
+    def makeIntfPair(cls, intfname1: str, intfname2: str, addr1: str = "", addr2: str = "",
+                     node1: Any = None, node2: Any = None, deleteIntfs: bool = True) -> None:
+        node1.kernel.change(links.pair(intfname1, addr1, intfname2, addr2, node2.pid))
+
+    def delete(self) -> None:
+        """Delete one end, with which the other goes."""
+        self.intf1.node.remove(str(self.intf1))
+        for end in (self.intf1, self.intf2):
+            end.node.delIntf(end)

@@ -1,6 +1,6 @@
 """Netlink (RFC 3549): a kernel is told of qdiscs, routes and neighbours, without a process.
 
-Requests are bytes that engines/network/routes.py and engines/network/qdiscs.py make, as `ip`
+Requests are bytes that engines/network/links.py and engines/network/qdiscs.py make, as `ip`
 and `tc` would send them (include/uapi/linux/netlink.h, rtnetlink.h).
 """
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
+from engines.network.commands import OTHER_PORT, OTHER_SECURE_PORT
+from engines.network.kernel import Host
+from engines.network.links import SERVER_IP
 from engines.network.netlink import network_of
-from engines.network.nodes import Host
-from engines.network.routes import OTHER_PORT, OTHER_SECURE_PORT, SERVER_IP
-from engines.network.sockets import Sockets, SocketSample, Watch
+from engines.network.sockets import SocketSample, Sockets, Watch
 from engines.servers import nginx, own
 from hosts import certificates
 from hosts.certificates import CertificateError, ChainSpec, Files

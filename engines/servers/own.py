@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engines.network.kernel import Host
+from engines.network.links import SERVER_IP
 from engines.network.netlink import network_of
-from engines.network.nodes import Host
-from engines.network.routes import SERVER_IP
 from hosts.certificates import Files
 
 NAME = "the server"  # in messages

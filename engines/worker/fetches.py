@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
-from engines.network.routes import SERVER_IP, RouteOptions, curves_of, named_of, sysctls_of, urls_of
+from engines.network.commands import curves_of, named_of, sysctls_of, urls_of
+from engines.network.links import SERVER_IP, RouteOptions
 from engines.network.shaping import Shape, dropped_between
 from engines.network.sockets import Watch
 from engines.servers.external import Chains, Others

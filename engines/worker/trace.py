@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, WorkerError
-from engines.network.routes import SERVER_IP, RouteOptions
+from engines.network.links import SERVER_IP, RouteOptions
 from engines.network.shaping import Shape
 from engines.worker.fetches import DRAIN_DEADLINE_S, FetchBench
 

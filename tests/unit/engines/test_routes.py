@@ -6,9 +6,10 @@ import struct
 
 import pytest
 
+from engines.network.commands import sysctls_of
+from engines.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes, metrics_told,
+                                   star_routes)
 from engines.network.netlink import attribute
-from engines.network.routes import (Neighbour, Route, RouteOptions, dumbbell_routes, metrics_told,
-                                    star_routes, sysctls_of)
 
 
 def test_the_windows_stand_on_either_hosts_route() -> None:
