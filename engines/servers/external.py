@@ -6,12 +6,9 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +17,16 @@ from engines.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from engines.network.commands import OTHER_PORT, OTHER_SECURE_PORT
 from engines.network.kernel import Host
 from engines.network.links import SERVER_IP
-from engines.network.netlink import network_of
-from engines.network.sockets import SocketSample, Sockets, Watch
-from engines.servers import nginx, own
+from engines.servers import nginx
+from engines.servers.program import (LOG_BYTES, Program, SocketSample, Sockets, Watch, answers,
+                                     takes_connections)
 from hosts import certificates
 from hosts.certificates import CertificateError, ChainSpec, Files
 from hosts.serving import body_of
 
 LOG = "server.log"
+OWN = "the server"  # of the user's own, in messages
+LAUNCH = str(Path(__file__).resolve().with_name("launch.py"))
 LOOKS_IN_RTT = 8
 LEAST_LOOK_S = 0.001
 # Of what a server sends before its response, besides the chain: hellos, tickets, settings.
@@ -100,9 +99,9 @@ class Others:
     def _own(self, trial: Mapping[str, Any], requested: Mapping[str, Any],
              files: Files | None) -> ServerSpec:
         port, ready = port_of(trial), requested["ready"]
-        return ServerSpec(own.NAME, (dict(requested), port, files),
-                      lambda: own.command(requested, port, files), self.own_folder,
-                      lambda: (own.answers(self.host, port, ready, "tls" in trial) if ready
+        return ServerSpec(OWN, (dict(requested), port, files),
+                      lambda: own_command(requested, port, files), self.own_folder,
+                      lambda: (answers(self.host, port, ready, "tls" in trial) if ready
                                else takes_connections(self.host, port)))
 
     def _start(self, wanted: ServerSpec, port: int) -> None:
@@ -172,6 +171,25 @@ def port_of(trial: Mapping[str, Any]) -> int:
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
 
 
+def own_command(own: Mapping[str, Any], port: int, files: Files | None) -> list[str]:
+    """What starts a server of the user's own by launch.py, the words in braces filled in."""
+    known = {"{p}": str(port), "{address}": SERVER_IP}
+    if files is not None:
+        known.update({"{chain}": str(files.chain), "{key}": str(files.key)})
+    words = []
+    for word in own["command"]:
+        for mark, value in known.items():
+            word = word.replace(mark, value)
+        words.append(word)
+    requested = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
+    return [sys.executable, "-S", "-E", LAUNCH, json.dumps(requested)]
+
+
+def is_read_only(path: str) -> bool:
+    """As a guest's root is."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 # TLS on a bench: chains made for the run, and a server that is told which one to show 
 
 FOLDER = "tls"  # in the worker's, which is gone when the run is
@@ -213,86 +231,3 @@ class Chains:
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
         return self.made[requested]
-
-
-# A server that is not ours, on a host: started, waited for, ended, its words kept ----
-
-READY_S = 20.0  # in which it has to take connections
-LOOK_S = 0.02
-TERM_S = 5.0  # from SIGTERM to SIGKILL
-LOG_BYTES = 1 << 20  # of a log that are kept: its end
-_LAST_LINES = 3
-
-
-class Program:
-    """One running server. Raises WorkerError where it does not start, or ends too soon."""
-
-    def __init__(self, name: str, host: Host, command: Sequence[str], log: Path,
-                 folder: Path) -> None:
-        """name: in messages. log: where its output goes; folder: where it runs."""
-        self.name, self.host, self.log = name, host, log
-        self.command = list(command)
-        with log.open("wb") as output:
-            self.process = host.popen(
-                self.command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT)
-
-    def wait_until(self, ready: Callable[[], bool], port: int) -> None:
-        """Wait until it is ready, for READY_S. Raises WorkerError that says what was there."""
-        deadline = time.monotonic() + READY_S
-        while not ready():
-            self.check()
-            if time.monotonic() > deadline:
-                raise WorkerError(f"{self.name} was not ready in {READY_S:g} s:"
-                                  f" {self._listens(port)}{self.last_words}")
-            time.sleep(LOOK_S)
-        self.check()
-
-    def check(self) -> None:
-        """Raises WorkerError where it has ended."""
-        status = self.process.poll()
-        if status is not None:
-            how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-            raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
-
-    def _listens(self, port: int) -> str:
-        """Which ports of the host somebody listens on, for one who looks for it."""
-        sockets = Sockets(self.host.pid)
-        try:
-            others = [each for each in sockets.listening() if each not in (80, 443)]
-        finally:
-            sockets.close()
-        if port in others:
-            return f"it listens on port {port} and does not answer as it should"
-        if others:
-            return (f"it listens on port {', '.join(map(str, others))}, not on {port}, which"
-                    " {p} is in its command")
-        return f"nothing listens on port {port}"
-
-    @property
-    def last_words(self) -> str:
-        """The end of its log on one line, behind a colon; "" where it wrote nothing."""
-        lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
-        said = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
-        return f"; it said: {said}" if said else "; it said nothing"
-
-    def stop(self) -> None:
-        """SIGTERM to it, and SIGKILL to what is left of its process group."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(TERM_S)
-            except subprocess.TimeoutExpired:
-                pass
-        try:  # mnexec made it the leader of a session of its own
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        self.process.wait()
-
-
-def takes_connections(host: Host, port: int) -> bool:
-    """Whether a connection to a port of the host's comes about, from the host itself."""
-    with network_of(host.pid), socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex((SERVER_IP, port)) == 0

@@ -12,8 +12,8 @@ from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from engines.network.commands import curves_of, named_of, sysctls_of, urls_of
 from engines.network.links import SERVER_IP, RouteOptions
 from engines.network.shaping import Shape, dropped_between
-from engines.network.sockets import Watch
 from engines.servers.external import Chains, Others
+from engines.servers.program import Watch
 from engines.worker.tap import Tap, open_capture, save_all
 from topo import Star
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from engines.bench import Lacking, WorkerError
-from engines.network.sockets import Sockets, Watch
-from engines.servers import nginx, own
-from engines.servers.external import Others, Program
+from engines.servers import nginx
+from engines.servers.external import Others, own_command
+from engines.servers.program import Program, Sockets, Watch
 from engines.uml import guest_command, readable_by
 from engines.worker import worker
 from hosts.certificates import Files
@@ -96,10 +96,10 @@ def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
 
 
 def test_a_command_is_told_where_to_listen_and_what_to_show() -> None:
-    *_, program, requested = own.command(OWN, 8443, FILES)
+    *_, program, requested = own_command(OWN, 8443, FILES)
     assert Path(program).is_file()
     assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in requested
-    *_, plain = own.command(OWN, 8080, None)
+    *_, plain = own_command(OWN, 8080, None)
     assert '"{chain}"' in plain
 
 
@@ -123,7 +123,7 @@ def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> N
 
 def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engines.servers.external.TERM_S", 0.5)
+    monkeypatch.setattr("engines.servers.program.TERM_S", 0.5)
     program = started(tmp_path, "import os, signal, time\n"
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                       "child = os.fork()\n"
