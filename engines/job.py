@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -11,12 +10,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from engines import observations, shared_folder
 from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
-from engines.shared_folder import (ends_within, open_within, read_within, remove_folder,
-                                   remove_within)
+from engines.shared_folder import (GrowingFile, ends_within, open_within, read_within,
+                                   remove_folder, remove_within)
 from hosts.untrusted import quoted
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -25,10 +24,6 @@ CONSOLE = "console.log"
 CONSOLE_BYTES = 1 << 17  # of the console that are looked at: its beginning and its end
 PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
 MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
-FORGOTTEN_BYTES = 1 << 20  # of a file that a worker appends to, at least
-_KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, fallocate(2)
-
-_libc = ctypes.CDLL(None)
 
 Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.AnyTrial.job()
 
@@ -86,11 +81,10 @@ class JobFolder:
         shared_folder.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
-        self.lines: BinaryIO = self.lines_path.open("r+b")
+        self.lines = GrowingFile(self.lines_path.open("r+b"))
         self.torn = b""
         self.is_behind = False  # more has been written than was read
-        self.captures: dict[str, BinaryIO] = {}
-        self.forgotten: dict[BinaryIO, int] = {}  # how much of a file is not on the disk any more
+        self.captures: dict[str, GrowingFile] = {}
 
     def new_lines(self) -> list[bytes]:
         """The whole lines that the worker has written since the last call, a piece at a time.
@@ -100,19 +94,9 @@ class JobFolder:
         piece = self.lines.read(PIECE_BYTES)
         self.is_behind = len(piece) == PIECE_BYTES
         *whole, self.torn = (self.torn + piece).split(b"\n")
-        self._forget(self.lines)
         if len(self.torn) > LINE_BYTES:
             raise ValueError(f"a line has more than {LINE_BYTES} bytes")
         return whole
-
-    def _forget(self, file: BinaryIO) -> None:
-        """Give back to the disk what was read of a file, some at a time, where that works."""
-        end = file.tell()
-        if end - self.forgotten.get(file, 0) >= FORGOTTEN_BYTES:
-            # Not every file system can; the file is removed in the end anyway.
-            _libc.fallocate(file.fileno(), _KEEP_SIZE_PUNCH_HOLE, ctypes.c_long(0),
-                            ctypes.c_long(end))
-            self.forgotten[file] = end
 
     def observation(self, line: dict[str, Any]) -> Observation:
         """A trial's line (observations.OBSERVATION) together with its packets and files.
@@ -122,10 +106,10 @@ class JobFolder:
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
             if side not in self.captures:
-                self.captures[side] = open_within(self.path, f"{side}.pcap", os.O_RDWR)
-            self.captures[side].seek(place["offset"])
+                self.captures[side] = GrowingFile(
+                    open_within(self.path, f"{side}.pcap", os.O_RDWR))
+            self.captures[side].place = place["offset"]
             packets[side] = self.captures[side].read(min(place["bytes"], CAPTURE_BYTES))
-            self._forget(self.captures[side])
         files, room = {}, FILE_BYTES
         for name, place in line.get("files", {}).items():
             files[name] = read_within(self.path, place, room)

@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engines import confine, uml
-from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    FULL, SIZE, TICK, TROUBLE, Frame, Reader)
-from engines.command.pipes import Outlet, Passing
-from engines.command.inside import (FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT,
-                                    UP_S)
+from engines.command.frames import (CLOSE, ENDED, ERROR, FULL, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
+                                    SIZE, TICK, TROUBLE, Frame, Outlet, Reader)
+from engines.command.inside import FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
-from engines.shared_folder import open_within, remove_folder
+from engines.shared_folder import GrowingFile, open_within, remove_folder
 from hosts.untrusted import quoted
 
 CAPTURE = "capture.pcapng"  # its name is in engines/guest/capture.c, too
@@ -171,7 +169,7 @@ class CommandGuest:
         self.said_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.outcome = CommandEnd()
-        self.frames = Passing(open_within(shared, FRAMES, os.O_RDWR))
+        self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
         self.woken = 0.0
@@ -197,7 +195,7 @@ class CommandGuest:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.frames.file.close()
+        self.frames.close()
         remove_folder(self.shared)
         os.close(self.lock)
 
