@@ -53,7 +53,7 @@ _any_fetch = table(
 
 
 def fetch(value: Any, where: str) -> dict[str, Any]:
-    """What the client reports of one transfer (hosts/libcurl.py)."""
+    """What the client reports of one transfer (client.py)."""
     found: dict[str, Any] = _any_fetch(value, where)
     if found["ok"] and not found["total_ms"]:
         raise ValueError(f"{where} succeeded in no time")
