@@ -54,10 +54,9 @@ from typing import TYPE_CHECKING
 from hosts import kernel
 from hosts.control import report
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connection import ServedConnection
-from hosts.server.listener import Accepting
-from hosts.server.request import BadRequest, parse_path, parse_request
-from hosts.server.response import Response, Sending, message, respond
+from hosts.server.connections import Accepting, ServedConnection
+from hosts.server.http import (BadRequest, Response, Sending, message, parse_path, parse_request,
+                               respond)
 from hosts.serving import add_flags
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without

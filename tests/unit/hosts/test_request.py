@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.server.request import BadRequest, Wanted, parse_path, parse_request
-from hosts.server.response import respond, write_times
+from hosts.server.http import (BadRequest, Wanted, parse_path, parse_request, respond,
+                               write_times)
 
 
 @pytest.mark.parametrize(("head", "read"), [

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connection import ServedConnection
-from hosts.server.listener import EventLoop
-from hosts.server.request import parse_path
+from hosts.server.connections import EventLoop, ServedConnection
+from hosts.server.http import parse_path
 from hosts.serving import body_of
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 
@@ -224,8 +223,8 @@ def test_a_back_end_answers_after_its_time(client: Client) -> None:
 def test_a_wait_is_of_whole_microseconds_whatever_the_uptime(
         monkeypatch: pytest.MonkeyPatch, uptime_ns: int, wait_ns: int, us: int) -> None:
     told: list[float] = []
-    monkeypatch.setattr("hosts.server.listener.time.monotonic_ns", lambda: uptime_ns)
-    monkeypatch.setattr("hosts.server.listener.select.select", lambda *waits: told.append(waits[-1]))
+    monkeypatch.setattr("hosts.server.connections.time.monotonic_ns", lambda: uptime_ns)
+    monkeypatch.setattr("hosts.server.connections.select.select", lambda *waits: told.append(waits[-1]))
     loop = EventLoop()
     loop.due = [(uptime_ns + wait_ns, 1, None, None)]
     loop.wait()
