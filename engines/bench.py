@@ -51,7 +51,7 @@ class Bench(Protocol):
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
         """Run the trial; what is seen goes into `observation`, also when it raises."""
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
         """Places of what was recorded: "captures" by side, "files" by name (engines/job.py)."""
 
     def close(self) -> None:
@@ -120,12 +120,12 @@ class LineProcess:
         """
         assert self.process.stdout is not None
         deadline = time.monotonic() + deadline_s
-        again_s: float | None = 0.0
+        next_look_s: float | None = 0.0
         while b"\n" not in self.buffer:
-            again_s = look() if again_s is not None else None
+            next_look_s = look() if next_look_s is not None else None
             wait_s = max(0.0, deadline - time.monotonic())
             if not select.select([self.process.stdout], [], [],
-                                 wait_s if again_s is None else min(wait_s, again_s))[0]:
+                                 wait_s if next_look_s is None else min(wait_s, next_look_s))[0]:
                 if time.monotonic() < deadline:
                     continue
                 raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")

@@ -191,10 +191,10 @@ class WorkerProcess:
         except ValueError as error:
             raise self._wrong(error) from error
         for line in lines:
-            seen = self._hear(line)
-            if seen is not None:
+            observation = self._hear(line)
+            if observation is not None:
                 observed = True
-                yield seen
+                yield observation
             if not self.waiting:
                 return
         if not observed and not self.job.is_behind:
@@ -330,12 +330,12 @@ def delays_s(group: int) -> dict[str, float]:
 
     Nothing where the machine's kernel does not count it (CONFIG_SCHED_INFO).
     """
-    found = {}
+    delays = {}
     for folder in Path("/proc").iterdir():
         try:
             if folder.name.isdecimal() and int(
                     (folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
-                found[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
+                delays[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
         except (OSError, ValueError, IndexError):  # it has ended meanwhile
             continue
-    return found
+    return delays

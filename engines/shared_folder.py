@@ -25,7 +25,7 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
     place: the file's name, or its folder's and its own. Raises ValueError where
     it is none or no regular file, OSError.
     """
-    within, name = _found_within(folder, place)
+    within, name = _opened_within(folder, place)
     try:
         # Opening a pipe would wait for whoever writes to it.
         opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
@@ -62,14 +62,14 @@ def remove_folder(folder: Path) -> None:
 
 def remove_within(folder: Path, place: str) -> None:
     """Remove such a file. Raises ValueError, OSError."""
-    within, name = _found_within(folder, place)
+    within, name = _opened_within(folder, place)
     try:
         os.unlink(name, dir_fd=within)
     finally:
         os.close(within)
 
 
-def _found_within(folder: Path, place: str) -> tuple[int, str]:
+def _opened_within(folder: Path, place: str) -> tuple[int, str]:
     """The folder of a place, opened, and the name in it."""
     *above, name = place.split("/")
     if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
@@ -115,7 +115,7 @@ def reserve(folder: Path) -> None:
     (folder / RESERVE).write_bytes(b" " * RESERVE_BYTES)
 
 
-def tell(folder: Path, error: OSError) -> None:
+def note_write_error(folder: Path, error: OSError) -> None:
     """Overwrite the reserve with what could not be written. Raises OSError."""
     with (folder / RESERVE).open("r+b", buffering=0) as file:
         file.write(os.strerror(error.errno or 0).encode()[:RESERVE_BYTES])

@@ -308,10 +308,10 @@ def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs "
 def available(meminfo: Path) -> int | None:
     """MB that may be taken without swapping (MemAvailable), None where it is not known."""
     try:
-        found = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+        match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return int(found[1]) // 1024 if found else None
+    return int(match[1]) // 1024 if match else None
 
 
 # The walls around a guest ------------------------------------------------------------

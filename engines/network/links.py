@@ -146,9 +146,9 @@ class Route:
         """What the answers to the question tell otherwise than requested; empty if nothing."""
         for answer in answers:
             _, bits, _, _, table, *_ = _RTMSG.unpack_from(answer)
-            found = attributes(answer[_RTMSG.size:])
-            if table == _MAIN_TABLE and (bits, found.get(_RTA_DST, b"")) == self.destination:
-                metrics = metrics_told(found.get(_RTA_METRICS, b""))
+            payloads = attributes(answer[_RTMSG.size:])
+            if table == _MAIN_TABLE and (bits, payloads.get(_RTA_DST, b"")) == self.destination:
+                metrics = parsed_metrics(payloads.get(_RTA_METRICS, b""))
                 return [] if metrics == self.metrics else [f"{metrics}, requested {self.metrics}"]
         return [f"nothing, requested {self.metrics}"]
 
@@ -178,15 +178,15 @@ class Neighbour:
                 + attribute(_NDA_DST, socket.inet_aton(self.to)))
 
 
-def metrics_told(raw: bytes) -> dict[str, Any]:
+def parsed_metrics(raw: bytes) -> dict[str, Any]:
     """The metrics of a route as Route has them; others by their numbers."""
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     for kind, payload in attributes(raw).items():
         if kind == _METRICS["congctl"]:
-            found["congctl"] = payload.rstrip(b"\0").decode()
+            metrics["congctl"] = payload.rstrip(b"\0").decode()
         elif kind != _LOCK:
-            (found[_NAMES.get(kind, str(kind))],) = struct.unpack("=I", payload)
-    return found
+            (metrics[_NAMES.get(kind, str(kind))],) = struct.unpack("=I", payload)
+    return metrics
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
     """Be in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
-    here = os.open("/proc/self/ns/net", os.O_RDONLY)
-    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
-        _enter(there)
+        _enter(other)
         yield
     finally:
-        _enter(here)
-        os.close(here)
-        os.close(there)
+        _enter(own)
+        os.close(own)
+        os.close(other)
 
 
 def _enter(namespace: int) -> None:
@@ -142,9 +142,9 @@ def u32(kind: int, value: int) -> bytes:
 
 def attributes(raw: bytes) -> dict[int, bytes]:
     """Payloads by type."""
-    found, place = {}, 0
+    payloads, place = {}, 0
     while len(raw) - place >= 4:
         length, kind = struct.unpack_from("=HH", raw, place)
-        found[kind & _TYPE_BITS] = raw[place + 4:place + length]
+        payloads[kind & _TYPE_BITS] = raw[place + 4:place + length]
         place += length + -length % 4 if length >= 4 else len(raw)
-    return found
+    return payloads

@@ -48,7 +48,7 @@ class ServerSpec:
     ready: Callable[[], bool]
 
 
-class Others:
+class ExternalServers:
     """See engines.worker.fetches.FetchBench, whose server they stand in for."""
 
     def __init__(self, host: Host, folder: Path, chains: Chains) -> None:
@@ -61,7 +61,7 @@ class Others:
         self.running: Program | None = None
         self.settings: Any = None  # as which it runs
         self.sockets = Sockets(host.pid)
-        self.kept = 0
+        self.logs = 0
 
     def close(self) -> None:
         self._stop()
@@ -75,11 +75,11 @@ class Others:
         """
         tls, requested = trial.get("tls"), trial.get("own")
         files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
-        wanted = self._own(trial, requested, files) if requested else self._nginx(trial, files)
+        spec = self._own(trial, requested, files) if requested else self._nginx(trial, files)
         running = self.running
-        if running is None or wanted.settings != self.settings \
+        if running is None or spec.settings != self.settings \
                 or running.process.poll() is not None:
-            self._start(wanted, port_of(trial))
+            self._start(spec, port_of(trial))
         if files:
             return files.root
         return Path(requested["ca"]) if requested and requested["ca"] else None
@@ -90,26 +90,26 @@ class Others:
         for path in trial["paths"]:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
-        settings = nginx.Settings.of(SERVER_IP, port, files, trial.get("tls", {}),
+        settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls", {}),
                                      trial.get("http", "1.1"))
         return ServerSpec(nginx.NAME, settings,
-                      lambda: nginx.command(settings, folder, self.bodies), folder,
-                      lambda: takes_connections(self.host, port))
+                          lambda: nginx.command(settings, folder, self.bodies), folder,
+                          lambda: takes_connections(self.host, port))
 
     def _own(self, trial: Mapping[str, Any], requested: Mapping[str, Any],
              files: Files | None) -> ServerSpec:
         port, ready = port_of(trial), requested["ready"]
         return ServerSpec(OWN, (dict(requested), port, files),
-                      lambda: own_command(requested, port, files), self.own_folder,
-                      lambda: (answers(self.host, port, ready, "tls" in trial) if ready
-                               else takes_connections(self.host, port)))
+                          lambda: own_command(requested, port, files), self.own_folder,
+                          lambda: (answers(self.host, port, ready, "tls" in trial) if ready
+                                   else takes_connections(self.host, port)))
 
-    def _start(self, wanted: ServerSpec, port: int) -> None:
+    def _start(self, spec: ServerSpec, port: int) -> None:
         self._stop()
-        self.running = Program(wanted.name, self.host, wanted.command(), self.own_folder / LOG,
-                               wanted.folder)
-        self.running.wait_until(wanted.ready, port)
-        self.settings = wanted.settings
+        self.running = Program(spec.name, self.host, spec.command(), self.own_folder / LOG,
+                               spec.folder)
+        self.running.wait_until(spec.ready, port)
+        self.settings = spec.settings
 
     def _stop(self) -> None:
         if self.running is not None:
@@ -131,7 +131,7 @@ class Others:
                        if secure else 0)
         return Watch(self.sockets, port_of(trial), every_s, until_bytes)
 
-    def said(self, trial: Mapping[str, Any], fetch: Mapping[str, Any],
+    def report(self, trial: Mapping[str, Any], fetch: Mapping[str, Any],
              watch: Watch) -> dict[str, Any]:
         """What is known of the connection that counts, in the place of a server's own report.
 
@@ -139,13 +139,13 @@ class Others:
         """
         if not fetch["ok"] and self.running is not None:
             self.running.check()
-        samples = watch.of(fetch.get("port", 0))
-        first = next((each for each in samples if not each.acknowledged_bytes), None)
+        samples = watch.of_client(fetch.get("port", 0))
+        first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
         return {"server": trial["server"], "client_port": fetch.get("port", 0),
                 "sha256": self._digest(trial, fetch),
                 "initial_window": first.congestion_window if first else None,
                 "mss": first.mss if first else None,
-                "fields": SocketSample._fields[1:4], "samples": [each[1:4] for each in samples]}
+                "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
 
     def _digest(self, trial: Mapping[str, Any], fetch: Mapping[str, Any]) -> str:
         """Of what the client has to get: of a server of the user's own what it got at first."""
@@ -161,8 +161,8 @@ class Others:
         """The server's words so far, as a file that an observation may take away, by name."""
         if self.running is None or not self.running.log.stat().st_size:
             return {}
-        self.kept += 1
-        place = f"server{self.kept}.log"
+        self.logs += 1
+        place = f"server{self.logs}.log"
         (self.folder / place).write_bytes(self.running.log.read_bytes()[-LOG_BYTES:])
         return {LOG: place}
 
@@ -173,12 +173,12 @@ def port_of(trial: Mapping[str, Any]) -> int:
 
 def own_command(own: Mapping[str, Any], port: int, files: Files | None) -> list[str]:
     """What starts a server of the user's own by launch.py, the words in braces filled in."""
-    known = {"{p}": str(port), "{address}": SERVER_IP}
+    values = {"{p}": str(port), "{address}": SERVER_IP}
     if files is not None:
-        known.update({"{chain}": str(files.chain), "{key}": str(files.key)})
+        values.update({"{chain}": str(files.chain), "{key}": str(files.key)})
     words = []
     for word in own["command"]:
-        for mark, value in known.items():
+        for mark, value in values.items():
             word = word.replace(mark, value)
         words.append(word)
     requested = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
@@ -202,27 +202,27 @@ class Chains:
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
         self.made: dict[ChainSpec, Files] = {}
-        self.told: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}
 
-    def show(self, wanted: Mapping[str, Any]) -> Path:
+    def show(self, tls: Mapping[str, Any]) -> Path:
         """Let server.py show a chain, and speak as a trial wants it; the root to trust.
 
         Raises WorkerError.
         """
-        files = self.files(wanted)
+        files = self.files(tls)
         order = {"chain": str(files.chain), "key": str(files.key),
-                 **{name: wanted[name] for name in _OF_SERVER}}
-        if order != self.told:
+                 **{name: tls[name] for name in _OF_SERVER}}
+        if order != self.shown:
             self.server.send(order)
             answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")
             if answer["error"]:
                 raise WorkerError(f"server: {answer['error']}")
-            self.told = order
+            self.shown = order
         return files.root
 
-    def files(self, wanted: Mapping[str, Any]) -> Files:
+    def files(self, tls: Mapping[str, Any]) -> Files:
         """The chain that a trial wants, and its root. Raises WorkerError."""
-        requested = ChainSpec(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
+        requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
                       self.address)
         if requested not in self.made:
             try:

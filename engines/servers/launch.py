@@ -19,7 +19,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
                "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
 IN_MEMORY = ("/tmp", "/var")
 EXPECTED = ("cache", "lib", "log", "run", "spool", "tmp", "www")  # below /var
-OF_SERVER = ("cache", "lib", "log", "run")  # below /var, a folder of each server's name
+SERVER_FOLDERS = ("cache", "lib", "log", "run")  # below /var, a folder of each server's name
 STAGE = "/run/first-flight-folders"  # a guest's /run is in memory
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20000, 4096, 16384, 1 << 18
 
@@ -37,11 +37,11 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0) -> None:
     _call(_libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, None), target)
 
 
-def put_in_memory(name: str, kept: list[str]) -> None:
+def put_in_memory(name: str, readable: list[str]) -> None:
     """Mount memory where a server of that name writes; `kept` folders stay where they are."""
     _call(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
-    hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(kept)
+    hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(readable)
               if path.startswith(tuple(f"{each}/" for each in IN_MEMORY))}
     for path, stage in hidden.items():
         os.makedirs(stage, exist_ok=True)
@@ -50,7 +50,7 @@ def put_in_memory(name: str, kept: list[str]) -> None:
         mount("tmpfs", target, "tmpfs")
     for each in EXPECTED:
         os.makedirs(f"/var/{each}")
-    for each in OF_SERVER:
+    for each in SERVER_FOLDERS:
         os.makedirs(f"/var/{each}/{name}")
     for path, stage in hidden.items():
         os.makedirs(path)

@@ -70,7 +70,7 @@ class Settings:
     takes_early_data: bool = False
 
     @classmethod
-    def of(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
+    def of_trial(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
            http: str) -> Settings:
         return cls(address, port, files, *(
             (tls["tickets"], tls["record_bytes"], http == "3", bool(tls.get("early_data_bytes")))

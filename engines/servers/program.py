@@ -67,13 +67,13 @@ class Program:
         """Which ports of the host somebody listens on, for one who looks for it."""
         sockets = Sockets(self.host.pid)
         try:
-            others = [each for each in sockets.listening() if each not in (80, 443)]
+            ports = [number for number in sockets.listening() if number not in (80, 443)]
         finally:
             sockets.close()
-        if port in others:
+        if port in ports:
             return f"it listens on port {port} and does not answer as it should"
-        if others:
-            return (f"it listens on port {', '.join(map(str, others))}, not on {port}, which"
+        if ports:
+            return (f"it listens on port {', '.join(map(str, ports))}, not on {port}, which"
                     " {p} is in its command")
         return f"nothing listens on port {port}"
 
@@ -81,8 +81,8 @@ class Program:
     def last_words(self) -> str:
         """The end of its log on one line, behind a colon; "" where it wrote nothing."""
         lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
-        said = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
-        return f"; it said: {said}" if said else "; it said nothing"
+        words = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
+        return f"; it said: {words}" if words else "; it said nothing"
 
     def stop(self) -> None:
         """SIGTERM to it, and SIGKILL to what is left of its process group."""
@@ -207,14 +207,14 @@ class Watch:
 
     def look(self) -> float | None:
         """Take samples; in how many seconds to look again, None for not any more."""
-        found = self.sockets.open(self.port)
-        for sample in found:
+        samples = self.sockets.open(self.port)
+        for sample in samples:
             if self.last.get(sample.client_port) != sample:
                 self.samples.append(sample)
                 self.last[sample.client_port] = sample
-        done = any(sample.acknowledged_bytes > self.until_bytes for sample in found)
+        done = any(sample.acknowledged_bytes > self.until_bytes for sample in samples)
         return None if done else self.every_s
 
-    def of(self, client_port: int) -> list[SocketSample]:
+    def of_client(self, client_port: int) -> list[SocketSample]:
         """The samples of one client's connection, in order of time."""
         return [sample for sample in self.samples if sample.client_port == client_port]

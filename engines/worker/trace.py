@@ -57,8 +57,8 @@ class TraceBench(FetchBench):
             observation["responses"] = self._responses(whole_s)
         self.star.drain(DRAIN_DEADLINE_S)
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
-        return {**super().kept(trial), "files": self.files}
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
+        return {**super().recorded(trial), "files": self.files}
 
     def _cut(self, from_ms: float, to_ms: float) -> None:
         """Lose all that is sent to the client from one time to the other after the start."""
