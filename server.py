@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING
 from hosts import kernel
 from hosts.control import report
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connections import Accepting, ServedConnection
+from hosts.server.connections import Listener, ServedConnection
 from hosts.server.http import (BadRequest, Response, Sending, message, parse_path, parse_request,
                                respond)
 from hosts.serving import add_flags
@@ -65,11 +65,11 @@ if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
 MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
 
 
-class Server(Accepting):
+class Server(Listener):
     """Accepts, answers, and reports; `serve` runs until the process is told to end."""
 
     def serve(self) -> None:
-        report(self.told)
+        report(self.address_report)
         while True:
             for key, events in self.wait():
                 if isinstance(key.data, ServedConnection):
@@ -153,7 +153,7 @@ class Server(Accepting):
                 connection.socket.send(tls.alert())
             raise
         if tls.done:
-            connection.after_handshake = TcpInfo.of(connection.socket)
+            connection.after_handshake = TcpInfo.of_socket(connection.socket)
         if answer:
             self._start(connection, message(answer, writes))
         return tls.opened(b"") if tls.done else b""
@@ -190,11 +190,11 @@ class Server(Accepting):
 
     def _respond(self, connection: ServedConnection, head: bytes) -> Response:
         request = parse_request(head)
-        wanted = parse_path(request[1])
-        response = respond(request, wanted, len(head) + 4, connection.sent_bytes,
+        spec = parse_path(request[1])
+        response = respond(request, spec, len(head) + 4, connection.sent_bytes,
                            connection.tls.sealed if connection.tls is not None else None)
-        if wanted:
-            connection.set_up(wanted)
+        if spec:
+            connection.set_up(spec)
         connection.responses += 1
         return response
 
@@ -207,7 +207,7 @@ class Server(Accepting):
         while response.sent < response.released:
             now_ns = time.time_ns()
             try:
-                sent = connection.socket.sendmsg([response.pending], kernel.WANTED)
+                sent = connection.socket.sendmsg([response.pending], kernel.ACK_STAMP)
             except BlockingIOError:
                 self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
                 return
@@ -233,7 +233,7 @@ class Server(Accepting):
             connection.note_start(stamp_ns)
             while connection.unacknowledged \
                     and offset >= connection.unacknowledged[0].end_offset:
-                report(connection.told(connection.unacknowledged.pop(0), stamp_ns))
+                report(connection.report(connection.unacknowledged.pop(0), stamp_ns))
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
         if connection.trace:

@@ -159,7 +159,7 @@ class Star:
         in all (neigh_max_probes); 0 where nobody has to. Raises NetworkError.
         """
         neighbours = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
-                 (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
+                      (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
         if arp_ms:
             set_sysctls(self.client, {ARP_RETRY: f"{arp_ms}"})
         for host, neighbour in neighbours:

@@ -229,9 +229,9 @@ def write_counts(axes: Axes, place: int, n: int, left_out: int) -> None:
 def _draw_page(chart: BarPage) -> Figure:
     """Each chart with its shares above and its axis below; values stand in their own figures."""
     frame = style.frame(chart, ROW_INCHES * len(chart.charts), legend_of(chart.charts))
-    for row, each in enumerate(reversed(chart.charts)):
-        left = draw_pair(frame, each, ROW_INCHES * row + PAGE_BELOW_INCHES, PAGE_AXES_INCHES)
-        left.set_xlabel(style.literal(each.axis))
+    for row, row_chart in enumerate(reversed(chart.charts)):
+        left = draw_pair(frame, row_chart, ROW_INCHES * row + PAGE_BELOW_INCHES, PAGE_AXES_INCHES)
+        left.set_xlabel(style.literal(row_chart.axis))
     return frame.figure
 
 

@@ -99,12 +99,12 @@ SIDE_LOOKS = (("white", ""), (style.SKY, "////"), (style.BLUE, ""), (style.GROUN
 
 @draw.register
 def _draw_sides(chart: SideChart) -> Figure:
-    each = PLOT_INCHES + LABELS_INCHES
-    frame = style.frame(chart, SIDES_BELOW_INCHES + each * len(chart.plots) + 0.15,
+    plot_inches = PLOT_INCHES + LABELS_INCHES
+    frame = style.frame(chart, SIDES_BELOW_INCHES + plot_inches * len(chart.plots) + 0.15,
                         _legend_of_sides(chart))
     for place, plot in enumerate(reversed(chart.plots)):
         axes = frame.axes(
-            bars.LEFT_INCHES, SIDES_BELOW_INCHES + LABELS_INCHES - 0.05 + place * each,
+            bars.LEFT_INCHES, SIDES_BELOW_INCHES + LABELS_INCHES - 0.05 + place * plot_inches,
             style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, PLOT_INCHES)
         _draw_side_plot(axes, plot, len(chart.sides))
         if place == 0:

@@ -151,8 +151,8 @@ def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHE
 def legend_columns(lengths: Sequence[int]) -> int:
     """The most columns in which labels of these lengths fit; matplotlib fills them downwards."""
     for columns in range(len(lengths), 1, -1):
-        each, more = divmod(len(lengths), columns)
-        starts = [column * each + min(column, more) for column in range(columns + 1)]
+        per_column, more = divmod(len(lengths), columns)
+        starts = [column * per_column + min(column, more) for column in range(columns + 1)]
         widest = [max(lengths[start:end]) for start, end in zip(starts, starts[1:])]
         if 0.46 * columns + 0.0575 * sum(widest) <= WIDTH_INCHES - 2 * SIDE_INCHES:
             return columns

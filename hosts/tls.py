@@ -117,7 +117,7 @@ class Tls:
         sealed = self.outgoing.read()
         return sealed, tuple(records(sealed))
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """What is reported of the handshake."""
         cipher = self.ssl.cipher()
         return {"version": self.ssl.version(), "cipher": cipher[0] if cipher else "",

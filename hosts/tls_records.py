@@ -71,15 +71,15 @@ def writes_of(sizes: Iterable[int], buffer_bytes: int) -> tuple[int, ...]:
 
 
 def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: bool = False,
-              tells_groups: bool = False) -> Iterator[int]:
+              sends_groups: bool = False) -> Iterator[int]:
     """The records of a server's first messages, up to Finished, bytes each.
 
     As OpenSSL sends them where neither side asks for more: SHA-384, no ALPN. with_mlkem: the
-    key share is X25519MLKEM768. tells_groups: OpenSSL 3.5, and the client has no ML-KEM.
+    key share is X25519MLKEM768. sends_groups: OpenSSL 3.5, and the client has no ML-KEM.
     """
     yield SERVER_HELLO_BYTES + (MLKEM_BYTES if with_mlkem else 0)
     yield CHANGE_BYTES
-    yield MESSAGE_BYTES + 2 + (GROUPS_BYTES if tells_groups else 0) + RECORD_OVERHEAD_BYTES
+    yield MESSAGE_BYTES + 2 + (GROUPS_BYTES if sends_groups else 0) + RECORD_OVERHEAD_BYTES
     left = MESSAGE_BYTES + 1 + 3 + certificates * (3 + 2) + chain_bytes
     while left > 0:
         yield min(left, MOST_RECORD_BYTES) + RECORD_OVERHEAD_BYTES

@@ -182,7 +182,7 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
                          " run it as root") from error
     channel.send(request(url))
     started = time.monotonic()
-    packets, counts = ((_until_sent_again(tap, started, deadline), []) if tap else
+    packets, counts = ((_until_retransmitted(tap, started, deadline), []) if tap else
                        ([], _counted(connection, started, round_trip_s, deadline)))
     detach(connection)
     held = sum(packet.payload_bytes for packet in packets if packet.to_client)
@@ -246,7 +246,7 @@ def rtt_s(connection: socket.socket) -> float:
     return rtt_us / 1e6
 
 
-def _until_sent_again(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
+def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
     """All packets up to the first that repeats data. Raises NoAnswer where none comes."""
     packets: list[Packet] = []
     data: list[Packet] = []
@@ -323,11 +323,11 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str
             head += channel.decoded(data)
         if HEAD_END in head and (length := _content_length(head)) is not None:
             ended = ended or len(head) >= length  # also where the server keeps it open
-    found = re.match(rb"HTTP/1\.[01] (\d{3})", head)
-    if not found:
+    match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
+    if not match:
         raise NoAnswer(CLOSED if not head else "does not answer in HTTP/1.1")
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
-    return {"status": int(found[1]), "location": location[1].decode("latin-1") if location else "",
+    return {"status": int(match[1]), "location": location[1].decode("latin-1") if location else "",
             "response_bytes": count, "ended": ended,
             "size_bytes": _content_length(head) or count}
 
@@ -335,5 +335,5 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str
 def _content_length(head: bytes) -> int | None:
     """How long head and body are together; None where the head does not say."""
     text, _, _ = head.partition(HEAD_END)
-    found = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
-    return len(text) + len(HEAD_END) + int(found[1]) if found else None
+    match = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
+    return len(text) + len(HEAD_END) + int(match[1]) if match else None

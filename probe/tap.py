@@ -50,8 +50,8 @@ def attach(to: socket.socket, program: Sequence[Instruction]) -> None:
                   struct.pack("HL", len(program), ctypes.addressof(code)))
 
 
-def detach(of: socket.socket) -> None:
-    of.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
+def detach(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
 
 
 class ConnectionTap:

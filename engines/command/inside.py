@@ -190,7 +190,7 @@ class Command:
         self.closing = False
         self.paced = False
 
-    def tell(self, kind: bytes, content: bytes = b"") -> None:
+    def send(self, kind: bytes, content: bytes = b"") -> None:
         for place in range(0, len(content) or 1, MOST_BYTES):
             os.write(self.frames, Frame(kind, time.monotonic_ns() - UP_S * 1_000_000_000,
                                         content[place:place + MOST_BYTES]).packed())
@@ -203,12 +203,12 @@ class Command:
             process = self._started(words, environment)
         except OSError as error:
             missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
-            self.tell(ERROR, f"{words[0]}: {'command not found' if missing else error.strerror}\n"
+            self.send(ERROR, f"{words[0]}: {'command not found' if missing else error.strerror}\n"
                       .encode())
-            self.tell(ENDED, str(NOT_FOUND if missing else NOT_EXECUTABLE).encode())
+            self.send(ENDED, str(NOT_FOUND if missing else NOT_EXECUTABLE).encode())
             return
         status = self._attended(process)
-        self.tell(ENDED, str(status if status >= 0 else 128 - status).encode())
+        self.send(ENDED, str(status if status >= 0 else 128 - status).encode())
 
     def _started(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start it. Raises OSError."""
@@ -264,10 +264,10 @@ class Command:
         while True:
             now = time.monotonic()
             if now >= next_tick:
-                self.tell(TICK, FULL if is_memory_full() else b"")
+                self.send(TICK, FULL if is_memory_full() else b"")
                 next_tick = now + TICK_S
             if limit_s is not None and now >= limit_s:
-                self.tell(TROUBLE, b"timeout")
+                self.send(TROUBLE, b"timeout")
                 os.killpg(process.pid, signal.SIGKILL)
                 limit_s = None
             self._pace(now - last_word > QUIET_S)
@@ -306,7 +306,7 @@ class Command:
         except OSError:  # of a terminal that nobody has open any more
             content = b""
         if content:
-            self.tell(self.sources[source], content)
+            self.send(self.sources[source], content)
         else:
             del self.sources[source]
         return bool(content)
@@ -333,7 +333,7 @@ class Command:
             self.waiting, self.taken_bytes = self.waiting[taken_bytes:], \
                 self.taken_bytes + taken_bytes
             if self.request["input"] == "live":
-                self.tell(TICK, str(self.taken_bytes).encode())
+                self.send(TICK, str(self.taken_bytes).encode())
         except OSError:  # nobody reads it any more
             self.waiting, self.closing = b"", True
         if self.closing and not self.waiting:
@@ -407,12 +407,12 @@ def main(folder: Path) -> None:
         command.run()
         with open(os.open(FILES, os.O_WRONLY, dir_fd=shared), "wb") as file:
             for line in written(above, file, request["most_bytes"], request["most_files"]):
-                command.tell(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
+                command.send(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
         for line in notes():
-            command.tell(TROUBLE, line.encode())
+            command.send(TROUBLE, line.encode())
     except Exception as error:
-        command.tell(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
+        command.send(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
         raise
     finally:
-        command.tell(TICK)
+        command.send(TICK)
     sys.stdout.flush()

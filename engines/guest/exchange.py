@@ -61,10 +61,10 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
     except (tarfile.TarError, EOFError) as error:
         raise ImportRefused(f"it is no whole tar file ({error})") from error
     inputs = _inputs(members["inputs"])
-    for name, here in requested.items():
-        if inputs[name] != here:
+    for name, expected in requested.items():
+        if inputs[name] != expected:
             raise ImportRefused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is"
-                                f" {here}")
+                                f" {expected}")
     for name, pattern in (("version", VERSION), ("source", ORIGIN)):
         if not re.fullmatch(pattern, members[name].decode("latin-1")):
             raise ImportRefused(f"its {name} is not one line as a build writes it")
@@ -81,22 +81,22 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
 
 def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     """The content of every member, by name; nothing is written."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for member in tar:
-        if member.name not in MEMBERS or member.name in found or not member.isreg():
+        if member.name not in MEMBERS or member.name in contents or not member.isreg():
             raise ImportRefused(f"it holds {member.name!r}, and a kernel's file has"
                           f" {', '.join(MEMBERS)}, each once, and no links")
         if member.size > MEMBERS[member.name] or member.issparse():
             raise ImportRefused(f"its {member.name} has {member.size} bytes,"
                           f" more than {MEMBERS[member.name]}")
         content = tar.extractfile(member)
-        found[member.name] = content.read() if content else b""
-        if len(found[member.name]) != member.size:
+        contents[member.name] = content.read() if content else b""
+        if len(contents[member.name]) != member.size:
             raise ImportRefused(f"its {member.name} is cut off")
-    missing = MEMBERS.keys() - found.keys()
+    missing = MEMBERS.keys() - contents.keys()
     if missing:
         raise ImportRefused(f"it lacks {', '.join(sorted(missing))}")
-    return found
+    return contents
 
 
 def _inputs(text: bytes) -> dict[str, str]:

@@ -97,12 +97,12 @@ class NodeKernel:
                     and not any(qdisc.anew for qdisc in port.qdiscs))
             if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
                 requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
-                                                              qdiscs.removal(index))
+                                                                  qdiscs.removal(index))
                 known = ()
             requests.update(zip(port.commands, port.requests(index)))
             self.kinds[port.name] = port.kinds + known[len(port.kinds):]
         installed = self._qdiscs([port.name for port in ports],
-                            self._ask(requests, qdiscs.RTM_GETQDISC, qdiscs.question()))
+                                 self._ask(requests, qdiscs.RTM_GETQDISC, qdiscs.question()))
         for port in ports:
             if port.has_classes:
                 installed[port.name] = self._with_classes(port.name, installed[port.name])
@@ -126,15 +126,15 @@ class NodeKernel:
         answers = self._ask({}, qdiscs.RTM_GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
         class_options = {qdisc.handle: qdisc.options for qdisc in map(qdiscs.parsed, answers)
-                    if qdisc.kind == HtbShaper.kind}
+                         if qdisc.kind == HtbShaper.kind}
         return [replace(qdisc, options=class_options.get(qdisc.handle, b""))
                 if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
     def install_routes(self, *requested: Route) -> None:
         """Install routes. Raises NetworkError where the kernel tells otherwise."""
         requests = {route.command: (links.RTM_NEWROUTE,
-                                route.request(self.index(route.interface)))
-                for route in requested}
+                                    route.request(self.index(route.interface)))
+                    for route in requested}
         answers = self._ask(requests, links.RTM_GETROUTE, Route.question())
         for route in requested:
             if wrong := route.differences(answers):
@@ -143,8 +143,8 @@ class NodeKernel:
     def install_neighbours(self, *neighbours: Neighbour) -> None:
         """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
         requests = {neighbour.command: (links.RTM_NEWNEIGH,
-                               neighbour.request(self.index(neighbour.interface)))
-                for neighbour in neighbours}
+                                        neighbour.request(self.index(neighbour.interface)))
+                    for neighbour in neighbours}
         self._ask(requests, links.RTM_GETROUTE, Route.question())
 
     def forget_neighbours(self, *neighbours: Neighbour) -> None:

@@ -199,7 +199,7 @@ class Port:
         requests = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
             requests.append((qdiscs.RTM_NEWQDISC, qdiscs.request(interface, number, qdisc.kind,
-                                                             qdisc.options)))
+                                                                 qdisc.options)))
             if isinstance(qdisc, HtbShaper):
                 requests.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
                     interface, number, qdisc.kind, qdisc.class_options)))

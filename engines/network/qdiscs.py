@@ -90,9 +90,9 @@ def parsed(answer: bytes) -> InstalledQdisc:
     counters = attributes(payloads.get(_TCA_STATS2, b""))
     sent_bytes, packets = struct.unpack_from("=QI", counters.get(_TCA_STATS_BASIC, bytes(12)))
     queued, _, drops = struct.unpack_from("=III", counters.get(_TCA_STATS_QUEUE, bytes(12)))
-    return InstalledQdisc(interface, handle >> 16, parent == _TC_H_ROOT,
-                payloads[_TCA_KIND].rstrip(b"\0").decode(), payloads.get(_TCA_OPTIONS, b""),
-                sent_bytes, packets, drops, queued)
+    return InstalledQdisc(
+        interface, handle >> 16, parent == _TC_H_ROOT, payloads[_TCA_KIND].rstrip(b"\0").decode(),
+        payloads.get(_TCA_OPTIONS, b""), sent_bytes, packets, drops, queued)
 
 
 # netem ---------------------------------------------------------------------------------

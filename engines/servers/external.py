@@ -91,7 +91,7 @@ class ExternalServers:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
         settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls", {}),
-                                     trial.get("http", "1.1"))
+                                           trial.get("http", "1.1"))
         return ServerSpec(nginx.NAME, settings,
                           lambda: nginx.command(settings, folder, self.bodies), folder,
                           lambda: takes_connections(self.host, port))
@@ -132,7 +132,7 @@ class ExternalServers:
         return Watch(self.sockets, port_of(trial), every_s, until_bytes)
 
     def report(self, trial: Mapping[str, Any], fetch: Mapping[str, Any],
-             watch: Watch) -> dict[str, Any]:
+               watch: Watch) -> dict[str, Any]:
         """What is known of the connection that counts, in the place of a server's own report.
 
         Raises WorkerError where the server has ended meanwhile.

@@ -71,7 +71,7 @@ class Settings:
 
     @classmethod
     def of_trial(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
-           http: str) -> Settings:
+                 http: str) -> Settings:
         return cls(address, port, files, *(
             (tls["tickets"], tls["record_bytes"], http == "3", bool(tls.get("early_data_bytes")))
             if files else ()))

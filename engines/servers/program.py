@@ -185,7 +185,7 @@ def _sample(answer: bytes) -> SocketSample:
     info = TcpInfo.read(raw)
     acknowledged, received = _COUNTERS.unpack_from(raw, _COUNTERS_AT)
     return SocketSample(client_port, acknowledged, received, info.congestion_window, info.mss,
-                  info.min_rtt_us)
+                        info.min_rtt_us)
 
 
 @dataclass

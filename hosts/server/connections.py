@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hosts import kernel
 from hosts.control import STANDARD_INPUT, Orders, report
 from hosts.kernel import InfoTrace, TcpInfo
-from hosts.server.http import Response, Sending, Wanted
+from hosts.server.http import PathSpec, Response, Sending
 from hosts.serving import listening, most_connections, where
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
@@ -54,14 +54,14 @@ class ServedConnection:
     tls: Tls | None = None
     after_handshake: TcpInfo | None = None
 
-    def set_up(self, wanted: Wanted) -> None:
+    def set_up(self, spec: PathSpec) -> None:
         """What a path asks of the connection itself."""
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not wanted.nagle)
-        if wanted.send_buffer_bytes:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted.send_buffer_bytes)
-        if wanted.trace_ms and self.trace is None:
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
+        if spec.send_buffer_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, spec.send_buffer_bytes)
+        if spec.trace_ms and self.trace is None:
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, TRACE_SEND_BUFFER_BYTES)
-            self.trace = InfoTrace(round(wanted.trace_ms * 1e6))
+            self.trace = InfoTrace(round(spec.trace_ms * 1e6))
 
     def note_start(self, at_ns: int) -> None:
         """What was written, or acknowledged, at that time may have let a response begin to leave.
@@ -73,14 +73,14 @@ class ServedConnection:
         if not waiting:
             return
         # The end of the connection counts as a byte more.
-        left = self.sent_bytes + self.ended - TcpInfo.of(self.socket).unsent_bytes
+        left = self.sent_bytes + self.ended - TcpInfo.of_socket(self.socket).unsent_bytes
         for response in waiting:
             if left > response.offset:
                 response.start_ns = at_ns
 
-    def told(self, response: Response, ack_ns: int) -> dict[str, Any]:
+    def report(self, response: Response, ack_ns: int) -> dict[str, Any]:
         """The report on a response whose last byte was acknowledged at that time."""
-        now = TcpInfo.of(self.socket)
+        now = TcpInfo.of_socket(self.socket)
         return {
             "event": "response", "connection": self.number,
             "client_port": self.peer[1], "path": response.path,
@@ -90,12 +90,12 @@ class ServedConnection:
             "body_bytes": response.body_bytes, "sha256": response.sha256,
             "latency_ms": (ack_ns - response.start_ns) / 1e6,
             "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
-            "final_window": now.congestion_window, **self._told_of_tls(response)}
+            "final_window": now.congestion_window, **self._tls_report(response)}
 
-    def _told_of_tls(self, response: Response) -> dict[str, Any]:
+    def _tls_report(self, response: Response) -> dict[str, Any]:
         if self.tls is None or self.after_handshake is None:
             return {}
-        return {"tls": {**self.tls.told(), "response": response.records,
+        return {"tls": {**self.tls.report(), "response": response.records,
                         "window": self.after_handshake.congestion_window}}
 
 
@@ -141,7 +141,7 @@ class EventLoop:
                 act(connection)
 
 
-class Accepting(EventLoop):
+class Listener(EventLoop):
     """Accepts connections; what is done on them is the server's.
 
     secure_port: for TLS, None for none. told: the report on where it listens.
@@ -161,10 +161,10 @@ class Accepting(EventLoop):
             self.call(secure, partial(self.accept, secure))
             self.orders = Orders()
             self.call(STANDARD_INPUT, self.take_orders)
-            self.told = {**where(self.listener), "secure_port": secure.getsockname()[1]}
+            self.address_report = {**where(self.listener), "secure_port": secure.getsockname()[1]}
             self.secure: socket.socket | None = secure
         else:
-            self.secure, self.told = None, where(self.listener)
+            self.secure, self.address_report = None, where(self.listener)
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
         """Close a connection, and say why (Server)."""
@@ -193,7 +193,7 @@ class Accepting(EventLoop):
             accepted.close()
             return
         # Read before anything is sent: this is the initial window.
-        at_accept = TcpInfo.of(accepted)
+        at_accept = TcpInfo.of_socket(accepted)
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         kernel.number_bytes(accepted)

@@ -26,7 +26,7 @@ class BadRequest(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PathSpec:
     """What a path asks for.
 
     writes: (ms after the start, bytes of the body) of every write but the
@@ -60,28 +60,28 @@ def parse_request(head: bytes) -> tuple[str, str, bool]:
     return words[0], words[1], headers.get("connection", keep) == "close"
 
 
-def parse_path(path: str) -> Wanted | None:
+def parse_path(path: str) -> PathSpec | None:
     """What a path asks for, None where it is not a number in range."""
     parts = urlsplit(path)
     name = parts.path.lstrip("/")
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     try:
-        wanted = Wanted(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
+        spec = PathSpec(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
                         parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
                         query.get("nagle") == "1", parse_head(query.get("head", "")),
                         query.get("until_close") == "1", int(query.get("sndbuf", 0)))
     except ValueError:
         return None
-    in_range = (0 <= wanted.body_bytes <= MAX_BODY_BYTES and wanted.burst_bytes >= 0
-                and 0 <= wanted.send_buffer_bytes <= MAX_BODY_BYTES)
-    finite = (0 <= number < float("inf") for number in (wanted.gap_ms, wanted.trace_ms))
-    return wanted if in_range and all(finite) else None
+    in_range = (0 <= spec.body_bytes <= MAX_BODY_BYTES and spec.burst_bytes >= 0
+                and 0 <= spec.send_buffer_bytes <= MAX_BODY_BYTES)
+    finite = (0 <= number < float("inf") for number in (spec.gap_ms, spec.trace_ms))
+    return spec if in_range and all(finite) else None
 
 
 def parse_head(text: str) -> tuple[int, ...]:
     """The sizes of `head=17,38,2`. Raises ValueError."""
-    sizes = tuple(int(each) for each in filter(None, text.split(",")))
-    if len(sizes) > MAX_HEAD_WRITES or any(not 0 < each <= MAX_HEAD_BYTES for each in sizes):
+    sizes = tuple(int(size) for size in filter(None, text.split(",")))
+    if len(sizes) > MAX_HEAD_WRITES or any(not 0 < size <= MAX_HEAD_BYTES for size in sizes):
         raise ValueError(text)
     return sizes
 
@@ -166,7 +166,7 @@ def message(payload: bytes, writes: Iterable[int]) -> Sending:
                    cuts=deque(accumulate(writes)))
 
 
-def respond(request: tuple[str, str, bool], wanted: Wanted | None, request_bytes: int,
+def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes: int,
             offset: int, seal: Seal | None = None) -> Response:
     """The response to a request, starting now.
 
@@ -176,14 +176,14 @@ def respond(request: tuple[str, str, bool], wanted: Wanted | None, request_bytes
     they are its own.
     """
     method, path, close = request
-    wanted = wanted if wanted is None or can_head(wanted, close) else None
-    body = body_of(wanted.body_bytes) if wanted else b""
-    close = close or wanted is not None and wanted.until_close
-    headers = head_of(wanted, close) if wanted else head(b"404 Not Found", 0, close)
+    spec = spec if spec is None or can_head(spec, close) else None
+    body = body_of(spec.body_bytes) if spec else b""
+    close = close or spec is not None and spec.until_close
+    headers = head_of(spec, close) if spec else head(b"404 Not Found", 0, close)
     payload = memoryview(headers + (b"" if method == "HEAD" else body))
-    writes = write_times(wanted, len(headers), len(payload)) if wanted \
+    writes = write_times(spec, len(headers), len(payload)) if spec \
         else deque([(0.0, len(payload))])
-    cuts = deque(accumulate(wanted.head)) if wanted else deque()
+    cuts = deque(accumulate(spec.head)) if spec else deque()
     records: tuple[int, ...] = ()
     if seal is not None:
         payload, writes, records = sealed(payload, writes, seal)
@@ -216,30 +216,30 @@ def head(status: bytes, body_bytes: int | None, close: bool) -> bytes:
                                          b"Connection: close\r\n" if close else b"")
 
 
-def head_of(wanted: Wanted, close: bool) -> bytes:
+def head_of(spec: PathSpec, close: bool) -> bytes:
     """The headers of what is there, filled up to as many bytes as are requested."""
-    plain = head(b"200 OK", None if wanted.until_close else wanted.body_bytes, close)
-    room = sum(wanted.head) - len(plain) if wanted.head else 0
+    plain = head(b"200 OK", None if spec.until_close else spec.body_bytes, close)
+    room = sum(spec.head) - len(plain) if spec.head else 0
     return plain[:-2] + FILLER % (b"-" * (room - len(FILLER % b""))) + b"\r\n" if room else plain
 
 
-def can_head(wanted: Wanted, close: bool) -> bool:
+def can_head(spec: PathSpec, close: bool) -> bool:
     """Whether headers of the size that is requested can be made."""
-    room = sum(wanted.head) - len(head_of(replace(wanted, head=()), close))
-    return not wanted.head or room == 0 or room >= len(FILLER % b"")
+    room = sum(spec.head) - len(head_of(replace(spec, head=()), close))
+    return not spec.head or room == 0 or room >= len(FILLER % b"")
 
 
-def write_times(wanted: Wanted, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
+def write_times(spec: PathSpec, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
     """When how much of a response may have left: (ms after the start, bytes in all)."""
-    if not wanted.writes:
-        if wanted.gap_ms <= 0 or header_bytes + wanted.burst_bytes >= total_bytes:
+    if not spec.writes:
+        if spec.gap_ms <= 0 or header_bytes + spec.burst_bytes >= total_bytes:
             return deque([(0.0, total_bytes)])
-        return deque([(0.0, header_bytes + wanted.burst_bytes), (wanted.gap_ms, total_bytes)])
+        return deque([(0.0, header_bytes + spec.burst_bytes), (spec.gap_ms, total_bytes)])
     times: deque[tuple[float, int]] = deque()
     released = header_bytes
-    if wanted.writes[0][0] > 0:
+    if spec.writes[0][0] > 0:
         times.append((0.0, released))
-    for due_ms, size in wanted.writes:
+    for due_ms, size in spec.writes:
         released = min(released + size, total_bytes)
         times.append((due_ms, released))
     times.append((times.pop()[0], total_bytes))

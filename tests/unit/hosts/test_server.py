@@ -70,7 +70,7 @@ def _client(server: tuple[Program, int]) -> Iterator[Client]:
 
 
 def test_responses_on_one_connection_are_told_when_they_are_acknowledged(client: Client) -> None:
-    window, first = TcpInfo.of(client.socket).congestion_window, 0
+    window, first = TcpInfo.of_socket(client.socket).congestion_window, 0
     for number, size in enumerate((5000, 30), start=1):
         request_bytes = client.ask(f"/{size}")
         head = client.answer(size)
@@ -140,7 +140,7 @@ def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
     wanted = parse_path("/9?sndbuf=9000")
     assert wanted is not None
     with socket.socket() as tcp:
-        ServedConnection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
+        ServedConnection(tcp, ("", 0), TcpInfo.of_socket(tcp), 1, 0.0).set_up(wanted)
         assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 18000
 
 
