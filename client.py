@@ -22,7 +22,7 @@ NAME:PORT:ADDRESS, is where a host's name is.
 The program "libcurl" is curl's library inside this process (pycurl): the same
 transfer without the process, for many thousands of them. With "think_s", a number
 for each URL, it waits that long before each, and with "window_bytes" its receive
-window is no larger. wget tells no times: its total_ms is how long the process ran,
+window is no larger. wget reports no times: its total_ms is how long the process ran,
 for all the URLs together.
 """
 
@@ -99,7 +99,7 @@ def _first_line(printed: bytes) -> str:
 
 
 def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
-    """What curl's --write-out '%{json}' says of one transfer."""
+    """The answer, from curl's --write-out '%{json}' of one transfer."""
     return judged({
         "connect_ms": milliseconds(row["time_connect"]),
         "appconnect_ms": milliseconds(row["time_appconnect"]) or None,
@@ -112,7 +112,7 @@ def curl_answer(row: dict[str, Any], body: Path) -> dict[str, Any]:
 
 
 def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[dict[str, Any]]:
-    """Fetch with one wget process, which tells of all the URLs together."""
+    """Fetch with one wget process; one answer for all the URLs together."""
     body = folder / "body"
     command = ["wget", "--no-config", "--quiet", "--no-proxy", "--tries=1",
                f"--output-document={body}", *urls]
@@ -218,7 +218,7 @@ class NarrowBody(Body):
 
 
 def libcurl_answer(handle: Any, url: str, body: Body) -> dict[str, Any]:
-    """Perform one transfer; what curl's --write-out '%{json}' would say of it."""
+    """Perform one transfer; the answer as of curl's --write-out '%{json}'."""
     import pycurl
     handle.setopt(pycurl.URL, url)
     status, reason = 0, ""

@@ -12,7 +12,7 @@ standard output for every response, with what TCP knew about it:
                                          a train of them; the rest at the end
     … &trace_ms=<ms>                     TCP_INFO of the connection from here on,
                                          at that interval while data is under
-                                         way and after every write; told when
+                                         way and after every write; reported when
                                          the connection ends
     … &nagle=1                           with Nagle's algorithm
     … &head=<n>,<n>,…                    headers in writes of these sizes
@@ -66,7 +66,7 @@ MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
 
 
 class Server(Listener):
-    """Accepts, answers, and reports; `serve` runs until the process is told to end."""
+    """Accepts, answers, and reports; `serve` runs until the process is ended."""
 
     def serve(self) -> None:
         report(self.address_report)

@@ -88,7 +88,7 @@ class Star:
         self.client: Host = self.net["client"]
         self.server: Host = self.net["server"]
         self.switch: Switch = self.net["s1"]
-        # Raises KernelLacks where there is no netem, before anything else is asked of it.
+        # Raises KernelLacks where there is no netem, before anything else is requested of it.
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
@@ -223,7 +223,7 @@ class Dumbbell:
         self.switch: Switch = self.net["s1"]
         self.clients: list[Host] = [self.net[f"client{number + 1}"] for number in range(clients)]
         self.servers: list[Host] = [self.net[f"server{number + 1}"] for number in range(servers)]
-        # Raises KernelLacks where there is no netem, before anything else is asked of it.
+        # Raises KernelLacks where there is no netem, before anything else is requested of it.
         self.router.kernel.install_ports(Port(WAY_BACK, (Netem(),)))
         self._install_neighbours()
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)

@@ -1,7 +1,7 @@
 """How many responses take longer than a time: the complementary distribution of each window.
 
 Both axes are logarithmic, so that the
-slowest responses, of which a mean says little, have the room of the others.
+slowest responses, which a mean hides, have the room of the others.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _write_below(axes: Axes, place: int, inches: float, bar: TimeBar | None,
                 size=style.TINY)
 
 
-# The same bars from several sides, told apart without colour -----------------------
+# The same bars from several sides, distinguished without colour -----------------------
 
 SIDES_WIDTH = 0.84  # of the distance between groups
 PLOT_INCHES, LABELS_INCHES, SIDES_BELOW_INCHES = 2.3, 0.36, 0.32
@@ -158,7 +158,7 @@ def _legend_of_sides(chart: SideChart) -> list[Artist]:
 
 STEP_INCHES, STEP_BELOW_INCHES, STEP_LEFT_INCHES, STEP_RIGHT_INCHES = 0.36, 0.5, 3.6, 0.5
 STEP_HEIGHT = 0.62  # of a bar, as a part of its row
-# Told apart without colour: full, striped, dotted.
+# Distinguished without colour: full, striped, dotted.
 STEP_LOOKS = {"start": (style.GROUND, "", "to begin with"),
          "code": (style.BLUE, "", "seen in their code"),
          "kernel": (style.BLUE, "xxxx", "a property of that year's kernel or library"),

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from drawing import style
 from lab.core.findings.charts import Line, LineChart, Plot
 
-# Dark enough for lines; the styles and markers tell them apart in grey.
+# Dark enough for lines; the styles and markers distinguish them in grey.
 DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.ORANGE_TEXT,
             style.SKY)
 STYLES = ("-", "-", "-", "--", "--", ":", ":")

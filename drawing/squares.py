@@ -1,6 +1,6 @@
 """Two quantities as colours: fields of squares with a number each, and shares over both.
 
-Blue is more of what is wanted and orange is less, white is no difference: told apart in
+Blue is more of what is wanted and orange is less, white is no difference: distinguished in
 every kind of colour vision, and the sign stands in the number. Windows and levels go from
 light to dark: their order can be seen without colour, too.
 """
@@ -242,7 +242,7 @@ LOOKS = {
 
 
 def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
-    """What the colours say; the numbers in the squares say the rest."""
+    """What the colours mean; the rest is in the numbers of the squares."""
     if chart.scale == "improved":
         most = number(_full_percent(chart), 0)
         return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5,

@@ -40,7 +40,7 @@ BLUE, ORANGE, VERMILION, GREEN, PINK, SKY = (
 # Darker, for words and thin lines on white.
 BLUE_TEXT, ORANGE_TEXT = "#005A8E", "#8F6200"
 
-# Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc says.
+# Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc has.
 GROUPS = ("agg", "axes", "figure", "font", "grid", "hatch", "image", "legend", "lines",
           "markers", "patch", "path", "pdf", "savefig", "svg", "text", "xtick", "ytick")
 OWN = {

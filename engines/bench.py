@@ -49,7 +49,7 @@ class Bench(Protocol):
         """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
-        """Run the trial; what is seen goes into `observation`, also when it raises."""
+        """Run the trial; what is observed goes into `observation`, also where it raises."""
 
     def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
         """Places of what was recorded: "captures" by side, "files" by name (engines/job.py)."""
@@ -89,7 +89,7 @@ class LineProcess:
             raise ProgramEnded(f"{self.name} has ended: {error}") from error
 
     def discard(self) -> None:
-        """Forget what it has said and nobody waits for any more. Raises ProgramEnded."""
+        """Drop the lines that nobody waits for any more. Raises ProgramEnded."""
         assert self.process.stdout is not None
         self.buffer = b""
         while select.select([self.process.stdout], [], [], 0)[0]:

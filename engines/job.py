@@ -29,15 +29,15 @@ Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.Any
 
 
 class EngineError(Exception):
-    """An engine failed; its text says what was awaited and what was seen instead."""
+    """An engine failed; its text names what was awaited and what came instead."""
 
 
 class EngineCannot(EngineError):
-    """This machine cannot run the engine; its text says what to do."""
+    """This machine cannot run the engine; its text is what to do."""
 
 
 class StorageError(EngineError):
-    """What a worker records cannot be written any more; its text says why."""
+    """What a worker records cannot be written any more; its text is the reason."""
 
 
 class WorkerLost(EngineError):
@@ -118,7 +118,7 @@ class JobFolder:
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
 
     def check_storage(self) -> None:
-        """Raises StorageError where the folder is full, or the worker found it so."""
+        """Raises StorageError where the folder is full, or the worker could not write."""
         why = shared_folder.write_error(self.path)
         try:
             shared_folder.probe(self.path)
@@ -151,7 +151,7 @@ def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
 
 
 class WorkerProcess:
-    """A started worker, the trials it was given, and what it has said so far."""
+    """A started worker, the trials it was given, and what it has reported so far."""
 
     def __init__(self, job: JobFolder, trials: list[Job], command: list[str],
                  cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
@@ -165,7 +165,7 @@ class WorkerProcess:
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
         self.lines = 0  # since the last observation
-        self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
+        self.ready: dict[str, Any] = {}  # what the worker reports of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
         with (job.path / CONSOLE).open("wb") as console:
             try:
@@ -289,11 +289,11 @@ LOOK_S = 5.0  # between two looks at all processes
 
 
 class Watchdog:
-    """How long a process group has said nothing, since it was last heard of.
+    """How long a process group has been silent.
 
     By the clock alone a guest that is never let to a processor looks like one that hangs. What
     its processes waited for a processor is not held against it: one that spins, or sleeps for
-    good, is found out, after a longer time where it has to share.
+    good, is detected, after a longer time where it has to share.
     """
 
     def __init__(self, group: int) -> None:
@@ -308,7 +308,7 @@ class Watchdog:
         self.waited_s = 0.0
 
     def seconds(self) -> float:
-        """How long it could have said something. The first LOOK_S count whole: nobody looks."""
+        """How long it could have reported something. The first LOOK_S count whole: nobody looks."""
         now = time.monotonic()
         if now - self.looked >= LOOK_S:
             self._look(now)

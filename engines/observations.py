@@ -111,6 +111,6 @@ def line(value: Any, where: str) -> dict[str, Any]:
 
 
 def read_line(content: bytes) -> dict[str, Any]:
-    """Raises ValueError that says what is wrong with it."""
+    """Raises ValueError that names what is wrong with it."""
     values: dict[str, Any] = read(content, line, LINE_BYTES)
     return values

@@ -34,7 +34,7 @@ MISSING = f"needs {NAME}'s programs, which are not here: ./install.sh --with-pq 
 
 
 class Damaged(Exception):
-    """It is not what was unpacked; its text says where."""
+    """It is not what was unpacked; its text is where."""
 
 
 class Missing(Damaged):

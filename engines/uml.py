@@ -82,7 +82,7 @@ def built_kernel() -> Path:
 
 
 def made_from(kernel: Path) -> dict[str, Any]:
-    """What run.json says of a guest kernel's source; of one that says nothing, that it is unknown.
+    """What run.json has of a guest kernel's source; of one without a record, that it is unknown.
 
     kernel: in its folder of the cache, beside what compile.sh has written.
     """
@@ -288,7 +288,7 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
-    """The number asked for; by default one a core as far as memory goes, one at least.
+    """The number requested; by default one a core as far as memory goes, one at least.
 
     flag: how it was requested. Raises EngineCannot where each of several could not have all that
     it may take.

@@ -103,7 +103,7 @@ def number_bytes(connection: socket.socket) -> None:
 
 
 def acknowledgements(connection: socket.socket) -> Iterator[tuple[int, int]]:
-    """(time ns, offset of the byte) of every acknowledgement told and not yet read."""
+    """(time ns, offset of the byte) of every acknowledgement that waits to be read."""
     while True:
         try:
             _, control, _, _ = connection.recvmsg(0, 256, _MSG_ERRQUEUE)

@@ -50,7 +50,7 @@ _NO_LINGER = struct.pack("=ii", 1, 0)
 
 @dataclass(frozen=True)
 class Task:
-    """What to generate; the module's first lines tell what the fields are."""
+    """What to generate; the module's first lines describe what the fields are."""
 
     servers: list[str]
     port: int

@@ -19,11 +19,11 @@ MESSAGE_BYTES = 4  # type and length before each message (RFC 8446, 4)
 # The first two records in the clear, of X25519: ServerHello and ChangeCipherSpec.
 SERVER_HELLO_BYTES, CHANGE_BYTES = 127, 6
 DIGEST_BYTES = 48  # of SHA-384, in Finished
-# As OpenSSL names the key exchanges that a client may be told to offer.
+# As OpenSSL names the key exchanges that a client may have to offer.
 KEY_SHARES = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
 # What a server's key share of X25519MLKEM768 has more: the ciphertext of ML-KEM-768 (FIPS 203).
 MLKEM_BYTES = 1088
-# The supported_groups that OpenSSL 3.5 tells a client that did not offer its first choice.
+# The supported_groups that OpenSSL 3.5 sends to a client that did not offer its first choice.
 GROUPS_BYTES = 22
 # In CertificateVerify; ECDSA's are 70 to 72. With SLH-DSA the server's own key is Ed25519.
 SIGNATURE_BYTES = {"ed25519": 64, "ecdsa": 71, "rsa2048": 256, "mldsa44": 2420, "mldsa65": 3309,
@@ -34,7 +34,7 @@ LEAST_BYTES = {"ed25519": 400, "ecdsa": 500, "rsa2048": 1000, "mldsa44": 3980, "
 
 
 def newer_openssl() -> bool:
-    """Whether this Python's OpenSSL offers ML-KEM of itself (3.5), and tells more of its groups."""
+    """Whether this Python's OpenSSL offers ML-KEM of itself (3.5), and sends its groups."""
     return ssl.OPENSSL_VERSION_INFO >= (3, 5)
 
 

@@ -21,7 +21,7 @@ _DIGITS = 20
 
 
 def read(line: bytes, schema: Schema, most_bytes: int) -> Any:
-    """The value of a JSON text. Raises ValueError that says what is wrong with it."""
+    """The value of a JSON text. Raises ValueError that names what is wrong with it."""
     if len(line) > most_bytes:
         raise ValueError(f"it has {len(line)} bytes, and may have {most_bytes}")
     try:

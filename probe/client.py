@@ -1,4 +1,4 @@
-"""What window does a server use, seen from here? One connection to it, and one request.
+"""What window does a server use, measured from here? One connection to it, and one request.
 
 The client acknowledges nothing of the response until the server has retransmitted: whatever came
 until then is all that it may send without an acknowledgement, however slow the link is (Padhye
@@ -47,11 +47,11 @@ _NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 
 
 
 class NoAnswer(Exception):
-    """The server was not reached, or did not say what can be judged; the message says why."""
+    """The server was not reached, or sent nothing that can be judged; the message is the reason."""
 
 
 class NotAllowed(NoAnswer):
-    """This machine does not let this user probe; the message says what would."""
+    """This machine does not let this user probe; the message is what would."""
 
 
 class Deadline:
@@ -99,7 +99,7 @@ class SecuredProbe(PlainProbe):
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
 
     def open(self) -> None:
-        """The handshake, and what the server says of its own after it, such as tickets."""
+        """The handshake, and what the server sends of its own after it, such as tickets."""
         while True:
             try:
                 self.tls.do_handshake()
@@ -141,7 +141,7 @@ class SecuredProbe(PlainProbe):
 
 
 def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
-    """Fetch a URL as told above; what was seen, as probe.verdict.judged takes it.
+    """Fetch a URL as described above; what was observed, as probe.verdict.judged takes it.
 
     url: http or https with a host. capture: whether to tap the connection, where that is
     allowed. Raises NoAnswer.
@@ -228,12 +228,12 @@ def is_this_machine(url: SplitResult) -> bool:
         with socket.socket(family, socket.SOCK_DGRAM) as asking:
             asking.connect(address)
             return bool(asking.getsockname()[0] == asking.getpeername()[0])
-    except (OSError, ValueError):  # no such name or network: connecting says so
+    except (OSError, ValueError):  # no such name or network: connecting reports it
         return False
 
 
 def request(url: SplitResult) -> bytes:
-    """One request, after which the server closes; no header says more than it must."""
+    """One request, after which the server closes; no header is longer than it must be."""
     path = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=SAFE)
     return (f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: first-flight-probe\r\n"
             "Accept: */*\r\nConnection: close\r\n\r\n").encode("ascii", "ignore")
@@ -333,7 +333,7 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str
 
 
 def _content_length(head: bytes) -> int | None:
-    """How long head and body are together; None where the head does not say."""
+    """How long head and body are together; None where the head has no length."""
     text, _, _ = head.partition(HEAD_END)
     match = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
     return len(text) + len(HEAD_END) + int(match[1]) if match else None

@@ -83,7 +83,7 @@ class ConnectionTap:
                 return
             interface, _, kind, link, *_ = address
             packet = self._packet(data, control, _LINK_BYTES.get(link, 0))
-            # Each is seen at its end of the way through this machine: once, and not by a bridge.
+            # Each is taken at its end of the way through this machine: once, and not by a bridge.
             if packet is None or packet.to_client == (kind == _PACKET_OUTGOING):
                 continue
             self.interface = self.interface or interface

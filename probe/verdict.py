@@ -1,4 +1,4 @@
-"""What a probe of a server saw: its first flight, and what may have limited it.
+"""What a probe of a server observed: its first flight, and what may have limited it.
 
 The client acknowledged nothing of the response until the server retransmitted (probe/client.py), so
 that the flight is what came until then, less the probe that a timer sends (tail loss probe, RFC
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from lab.tcp.packets import SYN, distance
 from probe.tap import Packet
 
-LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be told
+LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be measured
 
 
 class Piece(NamedTuple):
     """One segment as it was on the wire: (start, end) in bytes of the response, and when it came.
 
-    stamp_ms: the server's own time, None where its stamps do not tell.
+    stamp_ms: the server's own time, None where its stamps are of no use.
     """
 
     start: int
@@ -36,7 +36,7 @@ class Probed:
 
     payload_bytes, full: None without a capture; full: whether the last segment
     was. mss: data of a full segment. window_bytes: that the client offered,
-    None where it is not known. response_bytes: seen on the connection, headers
+    None where it is not known. response_bytes: observed on the connection, headers
     included; ended: whether that is all; size_bytes: of all of it, as the head
     says. segments_before: that the server had
     sent before the request, of TLS. lost: segments of the flight that did not
@@ -88,7 +88,7 @@ class Probed:
 
 
 def judged(observed: dict[str, Any]) -> Probed:
-    """What probe.client.observe saw."""
+    """The first flight of what probe.client.observe observed."""
     common: dict[str, Any] = {name: observed[name] for name in (
         "rtt_ms", "response_bytes", "ended", "size_bytes", "segments_before")}
     if not observed["captured"]:
@@ -149,7 +149,7 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> list[Piece]:
 
 
 def _apart_ms(before: Piece, after: Piece) -> float:
-    """By the server's own clock, where it tells: on a slow link a probe arrives with the flight."""
+    """By the server's clock, where it is known: on a slow link a probe arrives with the flight."""
     if before.stamp_ms is not None and after.stamp_ms is not None:
         return after.stamp_ms - before.stamp_ms
     return after.time_ms - before.time_ms

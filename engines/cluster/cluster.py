@@ -285,7 +285,7 @@ class Cluster:
                     return
             except EngineCannot as error:
                 why = str(error)
-            except (OSError, Unreadable):  # it was lost once more while it was asked
+            except (OSError, Unreadable):  # it was lost once more during a request
                 pass
             time.sleep(RETRY_S)
         raise EngineError(f"{self.link.address}: {why}")
@@ -301,7 +301,7 @@ def is_death(error: Exception) -> bool:
 
 
 class RetryTask(Exception):
-    """A task has to be measured once more; its text says why."""
+    """A task has to be measured once more; its text is the reason."""
 
 
 class Lost(Exception):

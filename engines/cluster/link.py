@@ -1,4 +1,4 @@
-"""The way to a Dask cluster: its scheduler found, its workers given what they need.
+"""The way to a Dask cluster: its scheduler connected, its workers given what they need.
 
 Dask is optional: whatever is of it is imported here, and only where it is requested.
 """
@@ -38,7 +38,7 @@ from hosts.untrusted import quoted
 SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py",
         "lab/**/*.py")
 CONNECT_S = 30.0
-ANSWER_S = 300.0  # for an answer to come, once it is said to be there
+ANSWER_S = 300.0  # for an answer to come, once the scheduler reports it
 WHY_CHARACTERS = 600  # of a worker's reason
 ADDRESS = re.compile(r"[a-z]+://[\w.:/%-]{1,200}|[a-z]+://\[[0-9a-f:]{2,40}\]:[0-9]{1,5}", re.ASCII)
 MOST_THREADS = 1024  # that one worker is believed to have
@@ -70,7 +70,7 @@ class SchedulerLink:
         address: "tls://host:8786" or "tcp://…", "local:N" for N workers of this
         process's, or a scheduler file of Dask's, "….json". tools: the versions
         that workers have to have. insecure: tcp:// to another machine is meant.
-        tell: is given a line to be read by the user.
+        notify: is given a line to be read by the user.
         """
         self.address, self.notify = checked(address, insecure), notify
         self.build = kernel.parent.name
@@ -148,12 +148,12 @@ class SchedulerLink:
             self.client.register_worker_plugin(self.node, name=self.name)
         except OSError:
             self.notify("a worker died while it was sent the project (of too little memory?)")
-        except Exception as error:  # noqa: BLE001  of one worker: it says so when it is asked
+        except Exception as error:  # noqa: BLE001  of one worker: its answers report it
             self.notify("a worker could not take the project:"
                         f" {quoted(f'{type(error).__name__}: {error}')}")
 
     def _versions(self) -> dict[str, Any]:
-        """What each worker tells of its software, by its address. Raises EngineCannot."""
+        """What each worker reports of its software, by its address. Raises EngineCannot."""
         try:
             reported: dict[str, Any] = dict(self.client.get_versions()["workers"])
         except (LookupError, TypeError, ValueError) as error:
@@ -162,7 +162,7 @@ class SchedulerLink:
         return {str(worker): versions for worker, versions in reported.items()}
 
     def workers(self) -> dict[str, Any]:
-        """What the scheduler says of each worker, by its address: "nthreads" and "status"."""
+        """What the scheduler reports of each worker, by its address: "nthreads" and "status"."""
         workers: dict[str, Any] = {}
         try:
             for address, facts in self.client.scheduler_info()["workers"].items():
@@ -226,7 +226,7 @@ class SchedulerLink:
             answer = future.result(timeout=ANSWER_S)
         except asyncio.TimeoutError as error:
             raise Unreadable(f"its answer did not come in {ANSWER_S:.0f} s") from error
-        except TypeError as error:  # so Dask says of other formats than READ
+        except TypeError as error:  # Dask's error for other formats than READ
             raise Unreadable(NO_DATA) from error
         if not isinstance(answer, bytes):
             raise Unreadable(NO_DATA)
@@ -276,7 +276,7 @@ def quiet_dask() -> Any:
     except ImportError as error:
         raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
     for name in ("distributed", "distributed.client", "asyncio", "tornado"):
-        logging.getLogger(name).setLevel(SILENT)  # what matters of it is told by us
+        logging.getLogger(name).setLevel(SILENT)  # what matters of it is reported by us
     warnings.filterwarnings("ignore", module=r"distributed\b")
     # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
     getattr(dask.Client, "_default_event_handlers", {}).clear()

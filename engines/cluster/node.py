@@ -35,11 +35,11 @@ OK, FAILED, REFUSED = "ok", "failed", "refused"
 SPENT = "spent"  # its attempts: not measured once more
 CANNOT_STATUS = 4
 CHECK_S = 120.0
-END_S = 10.0  # for which a batch that is asked to end may remove what is its own
+END_S = 10.0  # for which a batch that has SIGINT may remove what is its own
 
 
 class NodeRefused(Exception):
-    """This machine does not measure; its text says why, and what to do."""
+    """This machine does not measure; its text is the reason, and what to do."""
 
 
 class Node:
@@ -117,7 +117,7 @@ class Node:
 
     def run(self, command: list[str], given: bytes,
             environment: dict[str, str]) -> tuple[bytes, bytes, int]:
-        """A program that ends with this plugin: what it wrote, what it said, its status."""
+        """A program that ends with this plugin: its output, its errors, its status."""
         with self.lock:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, start_new_session=True,

@@ -119,7 +119,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
         if os.path.exists(NEEDED.get(name, "/")):
             _put_in_place(place, name)
     _make_cgroups(f"{NEW}/sys/fs/cgroup")
-    socket.sethostname("localhost")  # a name of a machine, that is found
+    socket.sethostname("localhost")  # a machine's name that resolves
     os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
     upper = _overlay(folder, NEW + folder, "/run/above/folder")
     above = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
@@ -165,7 +165,7 @@ def is_memory_full() -> bool:
 
 
 def notes() -> list[str]:
-    """What programs in the place of others have to say, each line once."""
+    """The notes of programs in the place of others, each line once."""
     with contextlib.suppress(OSError), open(NOTES, "rb") as file:
         return list(dict.fromkeys(file.read(MOST_NOTES).decode(errors="replace").splitlines()))
     return []
@@ -174,7 +174,7 @@ def notes() -> list[str]:
 # The command -------------------------------------------------------------------------
 
 class Command:
-    """The command as a process, its input and output, and what the machine says meanwhile."""
+    """The command as a process, its input and output, and what the machine sends meanwhile."""
 
     def __init__(self, request: dict[str, Any], shared: int) -> None:
         self.request, self.shared = request, shared
@@ -196,7 +196,7 @@ class Command:
                                         content[place:place + MOST_BYTES]).packed())
 
     def run(self) -> None:
-        """Run it to its end, and tell how it ended."""
+        """Run it to its end, and send how it ended."""
         request = self.request
         words, environment = request["words"], request["environment"]
         try:
@@ -312,7 +312,7 @@ class Command:
         return bool(content)
 
     def _hear(self, process: subprocess.Popen[bytes]) -> None:
-        """What the machine says."""
+        """The frames that the machine sends."""
         for frame in self.reader.read(os.read(self.console, MOST_BYTES)):
             if frame.kind == INPUT:
                 self.waiting += frame.content
@@ -353,7 +353,7 @@ class Command:
 def written(above: int, file: BinaryIO, most_bytes: int, most_files: int) -> list[str]:
     """Pack what lies in the layer above a folder; what of it was left out, in words.
 
-    Regular files, folders and links; a name that was removed is told in a line. The layer's own
+    Regular files, folders and links; a name that was removed is a line of its own. The layer's own
     marks (character device 0/0) are no files.
     """
     left: list[str] = []
@@ -397,7 +397,7 @@ def _walk(above: int) -> Iterator[tuple[str, str]]:
 
 
 def main(folder: Path) -> None:
-    """Run what the request in the shared folder says. Whatever fails is told in a frame."""
+    """Run what the shared folder's request asks for. Whatever fails is sent in a frame."""
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     above, shared = enter(request["folder"], request["readable"])
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)

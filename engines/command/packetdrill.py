@@ -115,7 +115,7 @@ def own_options(text: str) -> dict[str, str]:
 def versions(path: Path, text: str, requested: str) -> list[str]:
     """Under which versions of IP a script is run; none where it is for another one.
 
-    requested: "" for what the script says, and IPv4 where it says nothing, as packetdrill has it;
+    requested: "" for what the script sets, and IPv4 where it sets nothing, as packetdrill has it;
     one of VERSIONS; or "all" of those that it can be run with, as the kernel does.
     """
     own = own_options(text)
@@ -265,7 +265,7 @@ class Guests:
 
 
 class Hand:
-    """The scripts of one guest, and what it says of them."""
+    """The scripts of one guest, and what it reports of them."""
 
     def __init__(self, setup: Setup, scripts: Sequence[Script],
                  results: queue.SimpleQueue[Result | BaseException]) -> None:
@@ -312,7 +312,7 @@ class Hand:
 
 def judged(script: Script, status: int | None, virtual_s: float, printed: str,
            limit_s: float) -> Result:
-    """status, said: packetdrill's, as packetdrill_inside.run has them."""
+    """status, printed: packetdrill's, as packetdrill_inside.run has them."""
     line, words = failed_at(script.path.name, printed)
     if status is None:
         words = f"it has not ended after {limit_s:g} s of its clock{words and f'; {words}'}"

@@ -21,7 +21,7 @@ from typing import Any
 
 ALIGN_S = 4.096  # a slot of the timer wheel's fifth level, as in engines/uml.py
 USAGE = b"--tolerance_usecs"  # what packetdrill prints of itself when it is given no script
-MOST_PRINTED = 3000  # bytes of what it prints; its last words say what failed
+MOST_PRINTED = 3000  # bytes of what it prints; its last lines name what failed
 MOST_FILE = 64 << 20  # bytes of a file, in the guest's memory
 
 

@@ -42,7 +42,7 @@ _LEFT_OUT_FLAGS = tuple(f"--exclude={each}/*" for each in LEFT_OUT)
 
 
 class Cannot(Exception):
-    """This machine cannot; its text says why and what to do."""
+    """This machine cannot; its text is the reason and what to do."""
 
 
 def report(line: str) -> None:

@@ -1,11 +1,11 @@
 """A built kernel as one file, for machines that shall not build it again.
 
     exchange.py export FOLDER FILE           a kernel of the cache into a file
-    exchange.py import FILE FOLDER ASKED…    a file into a folder, if it is the kernel asked for
+    exchange.py import FILE FOLDER WANTED…   a file into a folder, if it is that kernel
 
 The file is a plain tar of MEMBERS. Who made it is not known: nothing of it is
-read before it is seen to have these names and no other, as regular files of a
-likely size, and nothing of it is run before its hashes fit. ASKED are lines as
+read before it is known to have these names and no other, as regular files of a
+likely size, and nothing of it is run before its hashes fit. WANTED are lines as
 in its member `inputs` (write_inputs in compile.sh), of what this machine would
 build from: configuration, compiler, source. Used by build.sh.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 # By name, the most bytes that one may have.
 MEMBERS = {"inputs": 1 << 12, "version": 1 << 8, "source": 1 << 12, "config": 1 << 20,
            "linux": 32 << 20}
-# In words, what a line of `inputs` tells.
+# In words, what a line of `inputs` states.
 INPUTS = {"configuration": "another recipe or configuration", "source": "another source",
           "compiler": "another compiler", "linux": "", "config": ""}
 # What the texts have to be, in whole: they go into names, messages and run.json.
@@ -35,7 +35,7 @@ IMPORTED = b", imported\n"
 
 
 class ImportRefused(Exception):
-    """The file is not taken; its text says why."""
+    """The file is not taken; its text is the reason."""
 
 
 def export_kernel(folder: Path, file: Path) -> None:

@@ -70,7 +70,7 @@ class NetworkError(Exception):
 
 
 class KernelLacks(NetworkError):
-    """This kernel cannot do what is asked, whoever asks."""
+    """This kernel cannot do what is requested, whoever requests it."""
 
 
 class NodeKernel:
@@ -85,7 +85,7 @@ class NodeKernel:
         self.netlink.close()
 
     def install_ports(self, *ports: Port) -> dict[str, list[InstalledQdisc]]:
-        """Install what ports carry; what the kernel tells of them then, by port.
+        """Install what ports carry; what the kernel reports of them then, by port.
 
         Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
         """
@@ -111,7 +111,7 @@ class NodeKernel:
         return installed
 
     def qdiscs(self, *interfaces: str) -> dict[str, list[InstalledQdisc]]:
-        """What the kernel tells of the qdiscs of interfaces. Raises NetworkError."""
+        """What the kernel reports of the qdiscs of interfaces. Raises NetworkError."""
         return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
 
     def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]
@@ -131,7 +131,7 @@ class NodeKernel:
                 if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
     def install_routes(self, *requested: Route) -> None:
-        """Install routes. Raises NetworkError where the kernel tells otherwise."""
+        """Install routes. Raises NetworkError where the kernel reports another one."""
         requests = {route.command: (links.RTM_NEWROUTE,
                                     route.request(self.index(route.interface)))
                     for route in requested}
@@ -251,7 +251,7 @@ def switch_offloads_off(node: Node) -> None:
 
 
 def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
-    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); what it tells."""
+    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); its answer."""
     requested = (ctypes.c_uint32 * 2)(command, value)
     fcntl.ioctl(any_socket, _SIOCETHTOOL,
                 struct.pack("16sP16x", interface.encode(), ctypes.addressof(requested)))
@@ -265,7 +265,7 @@ def ethtool(any_socket: socket.socket, interface: str, command: int, value: int 
 # it goes over netlink, and is an error.
 
 class _NetlinkNode(Node):
-    """A node whose kernel is told of its links over netlink, from its start to its end."""
+    """A node whose links are set up over netlink, from its start to its end."""
 
     # Mininet need not look for programs that its package brings, nor at the
     # machine's firewall: a namespace begins with an empty one.

@@ -112,7 +112,7 @@ class Route:
 
     @property
     def command(self) -> str:
-        """What `request` says, in ip's words."""
+        """What `request` asks for, in ip's words."""
         metrics = " ".join(f"{name} {value}{'ms' if name == 'rto_min' else ''}"
                            for name, value in self.metrics.items())
         via = f"via {self.via} " if self.via else ""
@@ -143,7 +143,7 @@ class Route:
         return _RTMSG.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
 
     def differences(self, answers: Iterable[bytes]) -> list[str]:
-        """What the answers to the question tell otherwise than requested; empty if nothing."""
+        """What the answers to the question have otherwise than requested; empty if nothing."""
         for answer in answers:
             _, bits, _, _, table, *_ = _RTMSG.unpack_from(answer)
             payloads = attributes(answer[_RTMSG.size:])
@@ -163,7 +163,7 @@ class Neighbour:
 
     @property
     def command(self) -> str:
-        """What `request` says, in ip's words."""
+        """What `request` asks for, in ip's words."""
         return f"ip neigh replace {self.to} lladdr {self.mac} dev {self.interface}"
 
     def request(self, interface: int) -> bytes:
@@ -195,7 +195,7 @@ class RouteOptions:
 
     rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
     quickack: the client acknowledges every segment at once.
-    advertised_mss: that the client tells the server, 0 for the device's.
+    advertised_mss: that the client announces to the server, 0 for the device's.
     """
 
     rto_min_ms: int = 0

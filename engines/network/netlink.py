@@ -1,4 +1,4 @@
-"""Netlink (RFC 3549): a kernel is told of qdiscs, routes and neighbours, without a process.
+"""Netlink (RFC 3549): a kernel's qdiscs, routes and neighbours, without a process.
 
 Requests are bytes that engines/network/links.py and engines/network/qdiscs.py make, as `ip`
 and `tc` would send them (include/uapi/linux/netlink.h, rtnetlink.h).
@@ -36,7 +36,7 @@ def _enter(namespace: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
 
 
-_NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` says
+_NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` sets
 _NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…
 NLA_F_NESTED = 0x8000  # of an attribute's type
 _NLM_F_REQUEST, _NLM_F_CAPPED, _NLM_F_ACK_TLVS = 1, 0x100, 0x200
@@ -85,7 +85,7 @@ class Netlink:
             body: bytes) -> list[bytes]:
         """Send requests (type, body), then a question; the bodies of its answers.
 
-        All leave at once: the kernel does one after another, and tells of a
+        All leave at once: the kernel does one after another, and reports of a
         request only that it failed. Raises Refused, OSError.
         """
         messages = [_message(kind, _NLM_F_REPLACE if kind & _NEW_BITS == _NEW else 0, number,
@@ -122,7 +122,7 @@ def _messages(received: bytes) -> Iterator[tuple[int, int, int, bytes]]:
 
 
 def _refusal(number: int, flags: int, answer: bytes) -> RequestRefused:
-    """What a struct nlmsgerr says: the error, the head of the request, and the kernel's words."""
+    """What a struct nlmsgerr holds: the error, the head of the request, and the kernel's words."""
     (status,) = struct.unpack_from("=i", answer)
     words = b""
     if flags & _NLM_F_ACK_TLVS and flags & _NLM_F_CAPPED:

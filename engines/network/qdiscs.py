@@ -33,7 +33,7 @@ _HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
 _RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
 _HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
 _HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
-HTB_CEILING_BURST_BYTES = 1600  # what tc takes where nobody says it: its MTU
+HTB_CEILING_BURST_BYTES = 1600  # tc's default: its MTU
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12

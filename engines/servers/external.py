@@ -38,7 +38,7 @@ MOST_CHAIN_BYTES = 100_000  # that OpenSSL's clients take, of a server with a ch
 class ServerSpec:
     """A server as a trial wants it: another one where the settings differ.
 
-    ready: whether it can be asked, once it runs.
+    ready: whether it answers, once it runs.
     """
 
     name: str
@@ -117,7 +117,7 @@ class ExternalServers:
         self.running = self.settings = None
 
     def _lay(self, path: str) -> None:
-        """A file of as many bytes as its name says, the same as server.py's body."""
+        """A file of as many bytes as its name is, the same as server.py's body."""
         if path not in self.digests:
             body = body_of(int(path.lstrip("/")))
             (self.bodies / path.lstrip("/")).write_bytes(body)
@@ -190,7 +190,7 @@ def is_read_only(path: str) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
-# TLS on a bench: chains made for the run, and a server that is told which one to show 
+# TLS on a bench: chains made for the run, and a server that shows one of them 
 
 FOLDER = "tls"  # in the worker's, which is gone when the run is
 _OF_SERVER = ("tickets", "record_bytes", "buffer_bytes")

@@ -2,7 +2,7 @@
 
 Started as `python3 engines/servers/launch.py JSON` on the server's host: {"command": […],
 "folders": […], "in_memory": …}. In a guest the root is read-only and nothing below /tmp
-and /var is to be seen: both get file systems in memory, in a mount namespace of the
+and /var is visible: both get file systems in memory, in a mount namespace of the
 server's own, with the folders that servers expect. What the user lets it read stays in
 its place.
 """

@@ -16,7 +16,7 @@ MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
-# As Debian's own nginx.conf where it says something of how a file is sent.
+# As Debian's own nginx.conf where it sets how a file is sent.
 _CONFIGURATION = """\
 daemon off;
 master_process off;

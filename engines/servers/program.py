@@ -1,9 +1,9 @@
 """A server that is not ours, as a program on its host, and what the kernel's TCP knows of it.
 
-Started, waited for, ended, its words kept. The sockets are the server's and tell their TCP_INFO
-to whoever asks the kernel, by sock_diag (include/uapi/linux/inet_diag.h): nothing of the server's
-is touched. Samples are taken while the client fetches, several in a round trip, in which neither
-window nor counters change without a packet.
+Started, waited for, ended, its words kept. The kernel reports the TCP_INFO of its sockets by
+sock_diag (include/uapi/linux/inet_diag.h): nothing of the server's is touched. Samples are taken
+while the client fetches, several in a round trip, in which neither window nor counters change
+without a packet.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Program:
                 stderr=subprocess.STDOUT)
 
     def wait_until(self, ready: Callable[[], bool], port: int) -> None:
-        """Wait until it is ready, for READY_S. Raises WorkerError that says what was there."""
+        """Wait until it is ready, for READY_S. Raises WorkerError that names what was there."""
         deadline = time.monotonic() + READY_S
         while not ready():
             self.check()
@@ -107,7 +107,7 @@ def takes_connections(host: Host, port: int) -> bool:
 
 
 def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
-    """Whether it answers a path with status 200, asked from its own host, with HTTP/1.1."""
+    """Whether it answers a path with status 200, requested from its own host, with HTTP/1.1."""
     import http.client  # slow, and of few runs
     import ssl
     with network_of(host.pid):

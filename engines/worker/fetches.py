@@ -23,7 +23,7 @@ DRAIN_DEADLINE_S = 300.0
 SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
 SETTLE_S = 0.05  # the least time between two looks
-ALIVE_S = 60.0  # after which the engine is told that nothing hangs
+ALIVE_S = 60.0  # after which the worker reports that nothing hangs
 TABLE_BYTES = 1 << 16
 
 
@@ -161,7 +161,7 @@ class FetchBench:
         report: dict[str, Any] = {}
         open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         if not fetch["ok"] and not fetch.get("port"):
-            return report  # never connected: the server has nothing to say
+            return report  # never connected: the server has nothing to report
         while True:
             line = self.server.receive(trial["deadline_s"] + TOOL_DEADLINE_S,
                                        "end of the connection")

@@ -6,7 +6,7 @@ What a run leaves as files, CSV with a header each:
     bottleneck.csv                  the bottleneck's counters over time
 
 Of every SAMPLED_PORTS-th port the packets are captured at both ends, for the
-first SAMPLED_HOSTS clients: enough to see on the wire what TCP says it did.
+first SAMPLED_HOSTS clients: enough to see on the wire what TCP reports of itself.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class TraceBench(FetchBench):
         self.star.lose_all(False)
 
     def _responses(self, deadline_s: float) -> list[dict[str, Any]]:
-        """What the server said of every response, once it saw the connection's end."""
+        """What the server reported of every response, once it saw the connection's end."""
         responses = []
         while True:
             line = self.server.receive(deadline_s + TOOL_DEADLINE_S, "end of the connection")

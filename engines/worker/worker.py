@@ -3,7 +3,7 @@
 Both engines start it, one in a guest, one in namespaces of the running
 kernel. It reads a job from its folder, builds the bench that the
 job's trials need, runs them one after another, and appends one observation
-per trial to observations.jsonl: what the tools said, and where what they
+per trial to observations.jsonl: what the tools reported, and where what they
 recorded lies. It judges nothing.
 
 The folder, as the engine sees it:

@@ -144,7 +144,7 @@ class EventLoop:
 class Listener(EventLoop):
     """Accepts connections; what is done on them is the server's.
 
-    secure_port: for TLS, None for none. told: the report on where it listens.
+    secure_port: for TLS, None for none. address_report: where it listens.
     """
 
     def __init__(self, address: str, port: int, deadline_s: float,
@@ -167,7 +167,7 @@ class Listener(EventLoop):
             self.secure, self.address_report = None, where(self.listener)
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
-        """Close a connection, and say why (Server)."""
+        """Close a connection, and report why (Server)."""
         raise NotImplementedError
 
     def take_orders(self) -> None:
