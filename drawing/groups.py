@@ -60,9 +60,7 @@ def _legend_of_groups(chart: GroupChart) -> list[Artist]:
 def _set_group_axis(axes: Axes, chart: GroupChart) -> None:
     high = 1.1 * max((value for _, group in chart.groups for bar in group if bar
                       for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0)
-    axes.set_ylim(0, high)
-    style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
-    axes.grid(axis="y")
+    style.from_zero(axes, high)
     axes.tick_params(axis="y", labelsize=style.MEDIUM)
     style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
 

@@ -230,6 +230,13 @@ def even_ticks(low: float, high: float) -> list[float]:
     return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
+def from_zero(axes: Axes, high: float) -> None:
+    """The axis along y from zero: bars' lengths are then the values."""
+    axes.set_ylim(0, high)
+    fix_ticks(axes.yaxis, even_ticks(0, high), (0, high))
+    axes.grid(axis="y")
+
+
 def decades(passes_zero: bool = False) -> list[float]:
     """The ticks of a logarithmic axis; passes_zero: linear up to ±1, with zero between."""
     powers = [10.0 ** power for power in range(0 if passes_zero else -6, 10)]
