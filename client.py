@@ -56,10 +56,9 @@ HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2", "3": "--http3-only"}
 # What curl 8 writes where certificates are too long for it, and is no JSON.
 NO_CERTIFICATES = b'{"certs":,'
 CURL_LIBRARY = "libcurl.so.4"  # with all that it needs
-
 # A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN,
 # default 118 s).
-KEPT_S = 24 * 3600
+MOST_IDLE_S = 24 * 3600
 
 
 # curl and wget, a process each --------------------------------------------------------
@@ -157,7 +156,7 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
     handle.setopt(pycurl.TIMEOUT_MS, int(deadline_s * 1000))
     handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
     handle.setopt(pycurl.PROXY, "")
-    handle.setopt(pycurl.MAXAGE_CONN, KEPT_S)
+    handle.setopt(pycurl.MAXAGE_CONN, MOST_IDLE_S)
     body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
     if len(urls) == 1:
         handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])

@@ -99,9 +99,9 @@ class Server(Listener):
             return
         if trace.take(connection.socket) and not trace.due:
             trace.due = True
-            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_again)
+            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_due)
 
-    def _sample_again(self, connection: ServedConnection) -> None:
+    def _sample_due(self, connection: ServedConnection) -> None:
         assert connection.trace is not None
         connection.trace.due = False
         self._sample(connection)

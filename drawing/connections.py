@@ -1,4 +1,4 @@
-"""Connections over time: what was sent, and the window beside it; and a transfer's packets."""
+"""Connections over time: what was sent, with the window; and a transfer's packets."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     return handles
 
 
-# The packets of a transfer as its server saw them, two windows beside each other ---
+# The packets of a transfer as its server saw them, two windows next to each other --
 
 # Of packets, in inches.
 P_LEFT, P_GAP, P_RIGHT = 0.75, 0.35, 0.2

@@ -1,4 +1,4 @@
-"""Bars of several kinds beside each other: windows in groups, sides of the same bars, steps."""
+"""Bars of several kinds next to each other: windows in groups, sides of the same bars, steps."""
 
 from __future__ import annotations
 

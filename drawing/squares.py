@@ -71,21 +71,21 @@ class Look:
 
 @draw.register
 def _draw_squares(chart: SquareChart) -> Figure:
-    """The maps beside each other as far as they have room, then under each other."""
+    """The maps next to each other as far as they have room, then under each other."""
     look = _look_of(chart)
     across, down = len(chart.maps[0].columns), len(chart.rows)
     room = style.WIDTH_INCHES - (look.right or 2 * style.SIDE_INCHES) + look.gap
-    beside = max(1, min(len(chart.maps),
-                        int(room // (look.left + across * look.narrowest + look.gap))))
-    floors = -(-len(chart.maps) // beside)
+    per_row = max(1, min(len(chart.maps),
+                         int(room // (look.left + across * look.narrowest + look.gap))))
+    floors = -(-len(chart.maps) // per_row)
     high = look.above + down * look.high + look.below
     frame = style.frame(chart, floors * high, _legend_of(chart, look))
     for place, field in enumerate(chart.maps):
         across = len(field.columns)
-        wide = min(look.widest, (room / beside - look.left - look.gap) / across)
-        first = (style.WIDTH_INCHES - look.right - beside * (look.left + across * wide)
-                 - (beside - 1) * look.gap - (1 - look.lean) * look.left) / 2
-        floor, column = divmod(place, beside)
+        wide = min(look.widest, (room / per_row - look.left - look.gap) / across)
+        first = (style.WIDTH_INCHES - look.right - per_row * (look.left + across * wide)
+                 - (per_row - 1) * look.gap - (1 - look.lean) * look.left) / 2
+        floor, column = divmod(place, per_row)
         left = first + look.left + column * (look.left + across * wide + look.gap)
         low = (floors - 1 - floor) * high + look.below
         axes = frame.axes(left, low, across * wide, down * look.high)

@@ -252,7 +252,7 @@ def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
 
 
 def published(marker: str) -> dict[str, Any]:
-    """The look of published values: white inside, to show on a bar and beside it."""
+    """The look of published values: white inside, to show on a bar and next to it."""
     return {"linestyle": "none", "marker": marker, "markersize": 6.5 if marker == "o" else 5.5,
             "markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 1.3,
             "clip_on": False, "zorder": 5}

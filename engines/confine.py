@@ -212,7 +212,7 @@ def _memory(rules: int, rights: int) -> str:
 
     The kernel opens the file there by O_TMPFILE (make_tempfile in
     arch/um/os-Linux/mem.c), so nothing can stay behind, and nobody else's files
-    lie beside it. "" where there is no such place.
+    lie next to it. "" where there is no such place.
     """
     path = f"{MEMORY}/first-flight-{os.urandom(8).hex()}"
     try:

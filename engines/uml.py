@@ -84,7 +84,7 @@ def built_kernel() -> Path:
 def made_from(kernel: Path) -> dict[str, Any]:
     """What run.json has of a guest kernel's source; of one without a record, that it is unknown.
 
-    kernel: in its folder of the cache, beside what compile.sh has written.
+    kernel: in its folder of the cache, next to what compile.sh has written.
     """
     try:
         inputs = dict(line.partition(" ")[::2] for line in
@@ -256,7 +256,7 @@ def processors(first: int | None = None) -> list[int]:
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:
-    """What servers of the user's own may read beside what every guest may."""
+    """What servers of the user's own may read besides what every guest may."""
     owned = [trial["own"] for trial in trials if "own" in trial]
     return sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
 

@@ -129,7 +129,7 @@ def check_folder(folder: Path, advice: str = "start it in a folder of its own") 
 
 
 def always_readable() -> list[str]:
-    """What a command reads beside what every guest does: of /etc what everybody may read."""
+    """What a command reads besides what every guest does: of /etc what everybody may read."""
     def for_everybody(path: str) -> bool:
         with suppress(OSError):
             return bool(os.stat(path).st_mode & stat.S_IROTH)

@@ -92,7 +92,7 @@ class Setup:
     """What scripts run in.
 
     kernel: the one for commands; program: packetdrill; options: arguments for it; readable: what
-    scripts find beside their own folders; limit_s: virtual seconds that a script may take.
+    scripts find besides their own folders; limit_s: virtual seconds that a script may take.
     """
 
     kernel: Path
@@ -210,14 +210,14 @@ def run(setup: Setup, scripts: Sequence[Script], folder: Path,
 class Guests:
     """Guests that run scripts, each in a thread of this process."""
 
-    def __init__(self, setup: Setup, folder: Path, beside: Iterable[Path]) -> None:
-        """beside: what scripts read. Raises EngineCannot."""
+    def __init__(self, setup: Setup, folder: Path, folders: Iterable[Path]) -> None:
+        """folders: what scripts read. Raises EngineCannot."""
         self.setup, self.folder = setup, folder
         self.empty = folder / "empty"  # where a command is started
         self.empty.mkdir()
         self.library = compiled(folder)
         self.readable = outermost([
-            *beside, *setup.readable, setup.program.resolve(), self.library.resolve(),
+            *folders, *setup.readable, setup.program.resolve(), self.library.resolve(),
             Path(packetdrill_inside.__file__).resolve()])
         self.running: set[CommandGuest] = set()
         self.stopping = False

@@ -38,7 +38,7 @@ NEEDED_MB = 400
 LEFT_OUT = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/info",
             "./usr/share/zoneinfo", "./usr/share/lintian", "./var/cache", "./var/log")
 _LABELS = {"Debian": RELEASE, "Debian-Security": f"{RELEASE}-security"}
-_LEFT_OUT_FLAGS = tuple(f"--exclude={each}/*" for each in LEFT_OUT)
+_LEFT_OUT_FLAGS = tuple(f"--exclude={path}/*" for path in LEFT_OUT)
 
 
 class Cannot(Exception):
@@ -74,8 +74,8 @@ def mirrors() -> list[tuple[str, str]]:
     done = subprocess.run(["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"],
                           capture_output=True, text=True, check=False)
     known = dict.fromkeys(tuple(line.split(" ", 1)) for line in done.stdout.splitlines())
-    addresses = {_LABELS[each[0]]: each[1] for each in known
-                 if len(each) == 2 and each[0] in _LABELS}
+    addresses = {_LABELS[target[0]]: target[1] for target in known
+                 if len(target) == 2 and target[0] in _LABELS}
     if RELEASE not in addresses:
         raise Cannot(f"this machine's apt knows no mirror of Debian: name one, as"
                      f" {MIRROR}=http://… {MAKE}")

@@ -11,7 +11,7 @@ from engines.network.shaping import DumbbellShape, Shape
 from hosts.tls_records import KEY_SHARES, newer_openssl
 
 RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
-# Where servers listen that are not server.py, beside it: HTTP, and with TLS.
+# Where servers listen that are not server.py, next to it: HTTP, and with TLS.
 OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
 
 
@@ -40,7 +40,7 @@ def urls_of(job: Mapping[str, Any]) -> list[str]:
 def curves_of(job: Mapping[str, Any]) -> str:
     """The key exchanges that a trial's client has to offer, "" for its own choice.
 
-    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM beside it.
+    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM with it.
     """
     newer = "system" in job or newer_openssl()
     return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""

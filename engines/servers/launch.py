@@ -38,20 +38,20 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0) -> None:
 
 
 def put_in_memory(name: str, readable: list[str]) -> None:
-    """Mount memory where a server of that name writes; `kept` folders stay where they are."""
+    """Mount memory where a server of that name writes; readable: folders that stay in place."""
     _call(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(readable)
-              if path.startswith(tuple(f"{each}/" for each in IN_MEMORY))}
+              if path.startswith(tuple(f"{folder}/" for folder in IN_MEMORY))}
     for path, stage in hidden.items():
         os.makedirs(stage, exist_ok=True)
         mount(path, stage, flags=_MS_BIND)
     for target in IN_MEMORY:
         mount("tmpfs", target, "tmpfs")
-    for each in EXPECTED:
-        os.makedirs(f"/var/{each}")
-    for each in SERVER_FOLDERS:
-        os.makedirs(f"/var/{each}/{name}")
+    for folder in EXPECTED:
+        os.makedirs(f"/var/{folder}")
+    for folder in SERVER_FOLDERS:
+        os.makedirs(f"/var/{folder}/{name}")
     for path, stage in hidden.items():
         os.makedirs(path)
         mount(stage, path, flags=_MS_BIND)
