@@ -190,7 +190,7 @@ def is_read_only(path: str) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
-# TLS on a bench: chains made for the run, and a server that shows one of them 
+# TLS on a bench: chains made for the run, and a server that shows one of them ------
 
 FOLDER = "tls"  # in the worker's, which is gone when the run is
 _OF_SERVER = ("tickets", "record_bytes", "buffer_bytes")
