@@ -1,6 +1,6 @@
-"""What ports of a network carry: qdiscs as data, in tc's words, and what a kernel has to report.
+"""What ports of a network carry: qdiscs as data, tc's words for them, and what must be told back.
 
-A new parameter of the network is a field of Netem, whose `_parameter` has tc's
+A new parameter of the network is a field of Netem, whose `_parameter` tells tc's
 words for it and the kernel's number, a field of Shape, and its place in
 Shape.ports (engines/network/shaping.py); its bytes are in engines/network/qdiscs.py.
 """
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from engines.network import qdiscs
-from engines.network.qdiscs import InstalledQdisc
+from engines.network.qdiscs import Told
 
 # netem counts the packets that it delays against its limit, so the limit of
 # a delay has to exceed any bandwidth-delay product ever asked for.
@@ -23,11 +23,11 @@ _PERCENT = 100 / (2**32 - 1)  # the kernel's unit of a probability
 
 @dataclass(frozen=True)
 class Parameter:
-    """How a parameter of netem's is passed to tc, and to a kernel.
+    """How a parameter of netem's is said to tc, and to a kernel.
 
-    argument: tc's words for a value; none for 0, netem's default.
-    place: its name in engines.network.qdiscs.netem. number: what a kernel is sent, and
-        reports. units: ours in one of the kernel's, for messages.
+    argument: tc's words for a value; none are said for 0, netem's default.
+    place: its name in engines.network.qdiscs.netem. number: what a kernel is told, and
+        tells back. units: ours in one of the kernel's, for messages.
     random: whether netem then draws numbers, which are to be seeded.
     """
 
@@ -54,7 +54,7 @@ def _share(percent: float) -> int:
 
 
 def bits(kbps: float) -> int:
-    """A rate as tc takes it."""
+    """As tc is told a rate."""
     return round(kbps * 1000)
 
 
@@ -65,7 +65,7 @@ class Netem:
     # tc takes whole microseconds.
     delay_ms: float = _parameter(0.0, lambda ms: f"delay {round(ms * 1000)}us", "latency", _ticks,
                                  units=64e-6)
-    # A part of the delay's words. A kernel does not report the distribution.
+    # A part of the delay's words. A kernel does not tell the distribution back.
     jitter_ms: float = _parameter(0.0, lambda ms: f"{round(ms * 1000)}us distribution normal",
                                   "jitter", _ticks, units=64e-6, random=True)
     # Kernels take whole bytes a second.
@@ -89,7 +89,7 @@ class Netem:
     @cache
     def parameters() -> dict[str, Parameter]:
         """By field; all but the seed."""
-        return {one.name: one.metadata["parameter"] for one in fields(Netem) if one.metadata}
+        return {each.name: each.metadata["parameter"] for each in fields(Netem) if each.metadata}
 
     anew = False  # can be changed as it stands
 
@@ -110,13 +110,12 @@ class Netem:
         return qdiscs.netem(values, self.seed if self.random else None)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """What a kernel reports otherwise than requested, a few words each."""
-        installed = qdiscs.netem_values(options)
+        """What a kernel tells otherwise than requested, a few words each."""
+        told = qdiscs.netem_values(options)
         for name, how in self.parameters().items():
             requested = getattr(self, name)
-            if installed[how.place] != how.number(requested):
-                yield (f"{name} {round(installed[how.place] * how.units, 3):g},"
-                       f" requested {requested:g}")
+            if told[how.place] != how.number(requested):
+                yield f"{name} {round(told[how.place] * how.units, 3):g}, requested {requested:g}"
 
 
 @dataclass(frozen=True)
@@ -160,14 +159,14 @@ class HtbShaper:
         return qdiscs.htb_class(bits(self.rate_kbps) // 8, self.burst_bytes)
 
     def differences(self, options: bytes) -> Iterator[str]:
-        """What a kernel reports otherwise of the class."""
+        """What a kernel tells otherwise of the class."""
         if not options:
             yield "htb has no class, requested one"
             return
-        installed, requested = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
+        told, requested = qdiscs.htb_values(options), qdiscs.htb_values(self.class_options)
         for name, value in requested.items():
-            if installed[name] != value:
-                yield f"htb {name} {installed[name]}, requested {value}"
+            if told[name] != value:
+                yield f"htb {name} {told[name]}, requested {value}"
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ class Port:
 
     @property
     def commands(self) -> list[str]:
-        """What `requests` asks for, in tc's words (`seed` has been one since iproute2 6.6)."""
+        """What `requests` says, in tc's words (`seed` has been one since iproute2 6.6)."""
         places = ["root", *(f"parent {number}:1" for number in range(1, len(self.qdiscs)))]
         commands = []
         for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1):
@@ -196,28 +195,28 @@ class Port:
 
     def requests(self, interface: int) -> list[tuple[int, bytes]]:
         """For netlink, each with its type. interface: the port's number."""
-        requests = []
+        said = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
-            requests.append((qdiscs.RTM_NEWQDISC, qdiscs.request(interface, number, qdisc.kind,
-                                                                 qdisc.options)))
+            said.append((qdiscs.RTM_NEWQDISC, qdiscs.request(interface, number, qdisc.kind,
+                                                             qdisc.options)))
             if isinstance(qdisc, HtbShaper):
-                requests.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
+                said.append((qdiscs.RTM_NEWTCLASS, qdiscs.class_request(
                     interface, number, qdisc.kind, qdisc.class_options)))
-        return requests
+        return said
 
     @property
     def has_classes(self) -> bool:
         return any(isinstance(qdisc, HtbShaper) for qdisc in self.qdiscs)
 
-    def differences(self, installed: Iterable[InstalledQdisc]) -> list[str]:
-        """What a kernel reports of the port otherwise than requested; empty if nothing."""
-        by_number = {qdisc.handle: qdisc for qdisc in installed}
-        wrong: list[str] = []
+    def differences(self, told: Iterable[Told]) -> list[str]:
+        """What a kernel tells of the port otherwise than requested; empty if nothing."""
+        by_number = {each.handle: each for each in told}
+        found: list[str] = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
-            actual = by_number.get(number)
-            wrong += (qdisc.differences(actual.options) if actual and actual.kind == qdisc.kind
-                      else [f"qdisc {number}: {actual.kind if actual else 'none'},"
+            each = by_number.get(number)
+            found += (qdisc.differences(each.options) if each and each.kind == qdisc.kind
+                      else [f"qdisc {number}: {each.kind if each else 'none'},"
                             f" requested {qdisc.kind}"])
         if not self.qdiscs and by_number.keys() - {0}:
-            wrong.append(f"{len(by_number)} qdiscs, requested none")
-        return wrong
+            found.append(f"{len(by_number)} qdiscs, requested none")
+        return found

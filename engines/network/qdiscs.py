@@ -1,4 +1,4 @@
-"""Queueing disciplines in netlink's words: what is sent to a kernel, and what it reports.
+"""Queueing disciplines in netlink's words: what is sent to a kernel, and what it tells back.
 
 The bytes are those that `tc` (iproute2) sends for the same words, which
 engines/network/shaping.py prints; structures from include/uapi/linux/pkt_sched.h.
@@ -33,7 +33,7 @@ _HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
 _RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
 _HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
 _HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
-HTB_CEILING_BURST_BYTES = 1600  # tc's default: its MTU
+HTB_CEILING_BURST_BYTES = 1600  # what tc says where nobody does: its MTU
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12
@@ -41,8 +41,8 @@ _CAKE_FLOWS = 4
 
 
 @dataclass(frozen=True)
-class InstalledQdisc:
-    """What a kernel reports of one qdisc. handle: 1 for `1:`; bytes, packets: sent."""
+class Told:
+    """What a kernel tells of one qdisc. handle: 1 for `1:`; bytes, packets: sent."""
 
     interface: int
     handle: int
@@ -83,16 +83,16 @@ def question() -> bytes:
     return _TCMSG.pack(0, 0, 0, 0, 0)
 
 
-def parsed(answer: bytes) -> InstalledQdisc:
+def parsed(answer: bytes) -> Told:
     """One answer to the question."""
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
-    payloads = attributes(answer[_TCMSG.size:])
-    counters = attributes(payloads.get(_TCA_STATS2, b""))
+    found = attributes(answer[_TCMSG.size:])
+    counters = attributes(found.get(_TCA_STATS2, b""))
     sent_bytes, packets = struct.unpack_from("=QI", counters.get(_TCA_STATS_BASIC, bytes(12)))
     queued, _, drops = struct.unpack_from("=III", counters.get(_TCA_STATS_QUEUE, bytes(12)))
-    return InstalledQdisc(
-        interface, handle >> 16, parent == _TC_H_ROOT, payloads[_TCA_KIND].rstrip(b"\0").decode(),
-        payloads.get(_TCA_OPTIONS, b""), sent_bytes, packets, drops, queued)
+    return Told(interface, handle >> 16, parent == _TC_H_ROOT,
+                found[_TCA_KIND].rstrip(b"\0").decode(), found.get(_TCA_OPTIONS, b""),
+                sent_bytes, packets, drops, queued)
 
 
 # netem ---------------------------------------------------------------------------------
@@ -135,15 +135,15 @@ def netem(values: dict[str, int], seed: int | None = None) -> bytes:
 
 
 def netem_values(options: bytes) -> dict[str, int]:
-    """What a kernel reports of a netem qdisc, as `netem` takes it. ValueError where it is none."""
+    """What a kernel tells of a netem qdisc, as `netem` takes it. ValueError where it is none."""
     if len(options) < _NETEM_QOPT.size:
         raise ValueError(f"{len(options)} bytes are no options of netem")
     latency, limit, loss, _, _, jitter = _NETEM_QOPT.unpack_from(options)
-    payloads = attributes(options[_NETEM_QOPT.size:])
-    rate, *_ = _NETEM_RATE.unpack(payloads.get(_NETEM_RATE_ATTRIBUTE, bytes(_NETEM_RATE.size)))
-    if _NETEM_RATE64 in payloads:
-        (rate,) = struct.unpack("=Q", payloads[_NETEM_RATE64])
-    begins, ends, _, _ = _NETEM_GEMODEL.unpack(attributes(payloads.get(_NETEM_LOSS, b"")).get(
+    found = attributes(options[_NETEM_QOPT.size:])
+    rate, *_ = _NETEM_RATE.unpack(found.get(_NETEM_RATE_ATTRIBUTE, bytes(_NETEM_RATE.size)))
+    if _NETEM_RATE64 in found:
+        (rate,) = struct.unpack("=Q", found[_NETEM_RATE64])
+    begins, ends, _, _ = _NETEM_GEMODEL.unpack(attributes(found.get(_NETEM_LOSS, b"")).get(
         _NETEM_LOSS_GE, bytes(_NETEM_GEMODEL.size)))
     return {"latency": latency, "limit": limit, "loss": loss, "jitter": jitter, "rate": rate,
             "burst_begins": begins, "burst_ends": ends}
@@ -187,17 +187,17 @@ def htb_ticks(rate: int, size_bytes: int) -> int:
 
 
 def htb_values(options: bytes) -> dict[str, int]:
-    """What a kernel reports of HTB's class: "rate" (bytes a second), "burst" and "cburst" (ticks).
+    """What a kernel tells of HTB's class: "rate" in bytes a second, "burst" and "cburst" in ticks.
 
     ValueError where it is none.
     """
-    payloads = attributes(options)
-    parameters = payloads.get(_HTB_PARMS, b"")
+    found = attributes(options)
+    parameters = found.get(_HTB_PARMS, b"")
     if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
         raise ValueError(f"{len(options)} bytes are no options of a class of HTB")
     *_, rate = _RATESPEC.unpack_from(parameters)
-    if _HTB_RATE64 in payloads:
-        (rate,) = struct.unpack("=Q", payloads[_HTB_RATE64])
+    if _HTB_RATE64 in found:
+        (rate,) = struct.unpack("=Q", found[_HTB_RATE64])
     burst, ceiling_burst, *_ = _HTB_BUFFERS.unpack_from(parameters, 2 * _RATESPEC.size)
     return {"rate": rate, "burst": burst, "cburst": ceiling_burst}
 

@@ -9,7 +9,7 @@ import pytest
 from engines.network import qdiscs
 from engines.network.netlink import attribute
 from engines.network.ports import HtbShaper, Netem, Port, Queue
-from engines.network.qdiscs import InstalledQdisc
+from engines.network.qdiscs import Told
 from engines.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellShape, Shape, dropped,
                                      dropped_between)
 
@@ -31,9 +31,9 @@ DUMBBELL = DumbbellShape(
     client_kbps=(0.0, 64.0), access_queue_packets=30, client_loss_percent=(0.0, 1.0), seed=3)
 
 
-def told(port: Port, *others: Netem | Queue) -> list[InstalledQdisc]:
+def told(port: Port, *others: Netem | Queue) -> list[Told]:
     """As a kernel tells a port's qdiscs, if it took `others` instead."""
-    return [InstalledQdisc(3, number, number == 1, qdisc.kind, qdisc.options, 0, 0, 0, 0)
+    return [Told(3, number, number == 1, qdisc.kind, qdisc.options, 0, 0, 0, 0)
             for number, qdisc in enumerate(others or port.qdiscs, start=1)]
 
 
