@@ -69,6 +69,7 @@ PARTS = {
         for name in ("buffers", "counts", "missing", "refused", "trials"))),
     "replication": feature("replication"),
     "cliff": feature("cliff", MIXED, question="find_cliff"),
+    "explain": feature("explain", question="explain"),
 }
 
 

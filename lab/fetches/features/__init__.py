@@ -15,6 +15,7 @@ FEATURES = (
     "population",
     "replication",
     "cliff",
+    "explain",
 )
 
 
