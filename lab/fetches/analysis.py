@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from lab.core.run.kinds import RunData
-from lab.core.run.measuring import CAPTURES
+from lab.fetches import features
 from lab.fetches.figures import kinds
-from lab.fetches.figures.cells import by_effect, changes, settings
+from lab.fetches.figures.cells import changes, settings
 from lab.fetches.figures.figure import Analysis
-from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.varied_parameters import order, words_of
 
@@ -25,6 +24,6 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
     cells = [] if is_told else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))
     changed = changes(cells)
-    shown = by_effect(changed) if scenario.cells else by_round_trips(run.records)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
-                    timelines(shown, run.folder / CAPTURES))
+                    tuple(line for feature in features.registered()
+                          for line in feature.timelines(scenario, run, changed)))

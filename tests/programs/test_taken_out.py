@@ -69,6 +69,10 @@ PARTS = {
         for name in ("buffers", "counts", "missing", "refused", "trials"))),
     "replication": feature("replication"),
     "cliff": feature("cliff", MIXED, question="find_cliff"),
+    "grids": feature("grids", "tests/unit/fetches/test_own.py"),
+    "steps": feature("steps"),
+    "timelines": feature("timelines", "tests/unit/fetches/test_missing.py",
+                         "tests/unit/features/tls/test_tls.py"),
     "explain": feature("explain", question="explain"),
 }
 

@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import Any
 
 FEATURES = (
+    "grids",
+    "timelines",
+    "steps",
     "tls",
     "users",
     "population",

@@ -15,7 +15,7 @@ from lab.core.words import short
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel
 from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judged
-from lab.fetches.figures.figure import Made, Analysis, interval
+from lab.fetches.figures.figure import Analysis, Made, interval
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column

@@ -127,13 +127,6 @@ def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
             for (base, base_ms), *larger in cells.values() for experiment, experiment_ms in larger]
 
 
-def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
-    """The records of the cells, those first in which the window changed most."""
-    ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
-    return [record for change in ordered for setting in (change.base, change.experiment)
-            for record in setting.records]
-
-
 # What limited a transfer: why a larger window changed its time, or why none can -----------
 #
 # A reason is named only where it explains what was measured: one for a loss of time is not

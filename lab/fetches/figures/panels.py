@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core import stats
+from lab.core.errors import UsageError
 from lab.core.findings.charts import Ends, Sample
 from lab.core.results.records import PASS
+from lab.core.scenario import published
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
                                          by_cell, percent_of, published_bars, sign_of,
                                          weighted_cells)
-from lab.fetches.scenario.scenario import Axis, Figure, Scenario
-from lab.fetches.scenario.sweep import Cell, Value
+from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
+from lab.fetches.scenario.sweep import Cell, Sweep, Value
 from lab.fetches.scenario.trial import is_random
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
@@ -235,3 +237,63 @@ def mean_interval(values: Values) -> Ends | None:
         return values[0], values[0]
     return stats.percentile_interval(
         stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+
+
+# What goes with what -----------------------------------------------------------------
+
+def check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
+    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
+
+
+def check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
+    sweep = scenario.sweep(figure.sweep)
+    if sweep.cell_count > 1 or figure.weights:
+        raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
+                         f" {sweep.cell_count}")
+
+
+def check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
+    if figure.weights == JOINT:
+        _joint(scenario, figure, where)
+        return
+    sweep = scenario.sweep(figure.sweep)
+    counts = sweep.counted(figure.by)
+    _same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
+    if not figure.weights:
+        if max(counts.values()) > 1:
+            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
+                             " say by which axis they are weighted")
+        return
+    weights = scenario.axis(figure.weights)
+    if weights is None or not weights.shares_percent:
+        raise UsageError(f"{where}: weights: there is no [[axis]] with"
+                         f' by = "{figure.weights}" and shares_percent')
+    _same_values(weights.values, sweep, figure.weights, where)
+
+
+def _joint(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
+    if figure.by != "bdp_bytes":
+        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
+    sweep = scenario.sweep(figure.sweep)
+    for by in published.SHARES_PANELS:
+        axis = scenario.axis(by)
+        if axis is None:
+            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
+        if by != "bdp_bytes":
+            _same_values(axis.values, sweep, by, where)
+    if sweep.cell_count > len(sweep.networks):
+        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+    for by in published.SHARES_PANELS:
+        axis, known = scenario.axis(by), tuple(published.shares(by))
+        if axis and axis.labels != known:
+            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
+                             f" the joint distribution has {', '.join(known)}")
+
+
+def _same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
+    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
+    if odd:
+        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
+                         f" {', '.join(Axis('', tuple(odd)).labels)}")

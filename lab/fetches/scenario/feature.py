@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lab.core.findings.charts import Timeline
 from lab.core.findings.findings import Finding, Report, Tile
 from lab.core.results.checks import Check
 from lab.core.scenario import schema
@@ -106,11 +107,13 @@ class Part:
 class Feature:
     """One folder of lab/fetches/features; its module `feature` has one as FEATURE.
 
-    tables: of a scenario's file that are its own. checks: of transfers over TCP; own_checks:
-    of the records that `judged` makes.
+    tables: of a scenario's file that are its own. figures: the kinds of figures
+    (lab.fetches.figures.figure.FigureKind) by their names. checks: of transfers over TCP;
+    own_checks: of the records that `judged` makes.
     """
 
     tables: tuple[str, ...] = ()
+    figures: Mapping[str, Any] = {}
     checks: Sequence[Check] = ()
     own_checks: Sequence[Check] = ()
 
@@ -129,6 +132,11 @@ class Feature:
                server_pcap: bytes, exact: bool) -> Any:
         """The record of a transfer that is not over TCP, None of another."""
         return None
+
+    def timelines(self, scenario: Any, run: Any, changes: Sequence[Any]) -> tuple[Timeline, ...]:
+        """Of a run's kept captures; changes: what windows changed in its cells
+        (lab.fetches.figures.cells.WindowChange)."""
+        return ()
 
     def joint_shares(self) -> Any:
         """The joint distribution of RTT and bandwidth by which cells are weighted, or None."""

@@ -17,7 +17,7 @@ from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
 from lab.fetches.figures import panels
 from lab.fetches.figures.buckets import Bucket, ByCell, by_cell, percent_of, sign_of
-from lab.fetches.figures.figure import Made, Analysis, heading, interval
+from lab.fetches.figures.figure import Analysis, Made, heading, interval
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.sweep import SWEPT, Cell, Sweep
 from lab.fetches.verify.record import Record

@@ -15,7 +15,7 @@ from lab.core.results.records import value_of
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
-from lab.fetches.figures.figure import Made, Analysis, heading
+from lab.fetches.figures.figure import Analysis, Made, heading
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
