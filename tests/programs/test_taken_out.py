@@ -20,10 +20,10 @@ REST = """
 import importlib, sys
 import pytest
 sys.path.insert(0, "")
-for module in sys.argv[2:]:
+for module in sys.argv[3:]:
     importlib.import_module(module)
 import experiment
-assert experiment.main(["--list"]) == experiment.main(["--check", "zhao2019"]) == 0
+assert experiment.main(["--list"]) == experiment.main(["--check", sys.argv[2]]) == 0
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]]))
 """
 
@@ -32,12 +32,14 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]]))
 class Part:
     """What goes: its folders, code first; its lines, by file and a word of each.
 
-    also: what measures or tests it together with something else.
+    also: what measures or tests it together with something else. check: a scenario that needs
+    none of it.
     """
 
     folders: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
     also: tuple[str, ...] = ()
+    check: str = "zhao2019"
 
     def has(self, path: Path) -> bool:
         return any(path.is_relative_to(gone) for gone in (*self.folders, *self.also))
@@ -47,13 +49,13 @@ def kind(name: str, *also: str) -> Part:
     return Part((f"lab/{name}", f"tests/unit/{name}"), (("lab/registry.py", f'"{name}": '),), also)
 
 
-def feature(name: str, *also: str, question: str = "") -> Part:
-    """question: the flag that asks it, whose module in commands/ goes with it."""
+def feature(name: str, *also: str, question: str = "", check: str = "zhao2019") -> Part:
+    """question: the flag that asks it, whose module in commands/ goes with it; check: of Part."""
     lines = [("lab/fetches/features/__init__.py", f'"{name}",')]
     if question:
         lines.append(("commands/flags.py", f'"{question}": '))
     return Part((f"lab/fetches/features/{name}", f"tests/unit/features/{name}"), tuple(lines),
-                (*also, *([f"commands/{name}.py"] if question else [])))
+                (*also, *([f"commands/{name}.py"] if question else [])), check)
 
 
 MIXED = "tests/unit/fetches/test_at_the_limit.py"  # of whatever is at its limit
@@ -73,6 +75,7 @@ PARTS = {
     "steps": feature("steps"),
     "timelines": feature("timelines", "tests/unit/fetches/test_missing.py",
                          "tests/unit/features/tls/test_tls.py"),
+    "raw": feature("raw", check="marrama2012"),
     "explain": feature("explain", question="explain"),
 }
 
@@ -106,7 +109,7 @@ def test_the_rest_works_without_it(name: str, tmp_path: Path) -> None:
                if not part.has(path) and not begins(module, "benchmarks")]
     tests = ("tests/unit/core/test_batches.py" if name == "arithmetic" else
              "tests/unit/arithmetic")
-    done = subprocess.run([sys.executable, "-c", REST, tests, *modules], cwd=copy, text=True,
+    done = subprocess.run([sys.executable, "-c", REST, tests, part.check, *modules], cwd=copy, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100,
                           check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     assert done.returncode == 0, done.stdout[-3000:]

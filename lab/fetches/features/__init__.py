@@ -16,6 +16,7 @@ FEATURES = (
     "tls",
     "users",
     "population",
+    "raw",
     "replication",
     "cliff",
     "explain",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core.findings.charts import Timeline
-from lab.core.findings.findings import Finding, Report, Tile
+from lab.core.findings.findings import Finding, Report, Table, Tile
 from lab.core.results.checks import Check
 from lab.core.scenario import schema
 from lab.fetches.scenario.sweep import Sweep
@@ -91,6 +91,13 @@ class Part:
         names, and why the others have none."""
         raise NotImplementedError
 
+    def published_cells(self, scenario: Any, records: Sequence[Any]) -> Any:
+        """Published values of single cells (lab.fetches.features.raw.cells.PublishedCells).
+
+        None where it has none. Raises NoPanel.
+        """
+        return None
+
     def report(self, study: Any, scenario: Any, run: Any) -> Report | None:
         """The report of a whole run, in place of the core's."""
         return None
@@ -137,6 +144,10 @@ class Feature:
         """Of a run's kept captures; changes: what windows changed in its cells
         (lab.fetches.figures.cells.WindowChange)."""
         return ()
+
+    def trials_table(self, records: Sequence[Any]) -> Table | None:
+        """The table of more trials than have a row each, None where it has none of its own."""
+        return None
 
     def joint_shares(self) -> Any:
         """The joint distribution of RTT and bandwidth by which cells are weighted, or None."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.findings.findings import Finding, Tile
+from lab.core.findings.findings import Finding, Table, Tile
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import check_count
 from lab.fetches.features.population import population
@@ -115,6 +115,12 @@ class Feature(feature.Feature):
         if not populations:
             return None
         return DrawnPart(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
+
+    def trials_table(self, records: Sequence[Record]) -> Table | None:
+        if not any(record.trial.part for record in records):
+            return None
+        from lab.fetches.features.population.trials_table import trials_table
+        return trials_table(records)
 
     def joint_shares(self) -> Any:
         from lab.fetches.features.population.joint import average_datacenter

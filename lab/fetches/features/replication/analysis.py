@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lab.core.findings.claims import REPRODUCED
 from lab.fetches.features.replication.causes import GROUP_OF, GROUPS, AsPublished, Level
 from lab.fetches.features.replication.causes import levels as levels_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
-from lab.fetches.figures.cell_tables import raw_rows
+from lab.fetches.figures.cell_tables import published_cells
 from lab.fetches.figures.claims import judged
 from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
 from lab.fetches.scenario.sweep import bucket_value
@@ -87,8 +88,9 @@ def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
     for level in (levels[0], levels[-1]):
         for name, why in level.missing.items():
             raise NoPanel(f"{name}: {why}")
-    if scenario.raw is not None:
-        return _raw(scenario, levels)
+    cells = [published_cells(level.scenario, level.records) for level in levels]
+    if cells[-1] is not None:
+        return _raw(cells, levels)
     if scenario.claims:
         return [_statement(place, levels) for place in range(len(scenario.claims))]
     return [item for figure in scenario.figures for item in bars(figure, levels)]
@@ -151,14 +153,11 @@ def _printed(figure: Figure, percent: float | None) -> float | None:
             and figure.percent_of == OF_EXPERIMENT else percent)
 
 
-def _raw(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
-    of, raw = levels[0].of, scenario.raw
-    assert raw is not None
+def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
+    of, of_trial = levels[0].of, cells[-1].of_trial
     found = []
-    *_, (_, of_trial) = every = [raw_rows(level.scenario, raw, level.records)
-                                    for level in levels]
     constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
-    for rows in zip(*(rows for rows, _ in every)):
+    for rows in zip(*(level.rows for level in cells)):
         row = rows[0]
         found.append(Item(
             "raw", f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s",

@@ -17,7 +17,7 @@ from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_
 from lab.fetches.features.replication.causes import AsPublished
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
-from lab.fetches.figures.cell_tables import causes_table, trials_table
+from lab.fetches.figures.cell_tables import causes_table, published_cells, trials_table
 from lab.fetches.figures.claims import judged
 from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.verify.record import Record
@@ -33,7 +33,7 @@ def report(study: Study, scenario: Scenario, of: AsPublished, run: RunData) -> R
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
         sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
-        trials=trials_table(run.records, None, {}), causes=causes_table(run.records))
+        trials=trials_table(run.records), causes=causes_table(run.records))
 
 
 def replication_findings(scenario: Scenario, of: AsPublished, records: Sequence[Record],
@@ -44,7 +44,7 @@ def replication_findings(scenario: Scenario, of: AsPublished, records: Sequence[
     """
     levels = measured(scenario, of, records, exact)
     try:
-        every = items(scenario, levels)
+        every, cells = items(scenario, levels), published_cells(scenario, records)
     except NoPanel as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
     counted = [item for item in every if not item.constant]
@@ -52,10 +52,10 @@ def replication_findings(scenario: Scenario, of: AsPublished, records: Sequence[
     agree, context = counts(counted), "real Linux TCP"
     groups = by_group(of, agree)
     made = [_causes(of, agree, groups, len(counted), context, constants,
-                    of_statements=scenario.raw is None and bool(scenario.claims))]
+                    of_statements=cells is None and bool(scenario.claims))]
     made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
-    if scenario.raw is not None:
-        made.append(_cells(every, scenario.raw.file, context))
+    if cells is not None:
+        made.append(_cells(every, cells.raw.file, context))
     told = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
             + "".join(f" {_capital(name)}: {count}." for name, count in groups)
             + (f" {constants.says} {constants.found}" if constants else "")]
