@@ -68,7 +68,8 @@ PARTS = {
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
     "population": feature("population", "paper/fit", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"
-        for name in ("buffers", "counts", "missing", "refused", "trials"))),
+        for name in ("analysis", "buffers", "counts", "missing", "refused", "trials")),
+        check="marrama2012"),
     "replication": feature("replication"),
     "cliff": feature("cliff", MIXED, question="find_cliff"),
     "grids": feature("grids", "tests/unit/fetches/test_own.py"),

@@ -149,6 +149,11 @@ class Feature:
         """The table of more trials than have a row each, None where it has none of its own."""
         return None
 
-    def joint_shares(self) -> Any:
-        """The joint distribution of RTT and bandwidth by which cells are weighted, or None."""
+    def check_weights(self, scenario: Any, figure: Any, where: str) -> bool:
+        """Whether it weights the cells of a figure. Raises UsageError where it cannot."""
+        return False
+
+    def weighted_cells(self, scenario: Any, figure: Any, axis: Any) -> Any:
+        """The cells of every bucket (lab.fetches.figures.buckets.WeightedCells), None where it
+        does not weight them. Raises FirstFlightError."""
         return None

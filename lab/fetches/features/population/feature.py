@@ -11,14 +11,14 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding, Table, Tile
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import check_count
-from lab.fetches.features.population import population
+from lab.fetches.features.population import population, weights
 from lab.fetches.features.population.population import Cause, Populations, percentile_of
-from lab.fetches.figures.buckets import Panel
+from lab.fetches.figures.buckets import Panel, WeightedCells
 from lab.fetches.figures.figure import Analysis
 from lab.fetches.scenario import feature
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 
@@ -122,9 +122,14 @@ class Feature(feature.Feature):
         from lab.fetches.features.population.trials_table import trials_table
         return trials_table(records)
 
-    def joint_shares(self) -> Any:
-        from lab.fetches.features.population.joint import average_datacenter
-        return average_datacenter()
+    def check_weights(self, scenario: Scenario, figure: Figure, where: str) -> bool:
+        if is_joint := figure.weights == JOINT:
+            weights.check(scenario, figure, where)
+        return is_joint
+
+    def weighted_cells(self, scenario: Scenario, figure: Figure, axis: Axis
+                       ) -> WeightedCells | None:
+        return weights.joint_cells(scenario, figure, axis) if figure.weights == JOINT else None
 
 
 def drawn(scenario: Scenario) -> DrawnPart:
