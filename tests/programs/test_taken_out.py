@@ -76,6 +76,8 @@ PARTS = {
     "steps": feature("steps"),
     "timelines": feature("timelines", "tests/unit/fetches/test_missing.py",
                          "tests/unit/features/tls/test_tls.py"),
+    "limiting_factors": feature("limiting_factors", "tests/unit/features/tls/test_tls.py",
+                                "tests/unit/fetches/test_answer.py"),
     "raw": feature("raw", check="marrama2012"),
     "explain": feature("explain", question="explain"),
 }

@@ -13,6 +13,7 @@ FEATURES = (
     "grids",
     "timelines",
     "steps",
+    "limiting_factors",
     "tls",
     "users",
     "population",

@@ -149,6 +149,17 @@ class Feature:
         """The table of more trials than have a row each, None where it has none of its own."""
         return None
 
+    def reasons(self, change: Any) -> Sequence[Any]:
+        """Why a larger window changed the time of a cell as it did, or why it changed nothing.
+
+        change: lab.fetches.figures.cells.WindowChange; gives its Reasons.
+        """
+        return ()
+
+    def hints(self, trials: Sequence[Trial], records: Sequence[Any]) -> Sequence[str]:
+        """What to try next, of a question by flags."""
+        return ()
+
     def check_weights(self, scenario: Any, figure: Any, where: str) -> bool:
         """Whether it weights the cells of a figure. Raises UsageError where it cannot."""
         return False
