@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
+from lab.core.resampling import Numbers, resampling_factors, statistics
 from lab.core.stats import Estimate, percentile_interval
 from lab.core.words import between
 from lab.fetches.features.users.scenario import PART, Users
-from lab.fetches.figures.paired import Responses, resampling_factors, statistics
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import MSS
-
-Numbers = NDArray[numpy.float64]
 
 RESAMPLES = 1000
 PERCENTILES = (50, 95, 99)
@@ -100,10 +98,8 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
 
     part: of SCALES; users whose bandwidth is known are the same in each.
     """
-    found = Responses(records).by_sample(PART)
-    if part != PART:
-        found = {**found, **Responses(records).by_sample(part)}
-    whole = {sample: rows for sample, rows in sorted(found.items())
+    by_user = {**_by_user(records, PART), **_by_user(records, part)}
+    whole = {sample: rows for sample, rows in sorted(by_user.items())
              if all(window in rows and rows[window].counts and rows[window].total_ms is not None
                     for window in users.initcwnd)}
 
@@ -121,6 +117,15 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
         segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
                               for rows in whole.values()], dtype=float),
         left_out=len(users.rtt_ms) - len(whole))
+
+
+def _by_user(records: Sequence[Record], part: str) -> dict[int, dict[int, Record]]:
+    """The records of a part by user and window."""
+    by_user: dict[int, dict[int, Record]] = {}
+    for record in records:
+        if record.trial.part == part:
+            by_user.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
+    return by_user
 
 
 def verdict(found: Measured, baseline: int) -> Verdict:
