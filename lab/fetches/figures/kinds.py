@@ -99,9 +99,7 @@ FIGURES: dict[str, FigureKind] = {
     "loss": FigureKind(rows.check_buckets, bars.bars, OF_BARS, "loss_percent", rows=rows.loss,
                        is_of_pairs=True),
     "window_sweep": FigureKind(rows.check_one_network, bars.bars, OF_BARS, "initcwnd",
-                               rows=rows.window_sweep),
-    "percentiles": FigureKind(rows.check_drawn, bars.bars, OF_BARS, "percentile",
-                              is_of_pairs=True)}
+                               rows=rows.window_sweep)}
 for feature in features.registered():
     FIGURES |= feature.figures
 

@@ -58,9 +58,9 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
     every: dict[Cell, CellPair] = {}
     behind: list[tuple[CellPair, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
-        pairs = [_pair(figure, cells, cell, weight, windows) for cell, weight in weighted]
+        pairs = [pair_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
         every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
-        buckets.append(_bucket(figure, axis, value, pairs, bars.get(axis.label(value))))
+        buckets.append(bucket_of(figure, axis, value, pairs, bars.get(axis.label(value))))
         share, total = axis.share_percent(value) or 1.0, sum(pair.weight for pair in pairs)
         behind += [(pair, share * pair.weight / total) for pair in pairs]
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
@@ -89,10 +89,10 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
     axis, bars = scenario.axis_of(figure), published_bars(figure)
     buckets, samples = [], []
     for initcwnd in sweep.initcwnd:
-        pair = _pair(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
+        pair = pair_of(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
         buckets.append(replace(
-            _bucket(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
+            bucket_of(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
             excluded=excluded))
         samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
@@ -114,8 +114,9 @@ def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
 
 # Buckets -----------------------------------------------------------------------------
 
-def _pair(figure: Figure, cells: ByCell, cell: Cell, weight: float,
-          windows: tuple[int, int]) -> CellPair:
+def pair_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
+            windows: tuple[int, int]) -> CellPair:
+    """One cell under two windows."""
     base_records, experiment_records = (cells[cell, initcwnd] for initcwnd in windows)
     base, base_excluded = counting(base_records, figure.metric)
     experiment, excluded = counting(experiment_records, figure.metric)
@@ -166,17 +167,9 @@ def counting(records: Iterable[Record],
     return sorted(values), excluded
 
 
-def square(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
-    """One cell under two windows; None where nothing of it counts under both."""
-    try:
-        return _bucket(figure, Axis(figure.by, (0.0,)), 0.0,
-                       [_pair(figure, cells, cell, 1.0, windows)], None)
-    except NoPanel:
-        return None
-
-
-def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
-            bar: Published | None) -> Bucket:
+def bucket_of(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
+              bar: Published | None) -> Bucket:
+    """The cells of a bucket, averaged. Raises NoPanel where nothing of them counts."""
     label = axis.label(value)
     excluded = sum((pair.excluded for pair in pairs), Excluded())
     used = [pair for pair in pairs if pair.base and pair.weight > 0]
@@ -229,21 +222,7 @@ def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
             stats.percentile_interval(absolute / base * 100))
 
 
-def mean_interval(values: Values) -> Ends | None:
-    """95 % interval of the mean of one cell's values, None of a single one."""
-    if len(values) < 2:
-        return None
-    if len(set(values)) == 1:
-        return values[0], values[0]
-    return stats.percentile_interval(
-        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
-
-
 # What goes with what -----------------------------------------------------------------
-
-def check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
-    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
-
 
 def check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
     sweep = scenario.sweep(figure.sweep)

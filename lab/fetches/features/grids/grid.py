@@ -8,17 +8,19 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeVar
 
-from lab.core.findings.charts import GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
+from lab.core import stats
+from lab.core.findings.charts import (Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar,
+                                      is_wide)
 from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Table
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity, in_words
 from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
-from lab.fetches.figures import panels
-from lab.fetches.figures.buckets import Bucket, ByCell, by_cell, percent_of, sign_of
+from lab.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, percent_of, sign_of
 from lab.fetches.figures.figure import Analysis, Made, heading, interval
-from lab.fetches.scenario.scenario import Figure
+from lab.fetches.figures.panels import Values, bucket_of, counting, pair_of
+from lab.fetches.scenario.scenario import Axis, Figure
 from lab.fetches.scenario.sweep import SWEPT, Cell, Sweep
 from lab.fetches.verify.record import Record
 
@@ -112,6 +114,25 @@ def named(name: str, value: Any) -> str:
     return f"{known.head} {in_words(value, known.unit)}"
 
 
+def square_of(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
+    """One cell under two windows; None where nothing of it counts under both."""
+    try:
+        return bucket_of(figure, Axis(figure.by, (0.0,)), 0.0,
+                         [pair_of(figure, cells, cell, 1.0, windows)], None)
+    except NoPanel:
+        return None
+
+
+def mean_interval(values: Values) -> Ends | None:
+    """95 % interval of the mean of one cell's values, None of a single one."""
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return stats.percentile_interval(
+        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+
+
 # What a larger window changes --------------------------------------------------------
 
 def improvements(analysis: Analysis, figure: Figure) -> Made | None:
@@ -125,7 +146,7 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     maps, tables = [], []
     for window, (words, cells) in every[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {base} segments", *words])
-        found = {place: panels.square(figure, grid.by_cell, cell, (base, window))
+        found = {place: square_of(figure, grid.by_cell, cell, (base, window))
                  for place, cell in cells.items()}
         maps.append(grid.map(title, found, _improvement))
         tables.append(grid.table(
@@ -222,7 +243,7 @@ def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) ->
     means, left_out = {}, 0
     for window in windows:
         records = cells[cell, window]
-        found = [value for _, value in panels.counting(records, figure.metric)[0]]
+        found = [value for _, value in counting(records, figure.metric)[0]]
         left_out += len(records) - len(found)
         if found:
             means[window] = sum(found) / len(found)
@@ -299,12 +320,12 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
 def _bar(figure: Figure, cells: ByCell, cell: Cell,
          windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
     """The metric under the second window, compared with the first."""
-    bucket = panels.square(figure, cells, cell, windows)
+    bucket = square_of(figure, cells, cell, windows)
     if bucket is None:
         return None, None
     records = cells[cell, windows[1]]
-    values = tuple(value for _, value in panels.counting(records, figure.metric)[0])
-    return TimeBar(str(windows[1]), Estimate(bucket.experiment, panels.mean_interval(values),
+    values = tuple(value for _, value in counting(records, figure.metric)[0])
+    return TimeBar(str(windows[1]), Estimate(bucket.experiment, mean_interval(values),
                                              len(values)),
                    None if windows[0] == windows[1] else bucket.percent, n=len(values),
                    left_out=len(records) - len(values), unsure=bucket.is_unsure), bucket

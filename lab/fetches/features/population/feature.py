@@ -13,9 +13,11 @@ from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import check_count
 from lab.fetches.features.population import population, weights
 from lab.fetches.features.population.population import Cause, Populations, percentile_of
+from lab.fetches.figures.bars import bars
 from lab.fetches.figures.buckets import Panel, WeightedCells
-from lab.fetches.figures.figure import Analysis
+from lab.fetches.figures.figure import Analysis, FigureKind
 from lab.fetches.scenario import feature
+from lab.fetches.scenario.claim import OF_BARS
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.reading import there
 from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
@@ -72,18 +74,18 @@ class DrawnPart(Populations, Part):
         if not figure.published:
             raise UsageError(f"{where}: published is missing: it says what the bars of a population"
                              " are")
-        bars = there(f"{where}: published",
+        published_bars = there(f"{where}: published",
                      lambda: published.buckets(figure.published, figure.panel))
         if figure.by == "percentile":
-            for label in bars:
+            for label in published_bars:
                 percentile_of(label)
             return
         schema.one_of(figure.by, _BY, f"{where}: by")
-        ends = [label.removeprefix(">") for label in bars]
+        ends = [label.removeprefix(">") for label in published_bars]
         if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
-                or any(label.startswith(">") for label in list(bars)[:-1]):
+                or any(label.startswith(">") for label in list(published_bars)[:-1]):
             raise UsageError(f"{where}: published: bars are named by their upper ends, the last may"
-                             f" be open as in \">5000\", not {', '.join(bars)}")
+                             f" be open as in \">5000\", not {', '.join(published_bars)}")
 
     def labels(self, figure: Figure) -> Sequence[str]:
         if figure.is_of_windows:
@@ -104,10 +106,16 @@ class DrawnPart(Populations, Part):
             analysis.scenario, self, analysis.records, found, judged), ()
 
 
+def check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
+    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
+
+
 class Feature(feature.Feature):
     """As lab.fetches.scenario.feature has it."""
 
     tables = ("population", "step")
+    figures = {"percentiles": FigureKind(check_drawn, bars, OF_BARS, "percentile",
+                                         is_of_pairs=True)}
 
     def read(self, tables: Tables) -> Part | None:
         populations = population.read(tables.raw, tables.where)
