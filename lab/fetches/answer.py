@@ -26,20 +26,20 @@ MOST_REASONS = 3
 
 
 def of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
-       found: Sequence[Finding]) -> Answer:
+       findings: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 
     figures: as they were made of the run; found: all findings.
     """
-    own = next((each.answer for each in found if each.answer is not None), None)
-    answers = [each.finding.sentence for figure, each in figures
-               if kinds.FIGURES[figure.kind].is_answer and not each.finding.missing]
+    own = next((made.answer for made in findings if made.answer is not None), None)
+    answers = [made.finding.sentence for figure, made in figures
+               if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
     if own is None and answers:
         own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
     if own is None and analysis.cells:
         own = of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
-    return own or Answer(table=of_figures([each.judged for _, each in figures
-                                           if each.judged is not None]))
+    return own or Answer(table=of_figures([made.judged for _, made in figures
+                                           if made.judged is not None]))
 
 
 # Of single cells ---------------------------------------------------------------------
@@ -60,7 +60,7 @@ def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
     networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes)
     return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS)),
-                  (*explained(changes, said=sentence)[:MOST_REASONS], *notes))
+                  (*explained(changes, known=sentence)[:MOST_REASONS], *notes))
 
 
 def _single(cells: Sequence[CellSetting]) -> str:

@@ -37,13 +37,13 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     """The report of an analysed run: nothing is computed of its records any more."""
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)
-    judged = [each.judged for _, each in figures if each.judged is not None]
-    found = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
-             *(each.finding for _, each in figures)]
-    tiles = _tiles([each.panel for each in judged])
+    judged = [made.judged for _, made in figures if made.judged is not None]
+    findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
+             *(made.finding for _, made in figures)]
+    tiles = _tiles([made.panel for made in judged])
     for part in scenario.parts:
-        of_its_own, further = part.findings(analysis, found, judged)
-        found += of_its_own
+        of_its_own, further = part.findings(analysis, findings, judged)
+        findings += of_its_own
         tiles += further
     try:
         published = published_cells(scenario, run.records)
@@ -51,8 +51,8 @@ def rendered(study: Study, analysis: Analysis) -> Report:
         published = None
     why = explained(analysis.changes) if scenario.cells else []
     return reporting.report_of(
-        study, run, found, tiles=tiles, timelines=analysis.timelines,
-        answer=answer.of_run(analysis, figures, found),
+        study, run, findings, tiles=tiles, timelines=analysis.timelines,
+        answer=answer.of_run(analysis, figures, findings),
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
         sentences=(*why, *summary.of_run(
             run, judged, () if judged or scenario.cells else analysis.changes)),

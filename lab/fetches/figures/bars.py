@@ -37,16 +37,16 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
     if figure.name in analysis.missing:
         raise NoPanel(analysis.missing[figure.name])
     scenario = analysis.scenario
-    found = judged(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
+    of_figure = judged(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
     return Made(Finding(
-        figure.name, figure.title, tables=(figure_table(scenario, found),),
-        statements=found.statements, sentence=summary.of_figure(found),
-        text=summary.described(found.panel), bars=found.counts,
-        chart=chart(found, scenario.owner(figure) is not None, scenario.cells),
-        samples=found.panel.samples,
-        measured=found.panel.metric.axis, also=figure.also, held_out=figure.held_out,
+        figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
+        statements=of_figure.statements, sentence=summary.of_figure(of_figure),
+        text=summary.described(of_figure.panel), bars=of_figure.counts,
+        chart=chart(of_figure, scenario.owner(figure) is not None, scenario.cells),
+        samples=of_figure.panel.samples,
+        measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
-        if figure.published else ""), found)
+        if figure.published else ""), of_figure)
 
 
 def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:

@@ -72,12 +72,12 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
     footnotes: dict[str, int] = {}
     rows = []
     for row in settings[:MOST_ROWS]:
-        found = dict.fromkeys((*(record.retransmission_cause for record in row.records),
+        causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
                                *map(notes.limit, row.records), *(
             record.error or record.verdict_reason for record in row.records
             if not record.counts)))
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
-                        for note in found if note)
+                        for note in causes if note)
         total_ms, latency_ms, model_ms, late_ms = _times(row.counting)
         rows.append((*(cell(row.requested) for _, cell in requested), *_seen(row.records), total_ms,
                      model_ms, late_ms, latency_ms,
@@ -179,10 +179,10 @@ def _of_trial(group: Sequence[Record], published: Any) -> tuple[Cell, ...]:
 
 def causes_table(records: Sequence[Record]) -> Table | None:
     """Why segments were retransmitted, with the number of transfers; None where none was."""
-    found: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
-    if not found:
+    counts: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
+    if not counts:
         return None
-    rows: Any = tuple(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+    rows: Any = tuple(sorted(counts.items(), key=lambda counted: (-counted[1], counted[0])))
     return Table("Causes of retransmissions", (Column("cause", is_text=True),
                                                Column("transfers")), rows)
 

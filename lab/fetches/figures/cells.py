@@ -141,33 +141,33 @@ def reasons(change: WindowChange) -> list[Reason]:
     return [reason for feature in features.registered() for reason in feature.reasons(change)]
 
 
-def explained(changes: Sequence[WindowChange], said: str = "") -> list[str]:
+def explained(changes: Sequence[WindowChange], known: str = "") -> list[str]:
     """A sentence for each kind of reason, that of the largest effect first.
 
-    Its numbers are of the cell in which the window changed most. said: what a reader knows.
+    Its numbers are of the cell in which the window changed most. known: what a reader knows.
     """
     alike: dict[str, list[tuple[WindowChange, Reason]]] = {}
     for change in sorted(changes, key=lambda change: -abs(change.absolute_ms)):
         for reason in reasons(change):
-            if reason.text not in said:
+            if reason.text not in known:
                 alike.setdefault(reason.kind, []).append((change, reason))
     lines = []
-    for found in alike.values():
-        change, reason = found[0]
+    for same in alike.values():
+        change, reason = same[0]
         text = reason.text[0].upper() + reason.text[1:]
         if len(changes) == 1:
             lines.append(f"{text}.")
-        elif len(found) == len(changes) and len({reason.text for _, reason in found}) == 1:
+        elif len(same) == len(changes) and len({reason.text for _, reason in same}) == 1:
             lines.append(f"Everywhere: {reason.text}.")
         else:
-            lines.append(f"In {len(found)} of {len(changes)} comparisons: {reason.text}"
+            lines.append(f"In {len(same)} of {len(changes)} comparisons: {reason.text}"
                          f" ({where(change, changes)}).")
     return lines
 
 
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     """The cell and the windows of a comparison, as far as they differ from others."""
-    others = [each.base.requested for each in changes]
+    others = [other.base.requested for other in changes]
     return ", ".join([*differing(change.base.requested, others),
                       f"{change.base.requested.initcwnd} →"
                       f" {change.experiment.requested.initcwnd}"])

@@ -65,13 +65,13 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
     if kind.by and not figure.by:
         raise UsageError(f"{where}: by is missing")
     if figure.down and (not kind.has_down or figure.down == figure.by):
-        *others, last = (f'"{name}"' for name, each in FIGURES.items() if each.has_down)
+        *others, last = (f'"{name}"' for name, other in FIGURES.items() if other.has_down)
         raise UsageError(f"{where}: down is a quantity of a figure of kind {', '.join(others)} or"
                          f" {last}, another one than by")
     if kind.by not in ("", ANY, figure.by):
         raise UsageError(f'{where}: a figure of kind "{figure.kind}" has by = "{kind.by}"')
     if figure.is_of_windows and kind.by != figure.by:
-        of_windows = next(name for name, each in FIGURES.items() if each.by == figure.by)
+        of_windows = next(name for name, other in FIGURES.items() if other.by == figure.by)
         raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
     if kind.is_of_pairs and not figure.experiment_initcwnd:
         raise UsageError(f"{where}: experiment_initcwnd is missing")
@@ -131,9 +131,9 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
     A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
     a file of paper/ is missing or wrong.
     """
-    found = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
-    return [(figure, each) for figure, each in found
-            if each is not None and (analysis.is_whole or not each.finding.missing)]
+    every = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
+    return [(figure, made) for figure, made in every
+            if made is not None and (analysis.is_whole or not made.finding.missing)]
 
 
 def _made(analysis: Analysis, figure: Figure) -> Made | None:

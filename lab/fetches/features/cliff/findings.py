@@ -19,9 +19,9 @@ _SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
 
 def told_apart(trials: Sequence[Trial]) -> list[str]:
     """What tells each from the others besides the window, such as "key share x25519"."""
-    varied = [each.name for each in fields(Trial)
-              if each.name in QUANTITIES and each.name not in _SAID
-              and len({getattr(trial, each.name) for trial in trials}) > 1]
+    varied = [field.name for field in fields(Trial)
+              if field.name in QUANTITIES and field.name not in _SAID
+              and len({getattr(trial, field.name) for trial in trials}) > 1]
     return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
                       f" {QUANTITIES[name].unit}".rstrip() for name in varied)
             for trial in trials]
@@ -41,14 +41,14 @@ def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
     behind = (f" behind a chain of {trial.chain_bytes} bytes and"
               f" {_counted(trial.tickets, 'ticket')}, each a segment,"
               if what == RESPONSE and trial.chain_bytes else "")
-    found = (f"{label}: the largest {name}{behind} that costs no further round trip"
+    sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
              f" is {cliff.fits_bytes} bytes{more}, measured")
     if not is_known(trial):
         over = f" over HTTP/{trial.http}" if trial.http != HTTP_3 else ""
-        yield f"{found} of the server {trial.server}{over}"
+        yield f"{sentence} of the server {trial.server}{over}"
         yield from (_in_datagrams if trial.http == HTTP_3 else _on_the_wire)(what, cliff)
         return
-    yield (f"{found}; by the model"
+    yield (f"{sentence}; by the model"
            f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
     writes = _writes(what, cliff.fits_bytes, trial)
     segments = [-(-size // trial.mss) for size in writes]
@@ -62,12 +62,12 @@ def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
 
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
     """What else a site has in the same flight, which was not requested."""
-    if what == CHAIN and {(each.trial.key_share, each.trial.http == HTTP_3)
-                          for each in cliffs} == {("x25519", False)}:
+    if what == CHAIN and {(cliff.trial.key_share, cliff.trial.http == HTTP_3)
+                          for cliff in cliffs} == {("x25519", False)}:
         yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
                " 1088 bytes longer: ask with --key-share x25519mlkem768.")
     if what == RESPONSE:
-        head_bytes = HEADER_BYTES + max(len(str(each.fits_bytes)) for each in cliffs)
+        head_bytes = HEADER_BYTES + max(len(str(cliff.fits_bytes)) for cliff in cliffs)
         yield (f"The response's headers count too: here they are {head_bytes} bytes more, those of"
                " a site are often 300 to 800. A compressed page counts as compressed.")
 

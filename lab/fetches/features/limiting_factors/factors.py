@@ -24,13 +24,13 @@ def reasons(change: WindowChange) -> list[Reason]:
     """The reasons of one cell, the most important first; [] where slow start alone decides."""
     if change.experiment.requested.is_secure:
         return [*_handshake(change), *_queue(change)]
-    found = [*_first_flight(change)]
-    if not any(reason.word == RECEIVE_WINDOW for reason in found):
-        found += _later_window(change)
-    found += _queue(change)
-    if not found:
-        found += _random_loss(change) or _bandwidth(change) or _flights(change)
-    return found
+    factors = [*_first_flight(change)]
+    if not any(reason.word == RECEIVE_WINDOW for reason in factors):
+        factors += _later_window(change)
+    factors += _queue(change)
+    if not factors:
+        factors += _random_loss(change) or _bandwidth(change) or _flights(change)
+    return factors
 
 
 # The reasons, each of which may apply ------------------------------------------------
@@ -39,7 +39,7 @@ def _first_flight(change: WindowChange) -> list[Reason]:
     """What made the window unimportant, or the first flight smaller than it."""
     base, larger = change.base, change.experiment
     requested, window = larger.requested, larger.requested.initcwnd
-    first, flight = (mean(each.records, "seen_first_flight") for each in (base, larger))
+    first, flight = (mean(cell.records, "seen_first_flight") for cell in (base, larger))
     limited = {record.limited_by for record in larger.counting} - {*BY_RESPONSE}
     # After an idle time too, where the kernel keeps the window (tcp_slow_start_after_idle = 0).
     grown = max((int(record.response_flights.partition("+")[0]) for record in base.counting
@@ -63,8 +63,8 @@ def _first_flight(change: WindowChange) -> list[Reason]:
 
 def _handshake(change: WindowChange) -> list[Reason]:
     """Where the larger window saves round trips of TLS's handshake, or there is none to save."""
-    before, after = (mean(each.records, "handshake_round_trips")
-                     for each in (change.base, change.experiment))
+    before, after = (mean(cell.records, "handshake_round_trips")
+                     for cell in (change.base, change.experiment))
     windows = change.base.requested.initcwnd, change.experiment.requested.initcwnd
     if before is None or after is None:
         return []
@@ -103,8 +103,8 @@ def _receive_window(change: WindowChange, flight: float, first: float) -> Reason
 
 def _later_window(change: WindowChange) -> list[Reason]:
     """Where the client's receive window held later flights back."""
-    base, larger = (mean(each.records, "receive_window_waits") or 0.0
-                    for each in (change.base, change.experiment))
+    base, larger = (mean(cell.records, "receive_window_waits") or 0.0
+                    for cell in (change.base, change.experiment))
     if not larger:
         return []
     trial = change.experiment.requested
@@ -117,8 +117,8 @@ def _later_window(change: WindowChange) -> list[Reason]:
 
 def _queue(change: WindowChange) -> list[Reason]:
     """Where what the queue drops explains time that the larger window costs, or saves."""
-    base, larger = (mean(each.records, "queue_drops") or 0.0
-                    for each in (change.base, change.experiment))
+    base, larger = (mean(cell.records, "queue_drops") or 0.0
+                    for cell in (change.base, change.experiment))
     if not larger and not base:
         return []
     trial = change.experiment.requested
@@ -144,8 +144,8 @@ def _few(count: float) -> str:
 
 def _random_loss(change: WindowChange) -> list[Reason]:
     """Where random loss took more under one window: the larger one also sends more at risk."""
-    base, larger = (mean(each.counting, "random_drops") or 0.0
-                    for each in (change.base, change.experiment))
+    base, larger = (mean(cell.counting, "random_drops") or 0.0
+                    for cell in (change.base, change.experiment))
     if change.effect >= 0 or not (base or larger):
         return []
     trial = change.experiment.requested
@@ -160,8 +160,8 @@ def _bandwidth(change: WindowChange) -> list[Reason]:
     if not math.isfinite(segments):
         return []
     sending_ms = (trial.response_bytes + segments * HEADER_BYTES) * 8 / trial.bandwidth_kbps
-    trips = [mean(each.counting, "response_round_trips")
-             for each in (change.base, change.experiment)]
+    trips = [mean(cell.counting, "response_round_trips")
+             for cell in (change.base, change.experiment)]
     # Fewer flights, and no faster: acknowledgements came before the link had sent a flight.
     never_waits = not change.effect and trips[0] != trips[1]
     if sending_ms < MOSTLY * change.base_ms and not never_waits or change.effect < 0:
@@ -173,8 +173,8 @@ def _bandwidth(change: WindowChange) -> list[Reason]:
 
 def _flights(change: WindowChange) -> list[Reason]:
     """How many flights the response takes under either window, as observed."""
-    before, after = (next((record for record in each.counting if record.response_flights), None)
-                     for each in (change.base, change.experiment))
+    before, after = (next((record for record in cell.counting if record.response_flights), None)
+                     for cell in (change.base, change.experiment))
     windows = change.base.requested.initcwnd, change.experiment.requested.initcwnd
     size = _segments(change.experiment.records)
     if change.effect > 0 and size <= windows[1]:

@@ -79,13 +79,13 @@ def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     windows = made.initcwnd[0], made.initcwnd[-1]
     panel = responses.by_sample(made.name)
     so_far: dict[int, Rows] = {}
-    found = []
+    levels = []
     for cause, mechanism in zip(drawn.steps, steps(made.mechanism, drawn.steps)):
         so_far.update(responses.by_sample(f"{made.name}-{cause.name}"))
         rows = _rows(made, mechanism, panel, so_far)
-        found.append(_step(made, cause, pair_of(
+        levels.append(_step(made, cause, pair_of(
             f"{made.name}-{cause.name}", rows, windows, METRIC), rows, windows))
-    return found
+    return levels
 
 
 def _rows(made: Population, mechanism: Mechanism, panel: Mapping[int, Rows],
@@ -119,9 +119,9 @@ def _step(made: Population, cause: Cause, paired: Paired, rows: Mapping[int, Row
         name=f"causes {cause.name}", title=cause.title, kind="improvement", sweep=made.name, by=by,
         baseline_initcwnd=windows[0], experiment_initcwnd=windows[1], metric=METRIC,
         published=SHARES_FILE, panel=axis) for axis, by in AXES.items()}
-    slower = Counter(why(each[windows[1]]) for each in rows.values()
-                     if all(window in each for window in windows)
-                     and _is_slower(*(each[window] for window in windows)))
+    slower = Counter(why(records[windows[1]]) for records in rows.values()
+                     if all(window in records for window in windows)
+                     and _is_slower(*(records[window] for window in windows)))
     return Step(cause.title, windows,
                 float(numpy.average(paired.base, weights=paired.base_weight)),
                 float(numpy.average(paired.experiment, weights=paired.weight)),

@@ -11,8 +11,10 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding, Table, Tile
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import check_count
-from lab.fetches.features.population import population, weights
-from lab.fetches.features.population.population import Cause, Populations, percentile_of
+from lab.fetches.features.population import weights
+from lab.fetches.features.population.population import (Cause, Populations, check_causes,
+                                                            percentile_of)
+from lab.fetches.features.population.population import read as read_populations
 from lab.fetches.figures.bars import bars
 from lab.fetches.figures.buckets import Panel, WeightedCells
 from lab.fetches.figures.figure import Analysis, FigureKind
@@ -35,18 +37,18 @@ class DrawnPart(Populations, Part):
     has_trials = True
 
     def check(self, scenario: Scenario, where: str) -> None:
-        population.check_causes(self.steps, self.populations, where)
+        check_causes(self.steps, self.populations, where)
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        return sum(each.count for each in self.populations)
+        return sum(population.count for population in self.populations)
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
-        check_count(sum(each.explained_at_most(self.steps) for each in self.populations),
-                    "trials of causes", many=True)
+        check_count(sum(population.explained_at_most(self.steps)
+                        for population in self.populations), "trials of causes", many=True)
         from lab.fetches.features.population import draws  # imports numpy: only for those that draw
-        return [trial for each in self.populations
-                for trial in draws.trials(each, self.like, seed, self.steps)]
+        return [trial for population in self.populations
+                for trial in draws.trials(population, self.like, seed, self.steps)]
 
     def overridden(self, name: str, lists: Mapping[str, tuple[Any, ...]],
                    single: Mapping[str, Any]) -> DrawnPart:
@@ -55,13 +57,14 @@ class DrawnPart(Populations, Part):
                              " --seed, and no list of RTTs, bandwidths, sizes or repeats")
         if "initcwnd" not in lists:
             return self
-        return replace(self, populations=tuple(replace(each, initcwnd=lists["initcwnd"])
-                                               for each in self.populations))
+        return replace(self, populations=tuple(replace(population, initcwnd=lists["initcwnd"])
+                                               for population in self.populations))
 
     def in_full(self) -> DrawnPart | None:
-        if not any(each.full_clients for each in self.populations):
+        if not any(population.full_clients for population in self.populations):
             return None
-        return replace(self, populations=tuple(each.in_full for each in self.populations))
+        return replace(self, populations=tuple(population.in_full
+                                               for population in self.populations))
 
     def owns(self, sweep: str) -> bool:
         return self.population(sweep) is not None
@@ -97,13 +100,13 @@ class DrawnPart(Populations, Part):
         from lab.fetches.features.population import panels  # numpy is slow to import
         return panels.panels(self, figures, records)
 
-    def findings(self, analysis: Analysis, found: Sequence[Finding], judged: Sequence[Any]
+    def findings(self, analysis: Analysis, findings_before: Sequence[Finding], judged: Sequence[Any]
                  ) -> tuple[list[Finding], Sequence[Tile]]:
         if not analysis.is_whole:
             return [], ()
         from lab.fetches.features.population import findings  # numpy is slow to import
         return findings.population_findings(
-            analysis.scenario, self, analysis.records, found, judged), ()
+            analysis.scenario, self, analysis.records, findings_before, judged), ()
 
 
 def check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -118,7 +121,7 @@ class Feature(feature.Feature):
                                          is_of_pairs=True)}
 
     def read(self, tables: Tables) -> Part | None:
-        populations = population.read(tables.raw, tables.where)
+        populations = read_populations(tables.raw, tables.where)
         steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
         if not populations:
             return None

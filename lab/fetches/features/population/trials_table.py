@@ -49,7 +49,7 @@ def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
               initcwnd, *(mean(group, column) for column in
                           ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
             for (part, rtt, bandwidth, initcwnd), group in sorted(
-                cells.items(), key=lambda each: each[0])]
+                cells.items(), key=lambda item: item[0])]
 
 
 def _place(value: float, labels: Sequence[str]) -> int:

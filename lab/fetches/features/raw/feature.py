@@ -37,7 +37,7 @@ class RawPart(Part):
     def published_cells(self, scenario: Scenario, records: Sequence[Record]) -> PublishedCells:
         return cells.published_cells(scenario, self.raw, records)
 
-    def findings(self, analysis: Analysis, found: Sequence[Finding], judged: Sequence[Any]
+    def findings(self, analysis: Analysis, before: Sequence[Finding], judged: Sequence[Any]
                  ) -> tuple[list[Finding], Sequence[Tile]]:
         if not analysis.is_whole:
             return [], ()

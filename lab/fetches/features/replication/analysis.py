@@ -96,9 +96,9 @@ def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
     return [item for figure in scenario.figures for item in bars(figure, levels)]
 
 
-def counts(found: Sequence[Item]) -> list[int]:
+def counts(items: Sequence[Item]) -> list[int]:
     """How many agree at each level."""
-    return [sum(agrees) for agrees in zip(*(item.agrees for item in found))]
+    return [sum(agrees) for agrees in zip(*(item.agrees for item in items))]
 
 
 def by_group(of: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
@@ -130,11 +130,11 @@ def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
 def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Measured]) -> Item:
     of, first = levels[0].of, buckets[0]
     assert first is not None
-    said = first.published
-    published = Side(said.absolute, _printed(figure, said.percent))
+    bar = first.published
+    published = Side(bar.absolute, _printed(figure, bar.percent))
     is_sweep = levels[0].panels[figure.name].is_sweep
     if is_sweep:
-        published = Side(said.level)
+        published = Side(bar.level)
     ours, agrees = [], []
     for bucket, level in zip(buckets, levels):
         side = (Side() if bucket is None else Side(bucket.experiment) if is_sweep else
@@ -143,7 +143,7 @@ def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Meas
         ours.append(side)
         agrees.append((published.ms is None or of.agrees(side.ms, published.ms, cut))
                       and (published.percent is None or of.agrees_in_points(
-                          side.percent, published.percent, cut, said.error_points)))
+                          side.percent, published.percent, cut, bar.error_points)))
     return Item(figure.name, first.label, published, tuple(ours), tuple(agrees))
 
 
@@ -155,21 +155,21 @@ def _printed(figure: Figure, percent: float | None) -> float | None:
 
 def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
     of, of_trial = levels[0].of, cells[-1].of_trial
-    found = []
+    items = []
     constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
     for rows in zip(*(level.rows for level in cells)):
         row = rows[0]
-        found.append(Item(
+        items.append(Item(
             "raw", f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s",
-            Side(row.published_ms), tuple(Side(each.measured_ms) for each in rows),
-            tuple(of.agrees(each.measured_ms, row.published_ms) for each in rows),
+            Side(row.published_ms), tuple(Side(level_row.measured_ms) for level_row in rows),
+            tuple(of.agrees(level_row.measured_ms, row.published_ms) for level_row in rows),
             constant=rows[-1] in constants))
-    return found
+    return items
 
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
-    told = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
+    statements = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
-                tuple(statement.word == REPRODUCED for statement in told))
+                tuple(statement.word == REPRODUCED for statement in statements))

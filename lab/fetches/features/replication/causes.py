@@ -75,7 +75,7 @@ def _switched(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
         raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
     schema.known_keys(value, SWITCHABLE, where)
     return tuple((name, (schema.flag if name == "truncated" else schema.number(name))(
-        each, f"{where}: {name}")) for name, each in value.items())
+        item, f"{where}: {name}")) for name, item in value.items())
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class Cause:
     @property
     def in_words(self) -> str:
         """What it switches on."""
-        told = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
+        switched = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
                          for name, value in self.switches)
-        return told + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
+        return switched + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,9 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
     claims, figures, sweeps = (schema.as_tables(taken, name, where)
                                for name in ("claim", "figure", "sweep"))
-    said = [claim.get("figure") for claim in claims]
+    claimed = [claim.get("figure") for claim in claims]
     figures = [figure for figure in figures
-               if figure.get("published") or figure.get("name") in said]
+               if figure.get("published") or figure.get("name") in claimed]
     used = [*(figure.get("sweep") for figure in figures),
             schema.table(taken, "raw", where).get("sweep")]
     return {**taken, "figure": figures,

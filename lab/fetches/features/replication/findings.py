@@ -29,10 +29,10 @@ AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 def report(study: Study, scenario: Scenario, of: AsPublished, run: RunData) -> Report:
     """Its figures from three sides, and its causes."""
-    findings, told, tiles = replication_findings(scenario, of, run.records, run.exact)
+    findings, sentences, tiles = replication_findings(scenario, of, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
-        sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
+        sentences=(*sentences, *summary.of_run(run, (), ())), tiles=tiles,
         trials=trials_table(run.records), causes=causes_table(run.records))
 
 
@@ -56,12 +56,12 @@ def replication_findings(scenario: Scenario, of: AsPublished, records: Sequence[
     made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
     if cells is not None:
         made.append(_cells(every, cells.raw.file, context))
-    told = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
+    sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
             + "".join(f" {_capital(name)}: {count}." for name, count in groups)
             + (f" {constants.says} {constants.found}" if constants else "")]
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
-    return made, told, tiles
+    return made, sentences, tiles
 
 
 def _constants(of: AsPublished, items: Sequence[Item], total: int) -> Statement | None:

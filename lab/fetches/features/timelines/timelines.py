@@ -132,7 +132,7 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
             + (f"all acknowledged {short(latency_ms)} ms after the first left"
                if latency_ms is not None else "not all acknowledged"))
     return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
-                    next((ms for ms, each in points if each >= end), None))
+                    next((ms for ms, byte in points if byte >= end), None))
 
 
 def packets(analysis: Analysis, figure: Figure) -> Made | None:
