@@ -1,4 +1,4 @@
-"""From the records of a run to its Analysis: everything is computed here, and told later."""
+"""From the records of a run to its Analysis: all is computed here, rendered later."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
     Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
     panels, missing = kinds.panels(scenario, run.records)
-    is_told = is_whole and not scenario.cells and (
-        any(kinds.tells_all(figure, panels) for figure in scenario.figures)
+    is_covered = is_whole and not scenario.cells and (
+        any(kinds.shows_all(figure, panels) for figure in scenario.figures)
         or any(part.is_reported for part in scenario.parts))
     words = words_of(scenario.sweeps)
-    cells = [] if is_told else settings(sorted(
+    cells = [] if is_covered else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))
     changed = changes(cells)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed,

@@ -1,4 +1,4 @@
-"""What a run of fetches says: its figures, each with what was published, and the run itself."""
+"""The report of a run of fetches: its figures, each with what was published, and the run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lab.fetches.verify import notes
 
 
 def report(study: Study, run: RunData) -> Report:
-    """All that a run says of the scenario, of which study.whole says whether it is the whole.
+    """All findings of a run; study.whole: of the whole scenario, or else of a part of it.
 
     A part of a scenario has its cells first; the figures that it does not cover
-    are left out. Raises FirstFlightError where a file of paper/ is missing or wrong.
+    are excluded. Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
     scenario: Scenario = study.scenario
     for part in scenario.parts if study.whole else ():

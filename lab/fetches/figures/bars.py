@@ -182,8 +182,8 @@ def _left_out(panel: Panel) -> list[str]:
     lacking: dict[str, list[str]] = {}
     for bucket in panel.buckets:
         if bucket.excluded.total:
-            cells = (f"{bucket.cells} of {bucket.cells_asked} cells count; "
-                     if bucket.cells < bucket.cells_asked else "")
+            cells = (f"{bucket.cells} of {bucket.cells_requested} cells count; "
+                     if bucket.cells < bucket.cells_requested else "")
             lacking.setdefault(f"{cells}excluded: {bucket.excluded}", []).append(bucket.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
 

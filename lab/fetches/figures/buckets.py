@@ -24,7 +24,7 @@ from lab.fetches.verify.record import Record
 
 
 class NoPanel(FirstFlightError):
-    """The records do not give the rows of a figure; the message says why."""
+    """The records do not give the rows of a figure; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Bucket:
 
     Values in the unit of the figure's metric; sign: -1 where more of it is
     better. n: fetches that entered, of both windows; cells: how many of the
-    cells_asked had counting records of both windows and carry the weight.
+    cells_requested had counting records of both windows and carry the weight.
     base, experiment: weighted means; the medians are of all responses of the
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once; draws: how many independent values of a window they
@@ -110,7 +110,7 @@ class Bucket:
     n: int
     excluded: Excluded
     cells: int
-    cells_asked: int
+    cells_requested: int
     base: float
     experiment: float
     base_median: float

@@ -10,7 +10,7 @@ from typing import Any
 from lab.core.findings.findings import Cell, Column, Finding, Table
 from lab.core.run.reporting import MOST_ROWS
 from lab.fetches import features
-from lab.fetches.figures.cells import CellSetting, WindowChange, asked_of, mean, reasons
+from lab.fetches.figures.cells import CellSetting, WindowChange, without_repeat, mean, reasons
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
@@ -19,15 +19,15 @@ from lab.fetches.verify.record import Record
 
 Group = tuple[tuple[Cell, ...], Sequence[Record]]
 
-_SEEN = (Column("RTT", "ms", "observed"), Column("BW", "kbit/s", "observed"),
+_OBSERVED = (Column("RTT", "ms", "observed"), Column("BW", "kbit/s", "observed"),
          Column("IW", "", "observed"), Column("first flight", "", "observed", rank=2),
          Column("retrans.", "", "observed"),
          Column("dropped by queue", "", "observed"), Column("lost at random", "", "observed"),
          Column("dropped by uplink's queue", "", "observed"))
-_OF_CELL = (*_SEEN, Column("total", "ms"), Column("model", "ms", rank=1),
+_OF_CELL = (*_OBSERVED, Column("total", "ms"), Column("model", "ms", rank=1),
             Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
             Column("verdict", "pass/n", is_text=True))
-_OF_TRIAL = (Column("n", "", "observed"), *_SEEN, Column("total", "ms", "measured"),
+_OF_TRIAL = (Column("n", "", "observed"), *_OBSERVED, Column("total", "ms", "measured"),
              Column("latency", "ms", "measured"), Column("total", "ms", "model"),
              Column("diff.", "ms", "model", signed=True),
              Column("total", "ms", "published", digits=0),
@@ -36,8 +36,8 @@ _OF_TRIAL = (Column("n", "", "observed"), *_SEEN, Column("total", "ms", "measure
              Column("verdict", is_text=True, is_filter=True))
 
 
-def _seen(records: Sequence[Record]) -> tuple[Cell, ...]:
-    """The cells under _SEEN. What was seen is worth telling of a failed verdict too."""
+def _observed(records: Sequence[Record]) -> tuple[Cell, ...]:
+    """The cells under _OBSERVED. Of failed verdicts too."""
     return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"),
             *(_count(mean(records, column)) for column in
               ("seen_initcwnd", "seen_first_flight", "retransmissions")),
@@ -79,8 +79,8 @@ def _settings(settings: Sequence[CellSetting]) -> Table:
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
                         for note in causes if note)
         total_ms, latency_ms, model_ms, late_ms = _times(row.counting)
-        rows.append((*(cell(row.requested) for _, cell in requested), *_seen(row.records), total_ms,
-                     model_ms, late_ms, latency_ms,
+        rows.append((*(cell(row.requested) for _, cell in requested), *_observed(row.records),
+                     total_ms, model_ms, late_ms, latency_ms,
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
     return Table("Every cell", (*(column for column, _ in requested), *_OF_CELL), tuple(rows),
                  tuple(f"[{place}] {note}" for note, place in footnotes.items()),
@@ -134,7 +134,7 @@ def trials_table(records: Sequence[Record], published: Any = None) -> Table:
                 return table
     settings: dict[Trial, list[Record]] = {}
     for record in ordered:
-        trial = asked_of(record.trial) if is_long else record.trial
+        trial = without_repeat(record.trial) if is_long else record.trial
         settings.setdefault(trial, []).append(record)
     requested = requested_columns(list(settings))
     groups = [(tuple(cell(trial) for _, cell in requested), group)
@@ -169,7 +169,7 @@ def _of_trial(group: Sequence[Record], published: Any) -> tuple[Cell, ...]:
     """The cells under _OF_TRIAL: of one trial, or means over those of a cell that count."""
     alone = len(group) == 1
     counting = [record for record in group if record.counts]
-    return ("" if alone else len(group), *_seen(group), *_times(group if alone else counting),
+    return ("" if alone else len(group), *_observed(group), *_times(group if alone else counting),
             *(("", "") if published is None else (published.published_ms, published.mark)),
             ", ".join(dict.fromkeys(word for record in group for word in notes.limits(record))),
             group[0].outcome if alone else f"{len(counting)}/{len(group)} pass")

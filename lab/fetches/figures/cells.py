@@ -54,7 +54,7 @@ class CellSetting:
         return mean(self.counting, "total_ms")
 
 
-def asked_of(trial: Trial) -> Trial:
+def without_repeat(trial: Trial) -> Trial:
     """The trial, its repeat and seed left aside."""
     return replace(trial, repeat=1, seed=0)
 
@@ -63,7 +63,7 @@ def settings(records: Iterable[Record]) -> list[CellSetting]:
     """One row per setting, in the order of the records, windows together and ascending."""
     grouped: dict[Trial, dict[Trial, list[Record]]] = {}
     for record in records:
-        requested = asked_of(record.trial)
+        requested = without_repeat(record.trial)
         of_window = grouped.setdefault(replace(requested, initcwnd=1), {})
         of_window.setdefault(requested, []).append(record)
     return [CellSetting(requested, windows[requested])

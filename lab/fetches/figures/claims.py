@@ -95,7 +95,7 @@ class JudgedPanel:
 def judged(panel: Panel, stated: Sequence[Claim], exact: bool = False) -> JudgedPanel:
     """A panel beside what was published of it.
 
-    said: of the scenario; those of the panel's figure are tested. exact: the
+    stated: of the scenario; those of the panel's figure are tested. exact: the
     run was in virtual time, where a fetch without loss gives the same packets
     whenever it is repeated, so that one is enough.
     """
@@ -142,7 +142,7 @@ def _numbers(panel: Panel, row: JudgedBar) -> list[ComparedNumber]:
     return numbers
 
 
-# What was said in words --------------------------------------------------------------
+# What was published in words ---------------------------------------------------------
 
 def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
     prefix = "IW " if panel.is_sweep else ""

@@ -22,12 +22,12 @@ ANY = "any"
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a run before anything is told of it (made by lab.fetches.analysis).
+    """What is known of a run before anything is rendered (made by lab.fetches.analysis).
 
     is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
     of figures of bars by their names, and why the others have none. cells, changes: the cells in
     the order of what they vary, and what each larger window changes in them; empty where the
-    figures tell all. timelines: of its kept captures.
+    figures have all. timelines: of its kept captures.
     """
 
     scenario: Scenario

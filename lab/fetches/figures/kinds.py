@@ -65,7 +65,8 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
     if kind.by and not figure.by:
         raise UsageError(f"{where}: by is missing")
     if figure.down and (not kind.has_down or figure.down == figure.by):
-        *others, last = (f'"{name}"' for name, other in FIGURES.items() if other.has_down)
+        *others, last = [f'"{name}"' for name, other in FIGURES.items()
+                         if other.has_down] or ["none"]
         raise UsageError(f"{where}: down is a quantity of a figure of kind {', '.join(others)} or"
                          f" {last}, another one than by")
     if kind.by not in ("", ANY, figure.by):
@@ -143,8 +144,8 @@ def _made(analysis: Analysis, figure: Figure) -> Made | None:
         return Made(Finding(figure.name, figure.title, missing=str(error)))
 
 
-def tells_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:
-    """Whether a figure says all that was measured, so that no table of cells has to.
+def shows_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:
+    """Whether a figure shows all that was measured, so that no table of cells has to.
 
     drawn: the rows of the figures of bars that have some.
     """

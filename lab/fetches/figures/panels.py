@@ -186,7 +186,7 @@ def bucket_of(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair
     return Bucket(
         label=label, value=value, share_percent=axis.share_percent(value),
         n=sum(len(pair.base) + len(pair.experiment) for pair in used), excluded=excluded,
-        cells=len(used), cells_asked=len(pairs), base=base, experiment=experiment,
+        cells=len(used), cells_requested=len(pairs), base=base, experiment=experiment,
         base_median=base_median, experiment_median=experiment_median,
         absolute_interval=absolute_interval, percent_interval=percent_interval,
         published=bar or Published(), lossless=all(pair.lossless for pair in pairs), sign=sign,

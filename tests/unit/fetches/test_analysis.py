@@ -92,7 +92,7 @@ def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
     records = changed(stored, lambda trial: (trial.rtt_ms, trial.bandwidth_kbps) == (100, 56)
                       and trial.initcwnd == 3, lambda record: replace(record, verdict="fail"))
     bucket = improvement(scenario, scenario.figures[0], records).buckets[2]
-    assert (bucket.n, bucket.cells, bucket.cells_asked) == (14, 7, 8)
+    assert (bucket.n, bucket.cells, bucket.cells_requested) == (14, 7, 8)
     assert bucket.excluded == Excluded(failed_verdicts=1, unpaired=1)
     assert str(bucket.excluded) == "1 failed verdict, 1 record without its counterpart"
     kept = [record for record in stored if record.trial.rtt_ms == 100

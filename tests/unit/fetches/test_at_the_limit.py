@@ -279,7 +279,7 @@ def test_who_answered_stands_in_a_figures_context() -> None:
 def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -> None:
     found = {"profiles": {"x": rows}, "as_fitted": {"figure5": 22, "loss": 0.0}}
     assert fit.free(found, "x") == word
-    assert [fit._told(value) for value in (True, False, (1.5, 2.0), 0.25)] == [
+    assert [fit._rendered(value) for value in (True, False, (1.5, 2.0), 0.25)] == [
         "yes", "no", "1.5, 2", "0.25"]
 
 

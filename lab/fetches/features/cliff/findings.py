@@ -13,12 +13,12 @@ from lab.fetches.scenario.trial import HTTP_3, Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import HEADER_BYTES, flight_writes, sealed_sizes
 
-# What a line says of every cliff, or what follows from the window.
+# What a line has of every cliff, or what follows from the window.
 _SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
 
 
-def told_apart(trials: Sequence[Trial]) -> list[str]:
-    """What tells each from the others besides the window, such as "key share x25519"."""
+def distinctions(trials: Sequence[Trial]) -> list[str]:
+    """What distinguishes each from the others besides the window, such as "key share x25519"."""
     varied = [field.name for field in fields(Trial)
               if field.name in QUANTITIES and field.name not in _SAID
               and len({getattr(trial, field.name) for trial in trials}) > 1]
@@ -28,7 +28,7 @@ def told_apart(trials: Sequence[Trial]) -> list[str]:
 
 
 def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
-    """Lines for a reader: the limit, and what explains it. apart: see `told_apart`."""
+    """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
     name, trial = WHATS[what].name, cliff.trial
     label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3
                                     else f"IW{trial.initcwnd}", apart)))
@@ -73,7 +73,7 @@ def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
 
 
 def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
-    """What is seen of a server whose writes are not known."""
+    """What is observed of a server whose writes are not known."""
     record = cliff.record
     if what == CHAIN and record is not None and record.flight_segments:
         window = cliff.trial.initcwnd

@@ -1,7 +1,7 @@
 """How much of somebody's own number the window can be, and what else would make up the rest.
 
 Each candidate is a change of one thing alone: what is changed is searched for by measuring, until
-a transfer takes as long as the number that somebody has seen.
+a transfer takes as long as the number that somebody has observed.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _is_slower(base: Record, experiment: Record) -> bool:
 
 
 def why(slower: Record) -> str:
-    """What the larger window's record says of a response that it makes slower."""
+    """What the larger window's record shows of a response that it makes slower."""
     if slower.queue_drops:
         return "the larger flight overflowed the queue"
     if slower.random_drops or slower.lost_segments:

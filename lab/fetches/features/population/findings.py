@@ -33,8 +33,8 @@ TWINS = "kind", "by", "published", "panel"  # what the same figure of two popula
 def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
                         findings: Sequence[Finding], judged: Sequence[JudgedPanel]
                         ) -> list[Finding]:
-    """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
-    """
+    """findings: of the scenario's figures, Figure 5's are shown again, on one page;
+    judged: the same."""
     of_shares = {figure.name for figure in scenario.figures
                  if figure.published == published.SHARES_FILE}
     charts = tuple(finding.chart for finding in findings
@@ -141,7 +141,7 @@ def _printed_mean_ms(scenario: Scenario, drawn: Populations) -> float | None:
 def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
     """The sums of the panels beside the paper's, and what the window does alone.
 
-    printed_ms: what the paper says is saved of the mean, None where it does not.
+    printed_ms: what the paper has saved of the mean, None where it does not.
     """
     rows: list[tuple[Cell, ...]] = []
     for axis, bars in panel.panels.items():
@@ -174,7 +174,7 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
 
 
 def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
-    """The saving in its parts, by the RTT panel, and what the paper's print says of each."""
+    """The saving in its parts, by the RTT panel, and what the paper prints of each."""
     bars = panel.panels["RTT"]
     saved = panel.base_ms - panel.experiment_ms
     ours = sum((bar.share_percent or 0.0) * bar.absolute for bar in bars) / 100

@@ -110,11 +110,11 @@ def _fitted(drawn: Populations, made: Population, fit: dict[str, Any],
             known: Sources) -> Finding:
     own = _of_their_own(drawn, made, known)
     rows: list[tuple[Cell, ...]] = [
-        (name, _told(getattr(made.mechanism, name)), *source, free(fit, name))
+        (name, _rendered(getattr(made.mechanism, name)), *source, free(fit, name))
         for name, source in known.rests_on.items()]
-    rows += [(f"{name}, {other.title}", _told(getattr(other.mechanism, name)),
+    rows += [(f"{name}, {other.title}", _rendered(getattr(other.mechanism, name)),
               *known.of_their_own[other.name, name], "") for other, name in own]
-    rows += [(f"rtt_at_most_ms, {other.title}", _told(other.rtt_at_most_ms),
+    rows += [(f"rtt_at_most_ms, {other.title}", _rendered(other.rtt_at_most_ms),
               *known.farthest, "")
              for other in drawn.populations if other.rtt_at_most_ms]
     again = ", ".join(f"{percent:g} % with {share:g}" for share, percent in fit["slow_losses"])
@@ -173,7 +173,7 @@ def _of_their_own(drawn: Populations, made: Population,
             if getattr(other.mechanism, name) != getattr(made.mechanism, name)]
 
 
-def _told(value: Any) -> str:
+def _rendered(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):

@@ -111,7 +111,7 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
     cells = len(set(paired.client.tolist()))
     return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
-        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
+        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_requested=cells,
         draws=cells,
         base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
         base_median=median(paired.base, paired.base_weight),

@@ -35,7 +35,7 @@ class Side:
 class Item:
     """One published number, or statement, and ours at every level.
 
-    figure: its name; label: of the bar, or what is said. ours: () of a
+    figure: its name; label: of the bar, or the statement. ours: () of a
     statement, which only agrees or does not. constant: its fetch never connected, so
     that no TCP decided what was published, but the number that their script then had.
     """

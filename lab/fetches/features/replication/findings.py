@@ -84,7 +84,7 @@ def _capital(name: str) -> str:
 
 def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
             context: str, constants: Statement | None, of_statements: bool) -> Finding:
-    """Each cause in turn: how many of all numbers agree behind it; constants: what is told apart.
+    """Each cause in turn: how many of all numbers agree behind it; constants: counted apart.
     """
     title = f"{TITLE}: {total} of them, cause by cause"
     rows: list[tuple[Cell, ...]] = [("none: the clean run", "", "", "", agree[0], None)]
@@ -144,7 +144,7 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
     return Finding(
         figure.name, figure.title,
         tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
-        statements=_statements(scenario, figure, levels), text=_told(figure.title, rows),
+        statements=_statements(scenario, figure, levels), text=_rendered(figure.title, rows),
         chart=SideChart(f"{figure.title}, {what}" if not of_times else figure.title,
                         (context,), sides=SIDES, plots=tuple(plots),
                         axis=panel.by.axis))
@@ -167,14 +167,14 @@ def _word(row: Item, level: int) -> str:
 
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
-    """What is said of the figure in words, clean and with all causes."""
+    """What is published of the figure in words, clean and with all causes."""
     clean, last = (judged(level.panels[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
     return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.word)
                  for before, after in zip(clean, last))
 
 
-def _told(title: str, rows: Sequence[Item]) -> str:
+def _rendered(title: str, rows: Sequence[Item]) -> str:
     parts = []
     for row in rows:
         sides = zip(SIDES, (row.published, row.ours[0], row.ours[-1]))

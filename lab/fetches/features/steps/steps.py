@@ -25,7 +25,7 @@ from lab.tcp.model.predict import Prediction, predict
 
 
 def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
-    """A claim on the trials of a figure, all of which have to count for it to be told."""
+    """A claim on the trials of a figure, all of which have to count."""
     columns = (metric, claim.at_most) if claim.at_most else (metric, *claim.more_where)
     known = [tuple(map(float, values)) for record in records if record.counts
              and None not in (values := [value_of(record, column) for column in columns])]

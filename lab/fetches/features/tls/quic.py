@@ -1,4 +1,4 @@
-"""The verdict on a fetch over HTTP/3: its datagrams are all that can be seen of QUIC.
+"""The verdict on a fetch over HTTP/3: its datagrams are all that can be observed of QUIC.
 
 There is no SYN, and no TCP_INFO; the congestion window is the server's own, and no route sets
 it. So what is judged is the path, what was lost on it, and what a server may send to an
@@ -28,7 +28,7 @@ CAPTURE = "capture"
 
 @dataclass(frozen=True)
 class Seen:
-    """What a trial's client said, and its datagrams."""
+    """What a trial's client reported, and its datagrams."""
 
     evidence: Evidence
     wire: Datagrams
@@ -113,8 +113,8 @@ def _is_estimated(record: Record) -> bool:
 
 
 # Judged of every trial alike, and in its table.
-PACKETS = replace(path.PACKETS, compare=lambda seen: path.packets(seen.evidence))
-ON_THE_WIRE = tuple(Check(*told, seldom=True) for told in (
+PACKETS = replace(path.PACKETS, compare=lambda observed: path.packets(observed.evidence))
+ON_THE_WIRE = tuple(Check(*check, seldom=True) for check in (
     ("QUIC RTT", "the first datagram each way, less its serialisation", _rtt, _is_estimated),
     ("QUIC bandwidth", "the spacing of datagrams that left at once", _bandwidth, _is_estimated),
     ("QUIC losses", "those that queue and random loss dropped, no others", _losses,

@@ -20,7 +20,7 @@ def early_data(evidence: Evidence) -> Iterable[Compared]:
         return
     accepted = evidence.accepted_early_bytes or 0
     is_padded = requested >= LEAST_PADDED_BYTES
-    yield Compared(accepted == requested if is_padded else accepted > 0, _told(accepted),
+    yield Compared(accepted == requested if is_padded else accepted > 0, _accepted(accepted),
                    f"{requested} bytes accepted" if is_padded else "accepted")
     early = evidence.early
     if early is None:
@@ -37,7 +37,7 @@ def early_data(evidence: Evidence) -> Iterable[Compared]:
                    f"at most {allowed:g} ms")
 
 
-def _told(accepted: int) -> str:
+def _accepted(accepted: int) -> str:
     if accepted < 0:
         return f"{-accepted} bytes sent and refused"
     return f"{accepted} bytes accepted" if accepted else "none sent"

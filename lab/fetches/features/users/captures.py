@@ -38,7 +38,7 @@ _DAMAGED = (dpkt.Error, struct.error, ValueError, TypeError, AttributeError, Loo
 
 @dataclass
 class _Connection:
-    """One connection as far as it was seen; times in seconds."""
+    """One connection as far as it was observed; times in seconds."""
 
     syn_ack_s: float | None = None
     rtt_s: float | None = None

@@ -133,7 +133,7 @@ def _assumed(scenario: Scenario, users: Users) -> str:
 
 
 def _by_group(users: Users, measured: Measured) -> dict[str, Verdict]:
-    """A group without a user that counts is left out; the table of choices says so."""
+    """A group without a user that counts is excluded; the table of choices names it."""
     made = {}
     for place, name in enumerate(users.groups):
         own = measured.only(place)
