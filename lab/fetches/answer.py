@@ -103,10 +103,10 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
 
 def _without_equal(table: Table) -> Table:
     """Of several rows, the table less the requested values that all of them share."""
-    kept = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
+    shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
             or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
-    return replace(table, columns=tuple(table.columns[place] for place in kept),
-                   rows=tuple(tuple(row[place] for place in kept) for row in table.rows))
+    return replace(table, columns=tuple(table.columns[place] for place in shown),
+                   rows=tuple(tuple(row[place] for place in shown) for row in table.rows))
 
 
 def _effect(change: WindowChange) -> str:

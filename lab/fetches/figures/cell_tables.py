@@ -91,9 +91,9 @@ def changes_table(changes: Sequence[WindowChange], most: int) -> Table:
     """A row for each comparison; of more than `most` those with the largest effect."""
     shown = changes
     if len(changes) > most:
-        kept = {id(change) for change in sorted(
+        largest = {id(change) for change in sorted(
             changes, key=lambda change: -abs(change.absolute_ms))[:most]}
-        shown = [change for change in changes if id(change) in kept]
+        shown = [change for change in changes if id(change) in largest]
     requested = requested_columns([change.base.requested for change in changes],
                                   without=("initcwnd",))
     columns = (*(column for column, _ in requested), Column("window", "segments", REQUESTED),

@@ -65,16 +65,16 @@ class Measured:
     constants: frozenset[Trial] = frozenset()
 
 
-def measured(scenario: Scenario, of: AsPublished, records: Sequence[Record],
+def measured(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
              exact: bool) -> list[Measured]:
     """Every level, the clean one first; exact: measured in virtual time."""
     made = []
-    for level in levels_of(scenario.sweeps, of.causes):
+    for level in levels_of(scenario.sweeps, setup.causes):
         there = replace(scenario, sweeps=level.sweeps)
         read = level.reading.of(records)
         panels, missing = kinds.panels(there, read)
         constants = (record.trial for record in records if record.failed_as_expected)
-        made.append(Measured(of, level, there, read, panels, missing, exact, frozenset(
+        made.append(Measured(setup, level, there, read, panels, missing, exact, frozenset(
             constants if level.reading.failed_ms else ())))
     return made
 
@@ -101,13 +101,13 @@ def counts(items: Sequence[Item]) -> list[int]:
     return [sum(agrees) for agrees in zip(*(item.agrees for item in items))]
 
 
-def by_group(of: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
+def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
     """How many agree with all causes of a group and those before it, by the group's name.
 
     counted: at each level. A group of which there is no cause is left out.
     """
     last: dict[str, int] = {}
-    for cause, count in zip(of.causes, counted[1:]):
+    for cause, count in zip(setup.causes, counted[1:]):
         last[GROUPS[GROUP_OF[cause.known]]] = count
     return list(last.items())
 
@@ -128,7 +128,7 @@ def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
 
 
 def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Measured]) -> Item:
-    of, first = levels[0].of, buckets[0]
+    setup, first = levels[0].of, buckets[0]
     assert first is not None
     bar = first.published
     published = Side(bar.absolute, _printed(figure, bar.percent))
@@ -141,8 +141,8 @@ def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Meas
                 Side(bucket.absolute, _printed(figure, bucket.percent)))
         cut = level.level.reading.truncated and not is_sweep
         ours.append(side)
-        agrees.append((published.ms is None or of.agrees(side.ms, published.ms, cut))
-                      and (published.percent is None or of.agrees_in_points(
+        agrees.append((published.ms is None or setup.agrees(side.ms, published.ms, cut))
+                      and (published.percent is None or setup.agrees_in_points(
                           side.percent, published.percent, cut, bar.error_points)))
     return Item(figure.name, first.label, published, tuple(ours), tuple(agrees))
 
@@ -154,7 +154,7 @@ def _printed(figure: Figure, percent: float | None) -> float | None:
 
 
 def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
-    of, of_trial = levels[0].of, cells[-1].of_trial
+    setup, of_trial = levels[0].of, cells[-1].of_trial
     items = []
     constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
     for rows in zip(*(level.rows for level in cells)):
@@ -162,7 +162,7 @@ def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
         items.append(Item(
             "raw", f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s",
             Side(row.published_ms), tuple(Side(level_row.measured_ms) for level_row in rows),
-            tuple(of.agrees(level_row.measured_ms, row.published_ms) for level_row in rows),
+            tuple(setup.agrees(level_row.measured_ms, row.published_ms) for level_row in rows),
             constant=rows[-1] in constants))
     return items
 

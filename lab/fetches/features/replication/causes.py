@@ -66,7 +66,7 @@ class Reading:
         return record
 
 
-READINGS = tuple(each.name for each in fields(Reading))
+READINGS = tuple(field.name for field in fields(Reading))
 SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
 
 
@@ -170,12 +170,12 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise UsageError(f"{where}: [[cause]] tables explain another scenario's published"
                              ' numbers: they need [as_published] with of = "…"')
         return dict(raw)
-    of = schema.file_name(schema.table(raw, "as_published", where).get("of"),
+    other_name = schema.file_name(schema.table(raw, "as_published", where).get("of"),
                           f"{where}: [as_published]: of")
-    other = scenario_file.find(of).raw
+    other = scenario_file.find(other_name).raw
     if "sweep" not in other or not {*other.get("defaults", {})} <= {*schema.keys_of(Sweep)}:
-        raise UsageError(f"{where}: [as_published]: of: {of} has no [[sweep]] of single fetches,"
-                         " whose set-up causes could be of")
+        raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
+                         " fetches, whose set-up causes could be of")
     taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
     claims, figures, sweeps = (schema.as_tables(taken, name, where)
