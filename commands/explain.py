@@ -46,7 +46,7 @@ def wrong(arguments: argparse.Namespace, given: Container[str], questions: Seque
 
 def read(arguments: argparse.Namespace) -> list[Study]:
     """The question. Raises UsageError where it is of several networks."""
-    from lab.fetches import explain
+    from lab.fetches.features.explain import search as explain
     study = measure.study_of("", arguments)
     explain.check(study.trials)
     return [study]
@@ -54,7 +54,7 @@ def read(arguments: argparse.Namespace) -> list[Study]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer the question, then print what would make up the rest of the time; the exit status."""
-    from lab.fetches import explain
+    from lab.fetches.features.explain import search as explain
     if arguments.dry_run:
         return measure.run(arguments, read)
     check_rights(arguments)

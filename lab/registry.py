@@ -62,7 +62,7 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
     """
     search, findings = (features.module("cliff", name) for name in ("search", "findings"))
     found = search.search(what, study.trials, study.head.sysctls, measure)
-    for each, apart in zip(found, findings.told_apart(study.trials)):
+    for each, apart in zip(found, findings.distinctions(study.trials)):
         yield each.agrees, list(findings.sentences(what, each, apart))
     if besides := list(findings.besides(what, found)):
         yield True, besides

@@ -1,13 +1,12 @@
-"""From the records of a run to its Analysis: everything is computed here, and told later."""
+"""From the records of a run to its Analysis: all is computed here, rendered later."""
 
 from __future__ import annotations
 
 from lab.core.run.kinds import RunData
-from lab.core.run.measuring import CAPTURES
+from lab.fetches import features
 from lab.fetches.figures import kinds
-from lab.fetches.figures.cells import by_effect, changes, settings
+from lab.fetches.figures.cells import changes, settings
 from lab.fetches.figures.figure import Analysis
-from lab.fetches.figures.timelines import by_round_trips, timelines
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.varied_parameters import order, words_of
 
@@ -18,13 +17,13 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
     Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
     panels, missing = kinds.panels(scenario, run.records)
-    is_told = is_whole and not scenario.cells and (
-        any(kinds.tells_all(figure, panels) for figure in scenario.figures)
+    is_covered = is_whole and not scenario.cells and (
+        any(kinds.shows_all(figure, panels) for figure in scenario.figures)
         or any(part.is_reported for part in scenario.parts))
     words = words_of(scenario.sweeps)
-    cells = [] if is_told else settings(sorted(
+    cells = [] if is_covered else settings(sorted(
         run.records, key=lambda record: order(record.trial, words)))
     changed = changes(cells)
-    shown = by_effect(changed) if scenario.cells else by_round_trips(run.records)
     return Analysis(scenario, run, is_whole, panels, missing, cells, changed,
-                    timelines(shown, run.folder / CAPTURES))
+                    tuple(line for feature in features.registered()
+                          for line in feature.timelines(scenario, run, changed)))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from lab.core.findings.claims import REPRODUCED
 from lab.core.findings.findings import Answer, Cell, Column, Finding, Table
-from lab.core.scenario.quantities import AUTO
 from lab.core.stats import Estimate
 from lab.core.words import between, number, short, span
+from lab.fetches import features
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cell_tables import changes_table
@@ -17,33 +17,29 @@ from lab.fetches.figures.cells import CellSetting, WindowChange, explained, reas
 from lab.fetches.figures.claims import JudgedPanel
 from lab.fetches.figures.figure import Analysis, Made
 from lab.fetches.scenario.scenario import Figure
-from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import REQUESTED, requested_columns
-from lab.fetches.verify.record import Record
-from lab.tcp.packets import HEADER_BYTES
 
 MOST_ROWS = 20  # of comparisons
 MOST_FIGURES = 3
 MOST_WINDOWS = 4  # whose effects stand in one sentence
 MOST_REASONS = 3
-SHORT_QUEUE_BDP, LONG_QUEUE_BDP = 0.5, 5.0
 
 
 def of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Made]],
-       found: Sequence[Finding]) -> Answer:
+       findings: Sequence[Finding]) -> Answer:
     """What is read first: what a part or figure answers, single cells, or figures of bars.
 
     figures: as they were made of the run; found: all findings.
     """
-    own = next((each.answer for each in found if each.answer is not None), None)
-    answers = [each.finding.sentence for figure, each in figures
-               if kinds.FIGURES[figure.kind].is_answer and not each.finding.missing]
+    own = next((made.answer for made in findings if made.answer is not None), None)
+    answers = [made.finding.sentence for figure, made in figures
+               if kinds.FIGURES[figure.kind].is_answer and not made.finding.missing]
     if own is None and answers:
         own = Answer(" ".join(answers), notes=tuple(explained(analysis.changes)[:MOST_REASONS]))
     if own is None and analysis.cells:
         own = of_cells(analysis.cells, analysis.changes, analysis.scenario.cells)
-    return own or Answer(table=of_figures([each.judged for _, each in figures
-                                           if each.judged is not None]))
+    return own or Answer(table=of_figures([made.judged for _, made in figures
+                                           if made.judged is not None]))
 
 
 # Of single cells ---------------------------------------------------------------------
@@ -56,14 +52,15 @@ def of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
     """
     if not any(cell.counting for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
-    notes = _queues([cell.requested for cell in cells],
-                    [record for cell in cells for record in cell.records]) if is_question else ()
+    notes = tuple(hint for feature in features.registered() for hint in feature.hints(
+        [cell.requested for cell in cells],
+        [record for cell in cells for record in cell.records])) if is_question else ()
     if not changes:
         return Answer(_single(cells), _times(cells), notes)
     networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes)
     return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS)),
-                  (*explained(changes, said=sentence)[:MOST_REASONS], *notes))
+                  (*explained(changes, known=sentence)[:MOST_REASONS], *notes))
 
 
 def _single(cells: Sequence[CellSetting]) -> str:
@@ -106,10 +103,10 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
 
 def _without_equal(table: Table) -> Table:
     """Of several rows, the table less the requested values that all of them share."""
-    kept = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
+    shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
             or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
-    return replace(table, columns=tuple(table.columns[place] for place in kept),
-                   rows=tuple(tuple(row[place] for place in kept) for row in table.rows))
+    return replace(table, columns=tuple(table.columns[place] for place in shown),
+                   rows=tuple(tuple(row[place] for place in shown) for row in table.rows))
 
 
 def _effect(change: WindowChange) -> str:
@@ -155,28 +152,6 @@ def _networks(changes: Sequence[WindowChange]) -> str:
         (gains, "faster"), (losses, "slower"), (unchanged, "unchanged")) if count]
     return (f"A larger window {', and '.join(parts)}. Of {len(changes)} comparisons:"
             f" {', '.join(counted)}.")
-
-
-def _queues(trials: Sequence[Trial], records: Sequence[Record]) -> tuple[str, ...]:
-    """A queue that is far from one BDP, where that matters: what to try."""
-    found = {}
-    for trial in trials:
-        bdp = trial.rtt_ms * trial.bandwidth_kbps / 8 / (trial.mss + HEADER_BYTES)
-        if trial.qdisc == "fifo" and trial.queue_from != AUTO:
-            found[trial.queue_packets / bdp] = (trial, bdp)
-    lines = []
-    if found and min(found) < SHORT_QUEUE_BDP and any(record.queue_drops for record in records):
-        trial, bdp = found[min(found)]
-        lines.append(f"The queue of {trial.queue_packets} packets is"
-                     f" {number(100 * min(found), 0)} % of the path's bandwidth-delay product"
-                     f" ({number(bdp, 0)} packets): compare with --queue 1bdp.")
-    if found and max(found) > LONG_QUEUE_BDP:
-        trial, bdp = found[max(found)]
-        if trial.response_bytes / trial.mss > LONG_QUEUE_BDP * bdp:
-            lines.append(f"The queue of {trial.queue_packets} packets is {number(max(found), 0)}"
-                         " times the path's bandwidth-delay product, and the response can fill it:"
-                         " compare with --queue 1bdp.")
-    return tuple(lines)
 
 
 # Of figures --------------------------------------------------------------------------

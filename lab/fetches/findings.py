@@ -1,10 +1,10 @@
-"""What a run of fetches says: its figures, each with what was published, and the run itself."""
+"""The report of a run of fetches: its figures, each with what was published, and the run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lab.core.findings.findings import Finding, Report, Tile
+from lab.core.findings.findings import Report, Tile
 from lab.core.run import reporting
 from lab.core.run.kinds import RunData, Study
 from lab.core.words import span
@@ -12,20 +12,19 @@ from lab.fetches import answer
 from lab.fetches.analysis import analyse
 from lab.fetches.figures import kinds, summary
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.cell_tables import (RawRow, causes_table, cells_finding, raw_finding,
-                                             raw_rows, trials_table)
+from lab.fetches.figures.cell_tables import (causes_table, cells_finding, published_cells,
+                                             trials_table)
 from lab.fetches.figures.cells import explained
 from lab.fetches.figures.figure import Analysis
 from lab.fetches.scenario.scenario import Scenario
-from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify import notes
 
 
 def report(study: Study, run: RunData) -> Report:
-    """All that a run says of the scenario, of which study.whole says whether it is the whole.
+    """All findings of a run; study.whole: of the whole scenario, or else of a part of it.
 
     A part of a scenario has its cells first; the figures that it does not cover
-    are left out. Raises FirstFlightError where a file of paper/ is missing or wrong.
+    are excluded. Raises FirstFlightError where a file of paper/ is missing or wrong.
     """
     scenario: Scenario = study.scenario
     for part in scenario.parts if study.whole else ():
@@ -38,36 +37,26 @@ def rendered(study: Study, analysis: Analysis) -> Report:
     """The report of an analysed run: nothing is computed of its records any more."""
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)
-    judged = [each.judged for _, each in figures if each.judged is not None]
-    found = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
-             *(each.finding for _, each in figures)]
-    raw, raw_of = _raw(analysis)
-    tiles = _tiles([each.panel for each in judged])
+    judged = [made.judged for _, made in figures if made.judged is not None]
+    findings = [*([cells_finding(analysis.cells, analysis.changes)] if analysis.cells else []),
+             *(made.finding for _, made in figures)]
+    tiles = _tiles([made.panel for made in judged])
     for part in scenario.parts:
-        of_its_own, further = part.findings(analysis, found, judged)
-        found += of_its_own
+        of_its_own, further = part.findings(analysis, findings, judged)
+        findings += of_its_own
         tiles += further
-    found += raw if analysis.is_whole else []
+    try:
+        published = published_cells(scenario, run.records)
+    except NoPanel:
+        published = None
     why = explained(analysis.changes) if scenario.cells else []
     return reporting.report_of(
-        study, run, found, tiles=tiles, timelines=analysis.timelines,
-        answer=answer.of_run(analysis, figures, found),
+        study, run, findings, tiles=tiles, timelines=analysis.timelines,
+        answer=answer.of_run(analysis, figures, findings),
         summary=(summary.summary(run.records), *notes.of_all(run.records), *why),
         sentences=(*why, *summary.of_run(
             run, judged, () if judged or scenario.cells else analysis.changes)),
-        trials=trials_table(run.records, scenario.raw, raw_of), causes=causes_table(run.records))
-
-
-def _raw(analysis: Analysis) -> tuple[list[Finding], dict[Trial, RawRow]]:
-    """The published raw values beside ours, and each by the trials that are its like."""
-    raw = analysis.scenario.raw
-    if raw is None:
-        return [], {}
-    try:
-        rows, of_trial = raw_rows(analysis.scenario, raw, analysis.records)
-    except NoPanel as error:
-        return [Finding("raw", f"paper/{raw.file}", missing=str(error))], {}
-    return [raw_finding(raw, rows)], of_trial
+        trials=trials_table(run.records, published), causes=causes_table(run.records))
 
 
 def _tiles(panels: Iterable[Panel]) -> list[Tile]:

@@ -93,8 +93,8 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 def covers(trials: Iterable[Trial], measured: Iterable[Trial]) -> bool:
     """Whether every cell and window was measured."""
-    def settings(of: Iterable[Trial]) -> set[tuple[object, ...]]:
-        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in of}
+    def settings(trials: Iterable[Trial]) -> set[tuple[object, ...]]:
+        return {(cell_of(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
 
     return settings(trials) <= settings(measured)
 

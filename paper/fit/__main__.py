@@ -30,7 +30,7 @@ from lab.fetches.features.population.draws import responses
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.features.population.fit import FITS
 from lab.fetches.features.population.population import Population
-from lab.fetches.figures.paired import Responses
+from lab.fetches.features.population.paired import Responses
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.study import in_full

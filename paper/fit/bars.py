@@ -13,7 +13,7 @@ from lab.core.scenario.published import (SHARES_FILE, SHARES_PANELS, PublishedBu
                                          buckets)
 from lab.fetches.features.population.draws import Counts, Drawn, responses
 from lab.fetches.features.population.population import Population, percentile_of
-from lab.fetches.figures.paired import PAPER_SEGMENT_BYTES
+from lab.fetches.features.population.paired import PAPER_SEGMENT_BYTES
 from paper.fit.simulation import TODAY, simulate
 from paper.fit.state import Kernels
 

@@ -9,6 +9,7 @@ from lab.core.findings import charts
 from lab.core.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from lab.core.run.kinds import Overrides
 from lab.fetches.features.population import population
+from lab.fetches.features.raw import cells
 from lab.fetches.features.replication import causes
 from lab.fetches.features.users import requested
 from lab.fetches.scenario import claim, own_server, scenario, sweep, trial
@@ -33,7 +34,7 @@ def text() -> str:
         charts.PacketsChart)
     told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
     asked_for: tuple[Any, ...] = (
-        Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
+        Overrides, sweep.Sweep, trial.Trial, scenario.Figure, cells.Raw, scenario.Axis,
         population.Mechanism, population.Population, claim.Claim, own_server.OwnServer,
         causes.Reading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
         load_scenario.LoadClaim, load_trial.Clients, trace_scenario.Tcp, trace_scenario.TraceSetup,

@@ -18,6 +18,7 @@ from lab.core.scenario.quantities import QUANTITIES, Length
 from lab.core.scenario.quantity import Sizes, Windows, Word
 from lab.core.words import plain
 from lab.fetches.features.population.population import Mechanism, Population
+from lab.fetches.features.raw.cells import Defect, Raw
 from lab.fetches.features.users.scenario import Users
 from lab.fetches.figures.kinds import FIGURES
 from lab.fetches.scenario import scenario as fetches
@@ -37,7 +38,7 @@ _KEY = "lab.core.scenario.schema"
 TABLES: dict[str, list[tuple[str, type[Any]]]] = {
     "fetches": [("[defaults] and [[sweep]]", Sweep), ("[[axis]]", fetches.Axis),
                 ("[[figure]]", fetches.Figure), ("[[claim]]", Claim),
-                ("[raw]", fetches.Raw), ("[[raw.defect]]", fetches.Defect),
+                ("[raw]", Raw), ("[[raw.defect]]", Defect),
                 ("[[population]]", Population), ("[population.mechanism]", Mechanism),
                 ("[users], which --users writes", Users)],
     "load": [("[defaults] and [[sweep]]", load.LoadSweep),

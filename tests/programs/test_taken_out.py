@@ -20,10 +20,10 @@ REST = """
 import importlib, sys
 import pytest
 sys.path.insert(0, "")
-for module in sys.argv[2:]:
+for module in sys.argv[3:]:
     importlib.import_module(module)
 import experiment
-assert experiment.main(["--list"]) == experiment.main(["--check", "zhao2019"]) == 0
+assert experiment.main(["--list"]) == experiment.main(["--check", sys.argv[2]]) == 0
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]]))
 """
 
@@ -32,12 +32,14 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]]))
 class Part:
     """What goes: its folders, code first; its lines, by file and a word of each.
 
-    also: what measures or tests it together with something else.
+    also: what measures or tests it together with something else. check: a scenario that needs
+    none of it.
     """
 
     folders: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
     also: tuple[str, ...] = ()
+    check: str = "zhao2019"
 
     def has(self, path: Path) -> bool:
         return any(path.is_relative_to(gone) for gone in (*self.folders, *self.also))
@@ -47,13 +49,13 @@ def kind(name: str, *also: str) -> Part:
     return Part((f"lab/{name}", f"tests/unit/{name}"), (("lab/registry.py", f'"{name}": '),), also)
 
 
-def feature(name: str, *also: str, question: str = "") -> Part:
-    """question: the flag that asks it, whose module in commands/ goes with it."""
+def feature(name: str, *also: str, question: str = "", check: str = "zhao2019") -> Part:
+    """question: the flag that asks it, whose module in commands/ goes with it; check: of Part."""
     lines = [("lab/fetches/features/__init__.py", f'"{name}",')]
     if question:
         lines.append(("commands/flags.py", f'"{question}": '))
     return Part((f"lab/fetches/features/{name}", f"tests/unit/features/{name}"), tuple(lines),
-                (*also, *([f"commands/{name}.py"] if question else [])))
+                (*also, *([f"commands/{name}.py"] if question else [])), check)
 
 
 MIXED = "tests/unit/fetches/test_at_the_limit.py"  # of whatever is at its limit
@@ -66,9 +68,19 @@ PARTS = {
     "users": feature("users", "tests/unit/fetches/test_refused.py", question="users"),
     "population": feature("population", "paper/fit", MIXED, *(
         f"tests/unit/fetches/test_{name}.py"
-        for name in ("buffers", "counts", "missing", "refused", "trials"))),
+        for name in ("analysis", "buffers", "counts", "missing", "refused", "trials")),
+        check="marrama2012"),
     "replication": feature("replication"),
     "cliff": feature("cliff", MIXED, question="find_cliff"),
+    "grids": feature("grids", MIXED, "tests/unit/fetches/test_analysis.py",
+                     "tests/unit/fetches/test_own.py"),
+    "steps": feature("steps"),
+    "timelines": feature("timelines", "tests/unit/fetches/test_missing.py",
+                         "tests/unit/features/tls/test_tls.py"),
+    "limiting_factors": feature("limiting_factors", "tests/unit/features/tls/test_tls.py",
+                                "tests/unit/fetches/test_answer.py"),
+    "raw": feature("raw", check="marrama2012"),
+    "explain": feature("explain", question="explain"),
 }
 
 
@@ -101,7 +113,7 @@ def test_the_rest_works_without_it(name: str, tmp_path: Path) -> None:
                if not part.has(path) and not begins(module, "benchmarks")]
     tests = ("tests/unit/core/test_batches.py" if name == "arithmetic" else
              "tests/unit/arithmetic")
-    done = subprocess.run([sys.executable, "-c", REST, tests, *modules], cwd=copy, text=True,
+    done = subprocess.run([sys.executable, "-c", REST, tests, part.check, *modules], cwd=copy, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100,
                           check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     assert done.returncode == 0, done.stdout[-3000:]

@@ -1,6 +1,6 @@
 """What the core of fetches can do without: a folder each, and its name here.
 
-lab.fetches.scenario.feature.Feature says what one brings. Their order is that of what they find.
+lab.fetches.scenario.feature.Feature lists what one brings. Their order is that of their findings.
 """
 
 from __future__ import annotations
@@ -10,11 +10,17 @@ from importlib import import_module
 from typing import Any
 
 FEATURES = (
+    "grids",
+    "timelines",
+    "steps",
+    "limiting_factors",
     "tls",
     "users",
     "population",
+    "raw",
     "replication",
     "cliff",
+    "explain",
 )
 
 

@@ -15,7 +15,7 @@ from lab.core.words import short
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel
 from lab.fetches.figures.claims import JudgedBar, JudgedPanel, judged
-from lab.fetches.figures.figure import Made, Analysis, interval
+from lab.fetches.figures.figure import Analysis, Made, interval
 from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
 
 MEDIANS_DIFFER = 0.1  # from the means, to be worth a column
@@ -37,16 +37,16 @@ def bars(analysis: Analysis, figure: Figure) -> Made:
     if figure.name in analysis.missing:
         raise NoPanel(analysis.missing[figure.name])
     scenario = analysis.scenario
-    found = judged(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
+    of_figure = judged(analysis.panels[figure.name], scenario.claims, analysis.run.exact)
     return Made(Finding(
-        figure.name, figure.title, tables=(figure_table(scenario, found),),
-        statements=found.statements, sentence=summary.of_figure(found),
-        text=summary.described(found.panel), bars=found.counts,
-        chart=chart(found, scenario.owner(figure) is not None, scenario.cells),
-        samples=found.panel.samples,
-        measured=found.panel.metric.axis, also=figure.also, held_out=figure.held_out,
+        figure.name, figure.title, tables=(figure_table(scenario, of_figure),),
+        statements=of_figure.statements, sentence=summary.of_figure(of_figure),
+        text=summary.described(of_figure.panel), bars=of_figure.counts,
+        chart=chart(of_figure, scenario.owner(figure) is not None, scenario.cells),
+        samples=of_figure.panel.samples,
+        measured=of_figure.panel.metric.axis, also=figure.also, held_out=figure.held_out,
         published=f"{published.source(figure.published)} (paper/{figure.published})"
-        if figure.published else ""), found)
+        if figure.published else ""), of_figure)
 
 
 def figure_table(scenario: Scenario, judged: JudgedPanel) -> Table:
@@ -182,8 +182,8 @@ def _left_out(panel: Panel) -> list[str]:
     lacking: dict[str, list[str]] = {}
     for bucket in panel.buckets:
         if bucket.excluded.total:
-            cells = (f"{bucket.cells} of {bucket.cells_asked} cells count; "
-                     if bucket.cells < bucket.cells_asked else "")
+            cells = (f"{bucket.cells} of {bucket.cells_requested} cells count; "
+                     if bucket.cells < bucket.cells_requested else "")
             lacking.setdefault(f"{cells}excluded: {bucket.excluded}", []).append(bucket.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in lacking.items()]
 

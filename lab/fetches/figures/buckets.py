@@ -18,13 +18,13 @@ from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity
 from lab.core.words import plain
 from lab.fetches import features
-from lab.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
+from lab.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Cell, Sweep, Value, bucket_value, cell_of
 from lab.fetches.verify.record import Record
 
 
 class NoPanel(FirstFlightError):
-    """The records do not give the rows of a figure; the message says why."""
+    """The records do not give the rows of a figure; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Bucket:
 
     Values in the unit of the figure's metric; sign: -1 where more of it is
     better. n: fetches that entered, of both windows; cells: how many of the
-    cells_asked had counting records of both windows and carry the weight.
+    cells_requested had counting records of both windows and carry the weight.
     base, experiment: weighted means; the medians are of all responses of the
     bucket, weighted likewise. Intervals are 95 % bootstrap intervals, None
     where a cell was measured but once; draws: how many independent values of a window they
@@ -110,7 +110,7 @@ class Bucket:
     n: int
     excluded: Excluded
     cells: int
-    cells_asked: int
+    cells_requested: int
     base: float
     experiment: float
     base_median: float
@@ -254,7 +254,6 @@ def beside_baseline(panel: Panel) -> tuple[Bucket, ...]:
 ByCell = dict[tuple[Cell, int], list[Record]]
 
 
-
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
             records: Sequence[Record]) -> tuple[list[Record], ByCell]:
     """The records of the figure's sweep, also by cell and window. Raises NoPanel."""
@@ -304,56 +303,21 @@ def _command(scenario: Scenario, cells: Sequence[Cell]) -> str:
     return f"{line} --rtt {rtts} --bw {bandwidths}"
 
 
-def weighted_cells(scenario: Scenario, figure: Figure,
-                   axis: Axis) -> list[list[tuple[Cell, float]]]:
+WeightedCells = list[list[tuple[Cell, float]]]  # of each bucket
+
+
+def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
     """The cells of every bucket of the axis, each with its weight: a share in percent, or 1."""
     cells = scenario.sweep(figure.sweep).cells
-    if figure.weights == JOINT:
-        return _joint_cells(scenario, cells, axis)
+    for feature in features.registered():
+        weighted: WeightedCells | None = feature.weighted_cells(scenario, figure, axis)
+        if weighted is not None:
+            return weighted
     members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
                for value in axis.values]
     if not figure.weights:
         return [[(cell, 1.0) for cell in bucket] for bucket in members]
-    weights = _axis(scenario, figure.weights)
+    weights = scenario.axis(figure.weights)
+    assert weights is not None  # the reader of the scenario has looked
     return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
              for cell in bucket] for bucket in members]
-
-
-def _axis(scenario: Scenario, by: str) -> Axis:
-    axis = scenario.axis(by)
-    assert axis is not None  # the reader of the scenario has looked
-    return axis
-
-
-def _joint_cells(scenario: Scenario, cells: Sequence[Cell],
-                 axis: Axis) -> list[list[tuple[Cell, float]]]:
-    """The cells of every BDP bucket, weighted by the joint distribution of RTT and bandwidth.
-
-    A cell stands for the responses of its RTT bucket and its bandwidth
-    bucket. Some of them are in one BDP bucket and some in the next, so that a
-    cell can enter several. Raises FirstFlightError where the axes are not the paper's.
-    """
-    import numpy
-
-    known = (each.joint_shares() for each in features.registered())
-    joint = next((each for each in known if each is not None), None)
-    if joint is None:
-        raise FirstFlightError(f"{scenario.name}: no feature here knows the joint distribution of"
-                               " RTT and bandwidth")
-    axes = [_axis(scenario, by) for by in ("rtt_ms", "bandwidth_kbps", "bdp_bytes")]
-    for own, marginal in zip(axes, joint.marginals):
-        if own.labels != marginal.labels:
-            raise FirstFlightError(f"{scenario.name}: the axis of {own.by} has the buckets"
-                                   f" {', '.join(own.labels)}; the joint distribution has"
-                                   f" {', '.join(marginal.labels)}")
-    of_rtt, of_bandwidth, of_product = (
-        marginal.bucket(values) for marginal, values in
-        zip(joint.marginals, (joint.rtt_ms, joint.bandwidth_kbps, joint.bdp_bytes)))
-    shares = numpy.zeros([len(own.values) for own in axes])
-    numpy.add.at(shares, (of_rtt[:, None], of_bandwidth[None, :], of_product), joint.share)
-    rtts, bandwidths, _ = axes
-    weighted = [[(cell, float(shares[rtts.values.index(cell.rtt_ms),
-                                     bandwidths.values.index(cell.bandwidth_kbps), bucket]))
-                 for cell in cells] for bucket in range(len(axis.values))]
-    return [[(cell, weight * 100) for cell, weight in bucket if weight > 0]
-            for bucket in weighted]

@@ -92,15 +92,15 @@ class JudgedPanel:
         return claims.counts(row.word for row in self.rows if row.word)
 
 
-def judged(panel: Panel, said: Sequence[Claim], exact: bool = False) -> JudgedPanel:
+def judged(panel: Panel, stated: Sequence[Claim], exact: bool = False) -> JudgedPanel:
     """A panel beside what was published of it.
 
-    said: of the scenario; those of the panel's figure are tested. exact: the
+    stated: of the scenario; those of the panel's figure are tested. exact: the
     run was in virtual time, where a fetch without loss gives the same packets
     whenever it is repeated, so that one is enough.
     """
     rows = tuple(_row(panel, bucket, exact) for bucket in beside_baseline(panel))
-    return JudgedPanel(panel, rows, tuple(_tested(claim, panel, rows) for claim in said
+    return JudgedPanel(panel, rows, tuple(_tested(claim, panel, rows) for claim in stated
                                           if claim.figure == panel.figure.name))
 
 
@@ -142,7 +142,7 @@ def _numbers(panel: Panel, row: JudgedBar) -> list[ComparedNumber]:
     return numbers
 
 
-# What was said in words --------------------------------------------------------------
+# What was published in words ---------------------------------------------------------
 
 def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
     prefix = "IW " if panel.is_sweep else ""
@@ -154,21 +154,21 @@ def _tested(claim: Claim, panel: Panel, rows: Sequence[JudgedBar]) -> Statement:
                                                       WITHIN_POINTS, highest.percent_ends)])[0])
     bars = {row.bucket.label: row for row in rows}
     first, second = (bars[label] for label in claim.larger or claim.equal)
-    found = " and ".join(f"{words.number(row.bucket.percent)} %"
+    measured = " and ".join(f"{words.number(row.bucket.percent)} %"
                          f" ({words.number(row.bucket.absolute)} {panel.metric.unit}) in bar"
                          f" {prefix}{row.bucket.label}" for row in (first, second))
     if claim.larger:
-        return Statement(claim.says, found, claims.larger(first.percent_ends or ANY,
+        return Statement(claim.says, measured, claims.larger(first.percent_ends or ANY,
                                                           second.percent_ends or ANY))
     (low, high), (least, most) = (row.absolute_ends or ANY for row in (first, second))
-    return Statement(claim.says, found, claims.equivalent(
+    return Statement(claim.says, measured, claims.equivalent(
         (low - most, high - least),
         EQUAL_PERCENT / 100 * min(first.bucket.base, second.bucket.base)))
 
 
 def _recovery(panel: Panel, bucket: Bucket) -> Estimate | None:
     """None for the lossless bucket itself, and without one or without an interval."""
-    lossless = next((each for each in panel.buckets if each.value == 0), bucket)
+    lossless = next((other for other in panel.buckets if other.value == 0), bucket)
     ends = bucket.absolute_interval
     if lossless is bucket or ends is None:
         return None

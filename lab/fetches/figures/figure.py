@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.core.findings.charts import Ends, Timeline
 from lab.core.findings.findings import Finding, Interval
 from lab.core.run.kinds import RunData
+from lab.core.scenario import schema
 from lab.fetches.figures.buckets import Panel
 from lab.fetches.figures.cells import CellSetting, WindowChange
 from lab.fetches.figures.claims import JudgedPanel
-from lab.fetches.scenario.scenario import Scenario
+from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.scenario.sweep import SWEPT
 from lab.fetches.scenario.trial import BUILTIN, HTTP_1, HTTP_3, OWN
 from lab.fetches.verify.record import Record
+
+ANY = "any"
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a run before anything is told of it (made by lab.fetches.analysis).
+    """What is known of a run before anything is rendered (made by lab.fetches.analysis).
 
     is_whole: whether the whole scenario was measured, not a part of it. panels, missing: the rows
     of figures of bars by their names, and why the others have none. cells, changes: the cells in
     the order of what they vary, and what each larger window changes in them; empty where the
-    figures tell all. timelines: of its kept captures.
+    figures have all. timelines: of its kept captures.
     """
 
     scenario: Scenario
@@ -46,6 +50,32 @@ class Made:
 
     finding: Finding
     judged: JudgedPanel | None = None
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """check: raises UsageError where a figure does not go with its scenario; (…, where).
+
+    make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
+    claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
+    what is measured on a sweep; has_down: whether it may have a second quantity; is_of_pairs:
+    whether it compares two windows, and no more; is_answer: its sentence answers by itself.
+    """
+
+    check: Callable[[Scenario, Figure, str], None]
+    make: Callable[[Analysis, Figure], Made | None]
+    claims: tuple[str, ...] = ()
+    by: str = ANY
+    rows: Callable[[Scenario, Figure, Sequence[Record]], Panel] | None = None
+    has_down: bool = False
+    is_of_pairs: bool = False
+    is_answer: bool = False
+
+
+def check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Its quantities are lists of a sweep. Raises UsageError."""
+    for by in filter(None, (figure.by, figure.down)):
+        schema.one_of(by, SWEPT, f"{where}: by")
 
 
 def interval(ends: Ends | None) -> Interval | None:

@@ -1,47 +1,24 @@
 """The kinds of figures: how each is checked when a scenario is read, and made of a run.
 
-A new kind is a line of FIGURES.
+A new kind is a line of FIGURES; those of features stand in their feature.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from lab.core.errors import UsageError
 from lab.core.findings.findings import Finding
 from lab.core.scenario import published, schema
-from lab.fetches.figures import bars, grid, steps, timelines
-from lab.fetches.figures import panels as of_records
+from lab.fetches import features
+from lab.fetches.figures import bars
+from lab.fetches.figures import panels as rows
 from lab.fetches.figures.buckets import NoPanel, Panel
-from lab.fetches.figures.figure import Analysis, Made
+from lab.fetches.figures.figure import ANY, Analysis, FigureKind, Made
 from lab.fetches.scenario.claim import OF_BARS, OF_TRIALS
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
-from lab.fetches.scenario.sweep import SWEPT, Sweep, Value
+from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.verify.record import Record
-
-ANY = "any"
-
-
-@dataclass(frozen=True)
-class FigureKind:
-    """check: raises UsageError where a figure does not go with its scenario; (…, where).
-
-    make: of a run; None where it shows nothing, raises NoPanel where it cannot be.
-    claims: which may be about it; by: its quantity, ANY, or "" for none; rows: of its bars, by
-    what is measured on a sweep; has_down: whether it may have a second quantity; is_of_pairs:
-    whether it compares two windows, and no more; is_answer: its sentence answers by itself.
-    """
-
-    check: Callable[[Scenario, Figure, str], None]
-    make: Callable[[Analysis, Figure], Made | None]
-    claims: tuple[str, ...] = ()
-    by: str = ANY
-    rows: Callable[[Scenario, Figure, Sequence[Record]], Panel] | None = None
-    has_down: bool = False
-    is_of_pairs: bool = False
-    is_answer: bool = False
 
 
 # What goes with what -----------------------------------------------------------------
@@ -88,13 +65,14 @@ def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
     if kind.by and not figure.by:
         raise UsageError(f"{where}: by is missing")
     if figure.down and (not kind.has_down or figure.down == figure.by):
-        *others, last = (f'"{name}"' for name, each in FIGURES.items() if each.has_down)
+        *others, last = [f'"{name}"' for name, other in FIGURES.items()
+                         if other.has_down] or ["none"]
         raise UsageError(f"{where}: down is a quantity of a figure of kind {', '.join(others)} or"
                          f" {last}, another one than by")
     if kind.by not in ("", ANY, figure.by):
         raise UsageError(f'{where}: a figure of kind "{figure.kind}" has by = "{kind.by}"')
     if figure.is_of_windows and kind.by != figure.by:
-        of_windows = next(name for name, each in FIGURES.items() if each.by == figure.by)
+        of_windows = next(name for name, other in FIGURES.items() if other.by == figure.by)
         raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
     if kind.is_of_pairs and not figure.experiment_initcwnd:
         raise UsageError(f"{where}: experiment_initcwnd is missing")
@@ -114,121 +92,17 @@ def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
             raise UsageError(f"{where} has no initcwnd {initcwnd}")
 
 
-# The checks of each kind -------------------------------------------------------------
-
-def _kept(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Whatever captures a run keeps are shown."""
-
-
-def _drawn(scenario: Scenario, figure: Figure, where: str) -> None:
-    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
-
-
-def _one_network(scenario: Scenario, figure: Figure, where: str) -> None:
-    sweep = scenario.sweep(figure.sweep)
-    if sweep.cell_count > 1 or figure.weights:
-        raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
-                         f" {sweep.cell_count}")
-
-
-def _swept(scenario: Scenario, figure: Figure, where: str) -> None:
-    for by in filter(None, (figure.by, figure.down)):
-        schema.one_of(by, SWEPT, f"{where}: by")
-
-
-def _swept_down(scenario: Scenario, figure: Figure, where: str) -> None:
-    if not figure.down:
-        raise UsageError(f"{where}: down is missing")
-    _swept(scenario, figure, where)
-
-
-def _swept_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
-    _swept(scenario, figure, where)
-    _buckets(scenario, figure, where)
-
-
-def _points(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Each value of `by`, with each of `down` if there is one, is one cell."""
-    _swept(scenario, figure, where)
-    points = scenario.sweep(figure.sweep).counted(*filter(None, (figure.by, figure.down)))
-    if max(points.values()) > 1:
-        raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
-                         " they differ (down), or ask for one of them")
-
-
-def _numbers(scenario: Scenario, figure: Figure, where: str) -> None:
-    """The same, over numbers."""
-    _swept(scenario, figure, where)
-    if any(isinstance(value, str) for value, in
-           scenario.sweep(figure.sweep).counted(figure.by)):
-        raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
-    _points(scenario, figure, where)
-
-
-def _buckets(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
-    if figure.weights == JOINT:
-        _joint(scenario, figure, where)
-        return
-    sweep = scenario.sweep(figure.sweep)
-    counts = sweep.counted(figure.by)
-    _same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
-    if not figure.weights:
-        if max(counts.values()) > 1:
-            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
-                             " say by which axis they are weighted")
-        return
-    weights = scenario.axis(figure.weights)
-    if weights is None or not weights.shares_percent:
-        raise UsageError(f"{where}: weights: there is no [[axis]] with"
-                         f' by = "{figure.weights}" and shares_percent')
-    _same_values(weights.values, sweep, figure.weights, where)
-
-
-def _joint(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Weights from the joint distribution: RTT and bandwidth have axes, and BDP the buckets."""
-    if figure.by != "bdp_bytes":
-        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
-    sweep = scenario.sweep(figure.sweep)
-    for by in published.SHARES_PANELS:
-        axis = scenario.axis(by)
-        if axis is None:
-            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
-        if by != "bdp_bytes":
-            _same_values(axis.values, sweep, by, where)
-    if sweep.cell_count > len(sweep.networks):
-        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
-    for by in published.SHARES_PANELS:
-        axis, known = scenario.axis(by), tuple(published.shares(by))
-        if axis and axis.labels != known:
-            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
-                             f" the joint distribution has {', '.join(known)}")
-
-
-def _same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
-    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
-    if odd:
-        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
-                         f" {', '.join(Axis('', tuple(odd)).labels)}")
-
-
 # The table ---------------------------------------------------------------------------
 
-FIGURES = {
-    "improvement": FigureKind(_buckets, bars.bars, OF_BARS, rows=of_records.improvement,
+FIGURES: dict[str, FigureKind] = {
+    "improvement": FigureKind(rows.check_buckets, bars.bars, OF_BARS, rows=rows.improvement,
                               is_of_pairs=True),
-    "loss": FigureKind(_buckets, bars.bars, OF_BARS, "loss_percent", rows=of_records.loss,
+    "loss": FigureKind(rows.check_buckets, bars.bars, OF_BARS, "loss_percent", rows=rows.loss,
                        is_of_pairs=True),
-    "window_sweep": FigureKind(_one_network, bars.bars, OF_BARS, "initcwnd",
-                               rows=of_records.window_sweep),
-    "percentiles": FigureKind(_drawn, bars.bars, OF_BARS, "percentile", is_of_pairs=True),
-    "groups": FigureKind(_swept_buckets, grid.groups),
-    "map": FigureKind(_swept, grid.improvements, has_down=True),
-    "packets": FigureKind(_kept, timelines.packets, by=""),
-    "steps": FigureKind(_numbers, steps.steps, OF_TRIALS, has_down=True),
-    "levels": FigureKind(_points, steps.levels, OF_TRIALS, has_down=True),
-    "window_map": FigureKind(_swept_down, grid.sufficient_windows, has_down=True,
-                             is_answer=True)}
+    "window_sweep": FigureKind(rows.check_one_network, bars.bars, OF_BARS, "initcwnd",
+                               rows=rows.window_sweep)}
+for feature in features.registered():
+    FIGURES |= feature.figures
 
 
 def panels(scenario: Scenario,
@@ -242,11 +116,11 @@ def panels(scenario: Scenario,
             made |= of_part
             missing |= lacking
     for figure in scenario.figures:
-        rows = FIGURES[figure.kind].rows
-        if rows is None or scenario.owner(figure) is not None:
+        of_sweep = FIGURES[figure.kind].rows
+        if of_sweep is None or scenario.owner(figure) is not None:
             continue
         try:
-            made[figure.name] = rows(scenario, figure, records)
+            made[figure.name] = of_sweep(scenario, figure, records)
         except NoPanel as error:
             missing[figure.name] = str(error)
     return made, missing
@@ -258,9 +132,9 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Made]]:
     A part of a scenario lacks the figures that it does not cover. Raises FirstFlightError where
     a file of paper/ is missing or wrong.
     """
-    found = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
-    return [(figure, each) for figure, each in found
-            if each is not None and (analysis.is_whole or not each.finding.missing)]
+    every = [(figure, _made(analysis, figure)) for figure in analysis.scenario.figures]
+    return [(figure, made) for figure, made in every
+            if made is not None and (analysis.is_whole or not made.finding.missing)]
 
 
 def _made(analysis: Analysis, figure: Figure) -> Made | None:
@@ -270,8 +144,8 @@ def _made(analysis: Analysis, figure: Figure) -> Made | None:
         return Made(Finding(figure.name, figure.title, missing=str(error)))
 
 
-def tells_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:
-    """Whether a figure says all that was measured, so that no table of cells has to.
+def shows_all(figure: Figure, drawn: Mapping[str, Panel]) -> bool:
+    """Whether a figure shows all that was measured, so that no table of cells has to.
 
     drawn: the rows of the figures of bars that have some.
     """

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core import stats
+from lab.core.errors import UsageError
 from lab.core.findings.charts import Ends, Sample
 from lab.core.results.records import PASS
+from lab.fetches import features
 from lab.fetches.figures.buckets import (Bucket, ByCell, Excluded, NoPanel, Panel, Published,
                                          by_cell, percent_of, published_bars, sign_of,
                                          weighted_cells)
 from lab.fetches.scenario.scenario import Axis, Figure, Scenario
-from lab.fetches.scenario.sweep import Cell, Value
+from lab.fetches.scenario.sweep import Cell, Sweep, Value
 from lab.fetches.scenario.trial import is_random
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
@@ -56,9 +58,9 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record]) -
     every: dict[Cell, CellPair] = {}
     behind: list[tuple[CellPair, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
-        pairs = [_pair(figure, cells, cell, weight, windows) for cell, weight in weighted]
+        pairs = [pair_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
         every.update((cell, pair) for (cell, _), pair in zip(weighted, pairs))
-        buckets.append(_bucket(figure, axis, value, pairs, bars.get(axis.label(value))))
+        buckets.append(bucket_of(figure, axis, value, pairs, bars.get(axis.label(value))))
         share, total = axis.share_percent(value) or 1.0, sum(pair.weight for pair in pairs)
         behind += [(pair, share * pair.weight / total) for pair in pairs]
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
@@ -87,10 +89,10 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record]) 
     axis, bars = scenario.axis_of(figure), published_bars(figure)
     buckets, samples = [], []
     for initcwnd in sweep.initcwnd:
-        pair = _pair(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
+        pair = pair_of(figure, cells, cell, 1.0, (figure.baseline_initcwnd, initcwnd))
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
         buckets.append(replace(
-            _bucket(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
+            bucket_of(figure, axis, initcwnd, [pair], bars.get(axis.label(initcwnd))), n=len(own),
             excluded=excluded))
         samples.append(_sample(initcwnd, [(pair.experiment, 1.0)]))
     return Panel(figure, tuple(buckets), client=chosen[0].trial.client,
@@ -112,8 +114,9 @@ def _sample(initcwnd: int, cells: Sequence[tuple[Values, float]]) -> Sample:
 
 # Buckets -----------------------------------------------------------------------------
 
-def _pair(figure: Figure, cells: ByCell, cell: Cell, weight: float,
-          windows: tuple[int, int]) -> CellPair:
+def pair_of(figure: Figure, cells: ByCell, cell: Cell, weight: float,
+            windows: tuple[int, int]) -> CellPair:
+    """One cell under two windows."""
     base_records, experiment_records = (cells[cell, initcwnd] for initcwnd in windows)
     base, base_excluded = counting(base_records, figure.metric)
     experiment, excluded = counting(experiment_records, figure.metric)
@@ -164,17 +167,9 @@ def counting(records: Iterable[Record],
     return sorted(values), excluded
 
 
-def square(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
-    """One cell under two windows; None where nothing of it counts under both."""
-    try:
-        return _bucket(figure, Axis(figure.by, (0.0,)), 0.0,
-                       [_pair(figure, cells, cell, 1.0, windows)], None)
-    except NoPanel:
-        return None
-
-
-def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
-            bar: Published | None) -> Bucket:
+def bucket_of(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
+              bar: Published | None) -> Bucket:
+    """The cells of a bucket, averaged. Raises NoPanel where nothing of them counts."""
     label = axis.label(value)
     excluded = sum((pair.excluded for pair in pairs), Excluded())
     used = [pair for pair in pairs if pair.base and pair.weight > 0]
@@ -191,7 +186,7 @@ def _bucket(figure: Figure, axis: Axis, value: Value, pairs: Sequence[CellPair],
     return Bucket(
         label=label, value=value, share_percent=axis.share_percent(value),
         n=sum(len(pair.base) + len(pair.experiment) for pair in used), excluded=excluded,
-        cells=len(used), cells_asked=len(pairs), base=base, experiment=experiment,
+        cells=len(used), cells_requested=len(pairs), base=base, experiment=experiment,
         base_median=base_median, experiment_median=experiment_median,
         absolute_interval=absolute_interval, percent_interval=percent_interval,
         published=bar or Published(), lossless=all(pair.lossless for pair in pairs), sign=sign,
@@ -227,11 +222,37 @@ def _intervals(pairs: Sequence[CellPair], weights: Sequence[float],
             stats.percentile_interval(absolute / base * 100))
 
 
-def mean_interval(values: Values) -> Ends | None:
-    """95 % interval of the mean of one cell's values, None of a single one."""
-    if len(values) < 2:
-        return None
-    if len(set(values)) == 1:
-        return values[0], values[0]
-    return stats.percentile_interval(
-        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+# What goes with what -----------------------------------------------------------------
+
+def check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
+    sweep = scenario.sweep(figure.sweep)
+    if sweep.cell_count > 1 or figure.weights:
+        raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
+                         f" {sweep.cell_count}")
+
+
+def check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Each value of the sweep has its bucket, and one cell each unless they are weighted."""
+    if any(feature.check_weights(scenario, figure, where) for feature in features.registered()):
+        return
+    sweep = scenario.sweep(figure.sweep)
+    counts = sweep.counted(figure.by)
+    check_same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
+    if not figure.weights:
+        if max(counts.values()) > 1:
+            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
+                             " say by which axis they are weighted")
+        return
+    weights = scenario.axis(figure.weights)
+    if weights is None or not weights.shares_percent:
+        raise UsageError(f"{where}: weights: there is no [[axis]] with"
+                         f' by = "{figure.weights}" and shares_percent')
+    check_same_values(weights.values, sweep, figure.weights, where)
+
+
+def check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
+    """The axis has the values of the sweep. Raises UsageError."""
+    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
+    if odd:
+        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
+                         f" {', '.join(Axis('', tuple(odd)).labels)}")

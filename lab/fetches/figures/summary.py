@@ -54,7 +54,7 @@ def of_run(run: RunData, judged: Sequence[JudgedPanel],
     """The most important first; changes: of a run that covers no figure."""
     return [_verified(run.records), *notes.of_all(run.records), *_reproduced(judged),
             *_held(judged), *_recovered(judged),
-            *_differences(each.panel for each in judged), *_changes(changes),
+            *_differences(panel.panel for panel in judged), *_changes(changes),
             *_against_model(run), *_sent_again(run.records)]
 
 
@@ -86,69 +86,60 @@ def _reproduced(judged: Sequence[JudgedPanel]) -> list[str]:
 
     Those that no parameter was chosen by are counted apart.
     """
-    told = [*_counted_bars([each for each in judged if not each.panel.figure.held_out], ""),
-            *_counted_bars([each for each in judged if each.panel.figure.held_out],
-                           " that no parameter was chosen by (held out)")]
-    return [*told[:-1], f"{told[-1]} {WHAT_RESULTS_MEAN}"] if told else []
-
-
-def _counted_bars(judged: Sequence[JudgedPanel], which: str) -> list[str]:
-    total = sum((Counter(each.counts) for each in judged), Counter[str]())
-    if not total:
-        return []
-    none = [each.panel.figure.title for each in judged
-            if sum(each.counts.values()) and not each.counts[REPRODUCED]]
-    text = f"Of the published bars{which}, {claims.summary(total)}"
-    if none and len(none) < len(judged):
-        text += f"; no bar is reproduced of: {'; '.join(none)}"
-    return [f"{text}."]
+    sentences: list[str] = []
+    for held_out, which in ((False, ""), (True, " that no parameter was chosen by (held out)")):
+        panels = [panel for panel in judged if panel.panel.figure.held_out == held_out]
+        total = sum((Counter(panel.counts) for panel in panels), Counter[str]())
+        none = [panel.panel.figure.title for panel in panels
+                if sum(panel.counts.values()) and not panel.counts[REPRODUCED]]
+        text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
+        if text and none and len(none) < len(panels):
+            text += f"; no bar is reproduced of: {'; '.join(none)}"
+        sentences += [f"{text}."] if text else []
+    return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
 
 
 def _held(judged: Sequence[JudgedPanel]) -> list[str]:
     """Of what was published in words, how much holds, what does not, and what is left open."""
-    said = [statement for each in judged for statement in each.statements]
-    if not said:
+    statements = [statement for panel in judged for statement in panel.statements]
+    if not statements:
         return []
-    failed = [f"“{each.says}” ({each.found})" for each in said
-              if each.word not in (REPRODUCED, TOO_FEW)]
-    left_open = [f"“{each.says}” ({each.found})" for each in said if each.word == TOO_FEW]
-    text = (f"Of {len(said)} published statements, {len(said) - len(failed) - len(left_open)}"
-            " hold here")
+    failed, left_open = ([f"“{statement.says}” ({statement.found})" for statement in statements
+                          if statement.word != REPRODUCED and (statement.word == TOO_FEW) == few]
+                         for few in (False, True))
+    holding = len(statements) - len(failed) - len(left_open)
+    text = f"Of {len(statements)} published statements, {holding} hold here"
     text += f"; not so: {'; '.join(failed)}" if failed else ""
     return [text + (f"; too few data to decide: {'; '.join(left_open)}." if left_open else ".")]
 
 
 def _recovered(judged: Iterable[JudgedPanel]) -> list[str]:
     """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
-    found = Counter(row.recovery_word for each in judged for row in each.rows if row.recovery)
-    if not found:
+    counts = Counter(row.recovery_word for panel in judged for row in panel.rows if row.recovery)
+    if not counts:
         return []
     return ["Under random loss the larger window gains more than without loss in"
-            f" {found[HELPS]} of {found.total()} bars and less in {found[HARMS]}; the 95 %"
-            f" interval leaves {found[UNDECIDED]} undecided."]
+            f" {counts[HELPS]} of {counts.total()} bars and less in {counts[HARMS]}; the 95 %"
+            f" interval leaves {counts[UNDECIDED]} undecided."]
 
 
 def _differences(panels: Iterable[Panel]) -> list[str]:
     """Where the numbers are farthest from the published ones, by ratio."""
-    ratios = [(bucket.absolute / published, panel, bucket)
+    ratios = [(bucket.absolute / published,
+               f"{panel.by.head} {_at(panel, bucket)}: {short(bucket.absolute)}"
+               f" {panel.metric.unit} here, {short(published)} {panel.metric.unit} published")
               for panel in panels for bucket in panel.buckets
               if (published := bucket.published.absolute or 0) > 0 and bucket.absolute > 0]
     if not ratios:
         return []
-
-    def name(panel: Panel, bucket: Bucket) -> str:
-        unit = panel.metric.unit
-        return (f"{panel.by.head} {_at(panel, bucket)}: {short(bucket.absolute)} {unit} here,"
-                f" {short(bucket.published.absolute)} {unit} published")
-
-    highest = max(ratios, key=lambda each: each[0])
-    lowest = min(ratios, key=lambda each: each[0])
+    (highest, above), (lowest, below) = (choose(ratios, key=lambda ratio: ratio[0])
+                                         for choose in (max, min))
     parts = []
-    if highest[0] > 1:
-        parts.append(f"Farthest above the published value is {name(*highest[1:])}"
-                     f" ({highest[0]:.1f} times as much).")
-    if lowest[0] < 1:
-        parts.append(f"Farthest below is {name(*lowest[1:])} ({lowest[0] * 100:.0f} % of it).")
+    if highest > 1:
+        parts.append(f"Farthest above the published value is {above} ({highest:.1f} times as"
+                     " much).")
+    if lowest < 1:
+        parts.append(f"Farthest below is {below} ({lowest * 100:.0f} % of it).")
     return [" ".join(parts)] if parts else []
 
 
@@ -158,7 +149,7 @@ def _changes(changes: Sequence[WindowChange]) -> list[str]:
 
 
 def _change(change: WindowChange, others: Sequence[Trial]) -> str:
-    """others: the trials that its cell is to be told from."""
+    """others: the trials that its cell is distinguished from."""
     requested = change.base.requested
     verb = "less" if change.absolute_ms >= 0 else "more"
     limits = dict.fromkeys(note for row in (change.base, change.experiment)
@@ -178,7 +169,7 @@ def _against_model(run: RunData) -> list[str]:
                and record.total_ms is not None and record.model_ms is not None]
     if not late_ms or not run.exact:
         return []
-    near = sum(each <= 1 for each in late_ms)
+    near = sum(difference <= 1 for difference in late_ms)
     farthest_ms = max(0.01, math.ceil(max(late_ms) * 100 - 1e-6) / 100)
     which = (f"to within {farthest_ms:g} ms" if near == len(late_ms) else
              f"{near} of them to within 1 ms and all to within {farthest_ms:.0f} ms")

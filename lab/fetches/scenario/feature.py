@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.core.findings.findings import Finding, Report, Tile
+from lab.core.findings.charts import Timeline
+from lab.core.findings.findings import Finding, Report, Table, Tile
 from lab.core.results.checks import Check
 from lab.core.scenario import schema
 from lab.fetches.scenario.sweep import Sweep
@@ -90,6 +91,13 @@ class Part:
         names, and why the others have none."""
         raise NotImplementedError
 
+    def published_cells(self, scenario: Any, records: Sequence[Any]) -> Any:
+        """Published values of single cells (lab.fetches.features.raw.cells.PublishedCells).
+
+        None where it has none. Raises NoPanel.
+        """
+        return None
+
     def report(self, study: Any, scenario: Any, run: Any) -> Report | None:
         """The report of a whole run, in place of the core's."""
         return None
@@ -106,11 +114,13 @@ class Part:
 class Feature:
     """One folder of lab/fetches/features; its module `feature` has one as FEATURE.
 
-    tables: of a scenario's file that are its own. checks: of transfers over TCP; own_checks:
-    of the records that `judged` makes.
+    tables: of a scenario's file that are its own. figures: the kinds of figures
+    (lab.fetches.figures.figure.FigureKind) by their names. checks: of transfers over TCP;
+    own_checks: of the records that `judged` makes.
     """
 
     tables: tuple[str, ...] = ()
+    figures: Mapping[str, Any] = {}
     checks: Sequence[Check] = ()
     own_checks: Sequence[Check] = ()
 
@@ -130,6 +140,31 @@ class Feature:
         """The record of a transfer that is not over TCP, None of another."""
         return None
 
-    def joint_shares(self) -> Any:
-        """The joint distribution of RTT and bandwidth by which cells are weighted, or None."""
+    def timelines(self, scenario: Any, run: Any, changes: Sequence[Any]) -> tuple[Timeline, ...]:
+        """Of a run's kept captures; changes: what windows changed in its cells
+        (lab.fetches.figures.cells.WindowChange)."""
+        return ()
+
+    def trials_table(self, records: Sequence[Any]) -> Table | None:
+        """The table of more trials than have a row each, None where it has none of its own."""
+        return None
+
+    def reasons(self, change: Any) -> Sequence[Any]:
+        """Why a larger window changed the time of a cell as it did, or why it changed nothing.
+
+        change: lab.fetches.figures.cells.WindowChange; gives its Reasons.
+        """
+        return ()
+
+    def hints(self, trials: Sequence[Trial], records: Sequence[Any]) -> Sequence[str]:
+        """What to try next, of a question by flags."""
+        return ()
+
+    def check_weights(self, scenario: Any, figure: Any, where: str) -> bool:
+        """Whether it weights the cells of a figure. Raises UsageError where it cannot."""
+        return False
+
+    def weighted_cells(self, scenario: Any, figure: Any, axis: Any) -> Any:
+        """The cells of every bucket (lab.fetches.figures.buckets.WeightedCells), None where it
+        does not weight them. Raises FirstFlightError."""
         return None

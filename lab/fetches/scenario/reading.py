@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from lab.core.errors import UsageError
-from lab.core.scenario import published, schema
+from lab.core.scenario import schema
 from lab.core.scenario.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
 from lab.fetches import features
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.feature import Tables
 from lab.fetches.scenario.own_server import OwnServer
-from lab.fetches.scenario.scenario import Axis, Defect, Figure, Raw, Scenario
+from lab.fetches.scenario.scenario import Axis, Figure, Scenario
 from lab.fetches.scenario.sweep import Sweep
 
-_KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "raw",
-         "cells", "one_in")
+_KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
+         "one_in")
 _DEFAULT_KEYS = tuple(name for name in schema.keys_of(Sweep)
                       if name not in ("name", "rtt_ms", "bandwidth_kbps", "pairs"))
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def read(file: ScenarioFile) -> Scenario:
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
         figures=schema.read_tables(Figure, raw, "figure", where),
         claims=schema.read_tables(Claim, raw, "claim", where, called="says"),
-        raw=_raw(raw, where), cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
+        cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         parts=tuple(part for each in known if (part := each.read(tables)) is not None))
     _check(scenario, where)
     return scenario
@@ -68,14 +68,6 @@ def _own_server(raw: Mapping[str, Any], where: str) -> OwnServer | None:
     return schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
 
 
-def _raw(raw: Mapping[str, Any], where: str) -> Raw | None:
-    if "raw" not in raw:
-        return None
-    table, where = schema.table(raw, "raw", where), f"{where}: [raw]"
-    return schema.read(Raw, table, where, defects=schema.read_tables(
-        Defect, table, "defect", where, called="mark"))
-
-
 # What goes with what ---------------------------------------------------------------
 
 def _check(scenario: Scenario, where: str) -> None:
@@ -85,19 +77,7 @@ def _check(scenario: Scenario, where: str) -> None:
                          " to measure")
     for part in scenario.parts:
         part.check(scenario, where)
-    if scenario.raw is not None:
-        schema.one_of(scenario.raw.sweep, [sweep.name for sweep in scenario.sweeps],
-                      f"{where}: [raw]: sweep")
-        _check_raw(scenario.raw, f"{where}: [raw]")
     _check_images(scenario, where)
-
-
-def _check_raw(raw: Raw, where: str) -> None:
-    """The file is there, and its defects are of what it has."""
-    there(f"{where}: file", lambda: published.fetches(raw.file))
-    for defect in raw.defects:
-        schema.one_of(defect.by, ("rtt_ms", "bandwidth_kbps", "initcwnd", "bdp_bytes"),
-                      f"{where}: [[defect]]: by")
 
 
 def _check_images(scenario: Scenario, where: str) -> None:

@@ -70,19 +70,8 @@ A scenario file opens with a comment line, the claim in one sentence, then::
     # more_where = ["flight_bytes", "allowed_bytes"]    # it is more than its least in those
                                   # trials whose first column is the larger, in no other
 
-    [raw]                  # optional: published raw values, one fetch per cell
-    file = "zhao2019_raw.csv"
-    sweep = "grid"
-    metric = "total_ms"
-    extra_rtts = 1         # optional: round trips that the published values hold besides
-    extra_why = "…"
-    [[raw.defect]]         # optional: published values that cannot be compared
-    by = "rtt_ms"
-    values = [3000, 5000]
-    mark = "f"
-    why = "…"
-
-A file may have [[population]] tables in place of sweeps, with [[step]]s
+Features have tables of their own, such as [raw] (lab.fetches.features.raw.cells). A file may
+have [[population]] tables in place of sweeps, with [[step]]s
 (lab.fetches.features.population.population).
 """
 
@@ -93,7 +82,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from lab.core.errors import UsageError
-from lab.core.scenario import quantities, schema
+from lab.core.scenario import schema
 from lab.core.scenario.published import SHARES_TOLERANCE_PERCENT
 from lab.core.scenario.scenario_file import Head
 from lab.core.scenario.schema import key
@@ -182,31 +171,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Defect:
-    """Published values that cannot be compared: where, a mark of one letter, and why."""
-
-    by: str = key(reader=_BY)
-    values: tuple[float, ...] = key(quantity_in="by")
-    mark: str = key()
-    why: str = key()
-
-
-@dataclass(frozen=True)
-class Raw:
-    """Published raw values of a sweep's cells, file in paper/.
-
-    extra_rtts: round trips that the published values hold and ours do not.
-    """
-
-    file: str
-    sweep: str
-    metric: str = key(reader=_METRIC)
-    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
-    extra_why: str = ""
-    defects: tuple[Defect, ...] = key((), name="defect")
-
-
-@dataclass(frozen=True)
 class Scenario:
     """One published experiment: what to measure and which figures it gives.
 
@@ -219,7 +183,6 @@ class Scenario:
     axes: tuple[Axis, ...]
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...] = ()
-    raw: Raw | None = None
     cells: bool = False
     parts: tuple[Part, ...] = ()
 

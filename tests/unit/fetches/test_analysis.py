@@ -19,7 +19,8 @@ from lab.fetches.verify.record import Record
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.figures.buckets import by_cell, weighted_cells
-from lab.fetches.figures.panels import improvement, mean_interval, square, window_sweep
+from lab.fetches.features.grids.grid import mean_interval, square_of
+from lab.fetches.figures.panels import improvement, window_sweep
 from tests.golden import stored_fetches
 
 
@@ -91,7 +92,7 @@ def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
     records = changed(stored, lambda trial: (trial.rtt_ms, trial.bandwidth_kbps) == (100, 56)
                       and trial.initcwnd == 3, lambda record: replace(record, verdict="fail"))
     bucket = improvement(scenario, scenario.figures[0], records).buckets[2]
-    assert (bucket.n, bucket.cells, bucket.cells_asked) == (14, 7, 8)
+    assert (bucket.n, bucket.cells, bucket.cells_requested) == (14, 7, 8)
     assert bucket.excluded == Excluded(failed_verdicts=1, unpaired=1)
     assert str(bucket.excluded) == "1 failed verdict, 1 record without its counterpart"
     kept = [record for record in stored if record.trial.rtt_ms == 100
@@ -230,7 +231,7 @@ def test_what_chance_decides_is_not_called_exact(changed: dict[str, object], exa
     (cell,) = scenario.sweep(figure.sweep).cells
     _, cells = by_cell(scenario, figure, (3, 10), records)
     other = replace(cell, values=tuple((dict(cell.values) | changed).items()))
-    found = square(figure, {(other, initcwnd): cells[cell, initcwnd]
+    found = square_of(figure, {(other, initcwnd): cells[cell, initcwnd]
                                      for initcwnd in (3, 10)}, other, (3, 10))
     assert found is not None and found.lossless is exact
 

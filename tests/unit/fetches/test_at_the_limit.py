@@ -15,6 +15,7 @@ from lab.core.results.checks import Compared
 from lab.core.scenario import scenario_file
 from lab.fetches import study
 from lab.fetches.features.cliff import search
+from lab.fetches.features.grids import grid
 from lab.fetches.features.population import ablation, fit
 from lab.fetches.features.population.feature import drawn
 from lab.fetches.figures import bars, figure, panels
@@ -202,7 +203,7 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
     ((1.0, 2.0), (1.0, 2.0))])
 def test_an_interval_of_one_cells_mean(values: tuple[float, ...],
                                        ends: tuple[float, float] | None) -> None:
-    assert panels.mean_interval(values) == ends
+    assert grid.mean_interval(values) == ends
 
 
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
@@ -278,7 +279,7 @@ def test_who_answered_stands_in_a_figures_context() -> None:
 def test_a_parameter_is_free_where_one_bar_fewer_is_near(rows: Any, word: str) -> None:
     found = {"profiles": {"x": rows}, "as_fitted": {"figure5": 22, "loss": 0.0}}
     assert fit.free(found, "x") == word
-    assert [fit._told(value) for value in (True, False, (1.5, 2.0), 0.25)] == [
+    assert [fit._rendered(value) for value in (True, False, (1.5, 2.0), 0.25)] == [
         "yes", "no", "1.5, 2", "0.25"]
 
 

@@ -1,8 +1,7 @@
-"""Single cells: their means, what windows changed, raw values, and what tells trials apart."""
+"""Single cells: their means, what windows changed, and what tells trials apart."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from lab.core.findings.findings import Rounded, Table
 from lab.core.run.kinds import Overrides
 from lab.core.stats import Estimate
-from lab.fetches.figures import cell_tables, cells
-from lab.fetches.figures.cell_tables import cells_finding, raw_finding, trials_table
+from lab.fetches.figures import cells
+from lab.fetches.figures.cell_tables import cells_finding, trials_table
 from lab.fetches.scenario.scenario import Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.scenario.varied_parameters import order, requested_columns, setting_words
@@ -112,23 +111,23 @@ def test_windows_stand_side_by_side(stored: list[Record]) -> None:
 # Every trial -------------------------------------------------------------------------
 
 def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) -> None:
-    table = trials_table(many(stored, 5), None, {})
+    table = trials_table(many(stored, 5))
     assert table.title == "Every cell" and len(table.rows) == 128 and table.left_out == 0
     assert names(table, "requested") == ["RTT", "BW", "IW", "size"]
     assert table.column("n", "observed") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
     failed = [replace(record, verdict="fail", total_ms=1e6)
               if record.trial.repeat == 1 else record for record in many(stored, 5)]
-    some = trials_table(failed, None, {})
+    some = trials_table(failed)
     assert some.rows[0][-1] == "4/5 pass"
     assert some.column("total", "measured")[0] == table.column("total", "measured")[0]
-    each = trials_table(stored[:2], None, {})
+    each = trials_table(stored[:2])
     assert each.title == "Every trial" and each.column("verdict") == ["pass", "pass"]
     assert "n" not in names(each, "observed")
 
 
 def test_more_rows_than_a_page_holds_are_named(stored: list[Record]) -> None:
     table = trials_table([replace(stored[0], trial=replace(stored[0].trial, response_bytes=size))
-                          for size in range(1, 1200)], None, {})
+                          for size in range(1, 1200)])
     assert (len(table.rows), table.left_out) == (500, 699)
 
 
@@ -137,51 +136,9 @@ def test_a_population_is_shown_by_the_papers_buckets(stored: list[Record]) -> No
         record.trial, part="web", sample=sample, key_rtt_ms=40.0 + sample / 10,
         key_bandwidth_kbps=900.0, weight=1.0 + sample))
         for sample in range(300) for record in stored[:2]]
-    table = trials_table(drawn, None, {})
+    table = trials_table(drawn)
     assert [column.group for column in table.columns[:4]] == ["", "filed under", "filed under",
                                                               "requested"]
     assert {row[:4] for row in table.rows} == {("web", limit, "≤ 1000", window) for limit in
                                                ("≤ 50", "≤ 100") for window in (3, 10)}
     assert sum(count for count in table.column("n", "observed") if isinstance(count, int)) == 600
-
-
-# Published raw values ----------------------------------------------------------------
-
-def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) -> None:
-    assert scenario.raw is not None
-    rows, of_trial = cell_tables.raw_rows(scenario, scenario.raw, stored)
-    assert len(rows) == len(of_trial) == 128 and all(row.n == 1 for row in rows)
-    row = next(row for row in rows if (row.initcwnd, row.rtt_ms, row.bandwidth_kbps)
-               == (10, 1000, 7000))
-    assert row.published_ms == 3017 and row.comparable_ms == 2017 and row.mark == ""
-    assert sum(row.mark == "u" for row in rows) == 2 * 6 * 3
-    assert sum(row.mark == "f" for row in rows) == 2 * 2 * 8
-    compared = raw_finding(scenario.raw, rows).tables[-1].notes[-1]
-    assert re.match(r"The 60 comparable cells differ without it by \d\.\d ms", compared)
-    unmeasured, _ = cell_tables.raw_rows(scenario, scenario.raw, [])
-    lacking = raw_finding(scenario.raw, unmeasured).tables
-    assert "–/2203f" in lacking[0].rows[-1]
-    assert not any("comparable" in note for note in lacking[-1].notes)
-
-
-def test_raw_values_stand_in_a_grid_for_each_window(scenario: Scenario,
-                                                    stored: list[Record]) -> None:
-    assert scenario.raw is not None
-    rows, _ = cell_tables.raw_rows(scenario, scenario.raw, many(stored, 5))
-    finding = raw_finding(scenario.raw, rows)
-    assert "n = 5 here, 1 there" in finding.title
-    three, ten = finding.tables
-    assert three.column("7000")[5] == "3008/4012 " and ten.column("7000")[6] == "6011/2203f"
-    notes = "\n".join(ten.notes)
-    assert "ARP gives up" in notes and "60 comparable cells" in notes and not three.notes
-
-
-def test_a_trial_stands_beside_its_published_time(scenario: Scenario,
-                                                  stored: list[Record]) -> None:
-    assert scenario.raw is not None
-    _, of_trial = cell_tables.raw_rows(scenario, scenario.raw, stored)
-    other = replace(stored[0], trial=replace(stored[0].trial, response_bytes=5))
-    table = trials_table([*stored, other], scenario.raw, of_trial)
-    assert table.column("total", "published")[:2] == ["", 107]
-    assert table.column("mark", "published")[:2] == ["", "u"]
-    assert any(re.match("u: the bandwidth was never limited", note) for note in table.notes)

@@ -27,7 +27,7 @@ def bucket(base: float, experiment: float, label: str = "20", **changes: Any) ->
                  if each.name in changes}
     return replace(Bucket(
         label=label, value=20.0, share_percent=None, n=2, excluded=Excluded(), cells=1,
-        cells_asked=1, base=base, experiment=experiment, base_median=base,
+        cells_requested=1, base=base, experiment=experiment, base_median=base,
         experiment_median=experiment, absolute_interval=None, percent_interval=None,
         published=Published(**published), lossless=True, draws=LEAST_DRAWS), **changes)
 

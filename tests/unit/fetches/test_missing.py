@@ -18,7 +18,7 @@ from lab.core.run.kinds import Overrides, RunData, Study
 from lab.core.scenario import scenario_file
 from lab.fetches.features.population import ablation, joint
 from lab.fetches.features.population.feature import drawn
-from lab.fetches.figures.timelines import timelines
+from lab.fetches.features.timelines.timelines import timelines
 from lab.fetches.scenario import reading
 from lab.fetches.scenario.trial import OWN
 from lab.fetches.verify.record import Record

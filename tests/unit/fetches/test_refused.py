@@ -31,10 +31,10 @@ shares_percent = [25, 25, 25, 25]
 
 @pytest.mark.parametrize("changes, message", [
     (((BY, ""),), '"by_rtt": by is missing'),
-    (((BY, BY + '\ndown = "bandwidth_kbps"'),), 'down is a quantity of a figure of kind "map", "steps",'
-     ' "levels" or "window_map", another one than by'),
+    (((BY, BY + '\ndown = "bandwidth_kbps"'),), 'down is a quantity of a figure of kind "map",'
+     ' "window_map", "steps" or "levels", another one than by'),
     ((('kind = "improvement"\nsweep = "grid"\n' + BY, 'kind = "map"\nsweep = "grid"\nby = "rtt_ms"'
-       '\ndown = "rtt_ms"'),), 'or "window_map", another one than by'),
+       '\ndown = "rtt_ms"'),), 'or "levels", another one than by'),
     ((("[[figure]]", BDP), (BY, 'by = "bdp_bytes"\nweights = "joint"'),
       ("[9000]", "[9000, 20000]")), 'weights = "joint" takes one response size and loss rate'),
     (((SMALL[SMALL.index("[[sweep]]"):], ""),), "has no [[sweep]], no [[population]] and no"

@@ -1,4 +1,4 @@
-"""What the search for a cliff brings: a question by flags (search.py), asked by the registry."""
+"""What the search for a cliff brings: a question by flags (search.py), called by the registry."""
 
 from __future__ import annotations
 

@@ -13,22 +13,22 @@ from lab.fetches.scenario.trial import HTTP_3, Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.transfers import HEADER_BYTES, flight_writes, sealed_sizes
 
-# What a line says of every cliff, or what follows from the window.
+# What a line has of every cliff, or what follows from the window.
 _SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
 
 
-def told_apart(trials: Sequence[Trial]) -> list[str]:
-    """What tells each from the others besides the window, such as "key share x25519"."""
-    varied = [each.name for each in fields(Trial)
-              if each.name in QUANTITIES and each.name not in _SAID
-              and len({getattr(trial, each.name) for trial in trials}) > 1]
+def distinctions(trials: Sequence[Trial]) -> list[str]:
+    """What distinguishes each from the others besides the window, such as "key share x25519"."""
+    varied = [field.name for field in fields(Trial)
+              if field.name in QUANTITIES and field.name not in _SAID
+              and len({getattr(trial, field.name) for trial in trials}) > 1]
     return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
                       f" {QUANTITIES[name].unit}".rstrip() for name in varied)
             for trial in trials]
 
 
 def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
-    """Lines for a reader: the limit, and what explains it. apart: see `told_apart`."""
+    """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
     name, trial = WHATS[what].name, cliff.trial
     label = ", ".join(filter(None, ("0-RTT" if what == EARLY else "HTTP/3" if trial.http == HTTP_3
                                     else f"IW{trial.initcwnd}", apart)))
@@ -41,14 +41,14 @@ def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
     behind = (f" behind a chain of {trial.chain_bytes} bytes and"
               f" {_counted(trial.tickets, 'ticket')}, each a segment,"
               if what == RESPONSE and trial.chain_bytes else "")
-    found = (f"{label}: the largest {name}{behind} that costs no further round trip"
+    sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
              f" is {cliff.fits_bytes} bytes{more}, measured")
     if not is_known(trial):
         over = f" over HTTP/{trial.http}" if trial.http != HTTP_3 else ""
-        yield f"{found} of the server {trial.server}{over}"
+        yield f"{sentence} of the server {trial.server}{over}"
         yield from (_in_datagrams if trial.http == HTTP_3 else _on_the_wire)(what, cliff)
         return
-    yield (f"{found}; by the model"
+    yield (f"{sentence}; by the model"
            f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
     writes = _writes(what, cliff.fits_bytes, trial)
     segments = [-(-size // trial.mss) for size in writes]
@@ -62,18 +62,18 @@ def sentences(what: str, cliff: Cliff, apart: str = "") -> Iterator[str]:
 
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
     """What else a site has in the same flight, which was not requested."""
-    if what == CHAIN and {(each.trial.key_share, each.trial.http == HTTP_3)
-                          for each in cliffs} == {("x25519", False)}:
+    if what == CHAIN and {(cliff.trial.key_share, cliff.trial.http == HTTP_3)
+                          for cliff in cliffs} == {("x25519", False)}:
         yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
                " 1088 bytes longer: ask with --key-share x25519mlkem768.")
     if what == RESPONSE:
-        head_bytes = HEADER_BYTES + max(len(str(each.fits_bytes)) for each in cliffs)
+        head_bytes = HEADER_BYTES + max(len(str(cliff.fits_bytes)) for cliff in cliffs)
         yield (f"The response's headers count too: here they are {head_bytes} bytes more, those of"
                " a site are often 300 to 800. A compressed page counts as compressed.")
 
 
 def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
-    """What is seen of a server whose writes are not known."""
+    """What is observed of a server whose writes are not known."""
     record = cliff.record
     if what == CHAIN and record is not None and record.flight_segments:
         window = cliff.trial.initcwnd

@@ -109,29 +109,29 @@ def _one_window(what: str, lists: dict[str, Any], why: str) -> None:
 def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
            measure: Measure) -> list[Cliff]:
     """The cliff of each trial. Raises FirstFlightError where one cannot be measured."""
-    of = WHATS[what]
+    kind = WHATS[what]
     for trial in trials:
         if what != EARLY and not is_computable(trial):
             raise UsageError(f"--find-cliff {what}: looks at a connection's first request, without"
                              " --resumed, --kept, --think")
-    ranges = {trial: _least(of, trial) for trial in trials}
+    ranges = {trial: _least(kind, trial) for trial in trials}
     # The last that fits and the first that does not, as far as known.
-    ends = {trial: (least - 1, of.most + 1) for trial, least in ranges.items()}
+    ends = {trial: (least - 1, kind.most + 1) for trial, least in ranges.items()}
     largest: dict[Trial, Record] = {}
     beyond: dict[Trial, Record] = {}
     while wanted := {trial: _between(*end) for trial, end in ends.items() if end[1] - end[0] > 1}:
-        sized = {of.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
+        sized = {kind.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
                  for size in sizes}
-        found = measure(list(sized))
-        for each, (trial, size) in sized.items():
+        records = measure(list(sized))
+        for key, (trial, size) in sized.items():
             low, high = ends[trial]
-            if _fits(of, found[each]):  # the sizes of a trial ascend
-                ends[trial], largest[trial] = (size, high), found[each]
+            if _fits(kind, records[key]):  # the sizes of a trial ascend
+                ends[trial], largest[trial] = (size, high), records[key]
             elif size < high:
-                ends[trial], beyond[trial] = (low, size), found[each]
+                ends[trial], beyond[trial] = (low, size), records[key]
     return [Cliff(trial, low if low >= ranges[trial] else None,
-                  _model_limit(of, trial, ranges[trial], sysctls) if is_known(trial) else None,
-                  low == of.most, largest.get(trial), beyond.get(trial))
+                  _model_limit(kind, trial, ranges[trial], sysctls) if is_known(trial) else None,
+                  low == kind.most, largest.get(trial), beyond.get(trial))
             for trial, (low, _) in ends.items()]
 
 
@@ -140,11 +140,11 @@ def is_known(trial: Trial) -> bool:
     return trial.server == BUILTIN
 
 
-def _least(of: What, trial: Trial) -> int:
-    if of.field == "early_data_bytes":
+def _least(kind: What, trial: Trial) -> int:
+    if kind.field == "early_data_bytes":
         return LEAST_PADDED_BYTES
     return (LEAST_BYTES[trial.signature] * (1 + trial.intermediates)
-            if of.field == "chain_bytes" else 1)
+            if kind.field == "chain_bytes" else 1)
 
 
 def _between(low: int, high: int) -> list[int]:
@@ -154,8 +154,8 @@ def _between(low: int, high: int) -> list[int]:
                   - {low, high})
 
 
-def _fits(of: What, record: Record) -> bool:
-    round_trips = of.round_trips(record)
+def _fits(kind: What, record: Record) -> bool:
+    round_trips = kind.round_trips(record)
     if record.was_skipped:
         raise CannotError(record.verdict_reason)
     if not record.counts or round_trips is None:
@@ -164,12 +164,12 @@ def _fits(of: What, record: Record) -> bool:
     return round_trips == 1
 
 
-def _model_limit(of: What, trial: Trial, least: int, sysctls: Mapping[str, str]) -> int | None:
-    assert of.predicted is not None  # of early data there is no server whose writes are known
-    low, high = least - 1, of.most + 1
+def _model_limit(kind: What, trial: Trial, least: int, sysctls: Mapping[str, str]) -> int | None:
+    assert kind.predicted is not None  # of early data there is no server whose writes are known
+    low, high = least - 1, kind.most + 1
     while high - low > 1:
         size = (low + high) // 2
-        if of.predicted(of.sized(trial, size), sysctls) == 1:
+        if kind.predicted(kind.sized(trial, size), sysctls) == 1:
             low = size
         else:
             high = size

@@ -16,11 +16,11 @@ import numpy
 
 from lab.core.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from lab.core.scenario.published import SHARES_FILE, SHARES_PANELS
+from lab.fetches.features.population.paired import Paired, Responses, Rows, pair_of
 from lab.fetches.features.population.panels import buckets
 from lab.fetches.features.population.population import (Cause, Mechanism, Population, Populations,
                                                         steps)
 from lab.fetches.figures.buckets import Bucket
-from lab.fetches.figures.paired import Paired, Responses, Rows, pair_of
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify.record import Record
 
@@ -79,13 +79,13 @@ def explained(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     windows = made.initcwnd[0], made.initcwnd[-1]
     panel = responses.by_sample(made.name)
     so_far: dict[int, Rows] = {}
-    found = []
+    levels = []
     for cause, mechanism in zip(drawn.steps, steps(made.mechanism, drawn.steps)):
         so_far.update(responses.by_sample(f"{made.name}-{cause.name}"))
         rows = _rows(made, mechanism, panel, so_far)
-        found.append(_step(made, cause, pair_of(
+        levels.append(_step(made, cause, pair_of(
             f"{made.name}-{cause.name}", rows, windows, METRIC), rows, windows))
-    return found
+    return levels
 
 
 def _rows(made: Population, mechanism: Mechanism, panel: Mapping[int, Rows],
@@ -119,9 +119,9 @@ def _step(made: Population, cause: Cause, paired: Paired, rows: Mapping[int, Row
         name=f"causes {cause.name}", title=cause.title, kind="improvement", sweep=made.name, by=by,
         baseline_initcwnd=windows[0], experiment_initcwnd=windows[1], metric=METRIC,
         published=SHARES_FILE, panel=axis) for axis, by in AXES.items()}
-    slower = Counter(why(each[windows[1]]) for each in rows.values()
-                     if all(window in each for window in windows)
-                     and _is_slower(*(each[window] for window in windows)))
+    slower = Counter(why(records[windows[1]]) for records in rows.values()
+                     if all(window in records for window in windows)
+                     and _is_slower(*(records[window] for window in windows)))
     return Step(cause.title, windows,
                 float(numpy.average(paired.base, weights=paired.base_weight)),
                 float(numpy.average(paired.experiment, weights=paired.weight)),
@@ -135,7 +135,7 @@ def _is_slower(base: Record, experiment: Record) -> bool:
 
 
 def why(slower: Record) -> str:
-    """What the larger window's record says of a response that it makes slower."""
+    """What the larger window's record shows of a response that it makes slower."""
     if slower.queue_drops:
         return "the larger flight overflowed the queue"
     if slower.random_drops or slower.lost_segments:

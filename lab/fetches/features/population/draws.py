@@ -93,9 +93,9 @@ def trials(made: Population, like: Trial, seed: int, causes: Sequence[Cause] = (
     """
     drawn = responses(made, seed)
     every = numpy.arange(len(drawn.weight))
-    found = _trials(made, made.name, drawn, every, _under(like, made.mechanism))
+    trials = _trials(made, made.name, drawn, every, _under(like, made.mechanism))
     if not made.explained:
-        return found
+        return trials
     chosen = every[every % made.responses < made.explained]
     before: Drawn | None = None
     for cause, mechanism in zip(causes, steps(made.mechanism, causes)):
@@ -104,9 +104,9 @@ def trials(made: Population, like: Trial, seed: int, causes: Sequence[Cause] = (
                                         != made.mechanism.queue_packets)).any():
             break  # what follows changes only what responses stand for
         rows = chosen if before is None else chosen[changed(before, step)[chosen]]
-        found += _trials(made, step_part(made, cause), step, rows, under)
+        trials += _trials(made, step_part(made, cause), step, rows, under)
         before = step
-    return found
+    return trials
 
 
 def step_part(made: Population, cause: Cause) -> str:
@@ -130,8 +130,8 @@ def _under(like: Trial, mechanism: Mechanism) -> Trial:
 def _trials(made: Population, part: str, drawn: Drawn, numbers: Counts, like: Trial
             ) -> list[Trial]:
     """Under every window, of the responses of these numbers."""
-    found = []
-    columns = {each.name: getattr(drawn, each.name).tolist() for each in fields(Drawn)}
+    trials = []
+    columns = {field.name: getattr(drawn, field.name).tolist() for field in fields(Drawn)}
     for number in numbers.tolist():
         row = {name: values[number] for name, values in columns.items()}
         baseline_weight, link_kbps = row.pop("baseline_weight"), row.pop("link_kbps")
@@ -140,10 +140,10 @@ def _trials(made: Population, part: str, drawn: Drawn, numbers: Counts, like: Tr
         for name in _DRAWN:
             QUANTITIES[name].check(getattr(response, name),
                                    f"population {part!r}: response {number}")
-        found += [replace(response, initcwnd=initcwnd,
+        trials += [replace(response, initcwnd=initcwnd,
                           weight=baseline_weight if place == 0 else response.weight)
                   for place, initcwnd in enumerate(made.initcwnd)]
-    return found
+    return trials
 
 
 def responses(made: Population, seed: int, mechanism: Mechanism | None = None) -> Drawn:

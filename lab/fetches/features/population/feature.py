@@ -8,17 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.core.errors import UsageError
-from lab.core.findings.findings import Finding, Tile
+from lab.core.findings.findings import Finding, Table, Tile
 from lab.core.scenario import published, schema
 from lab.core.scenario.scenario_file import check_count
-from lab.fetches.features.population import population
-from lab.fetches.features.population.population import Cause, Populations, percentile_of
-from lab.fetches.figures.buckets import Panel
-from lab.fetches.figures.figure import Analysis
+from lab.fetches.features.population import weights
+from lab.fetches.features.population.population import (Cause, Populations, check_causes,
+                                                            percentile_of)
+from lab.fetches.features.population.population import read as read_populations
+from lab.fetches.figures.bars import bars
+from lab.fetches.figures.buckets import Panel, WeightedCells
+from lab.fetches.figures.figure import Analysis, FigureKind
 from lab.fetches.scenario import feature
+from lab.fetches.scenario.claim import OF_BARS
 from lab.fetches.scenario.feature import Part, Tables
 from lab.fetches.scenario.reading import there
-from lab.fetches.scenario.scenario import Figure, Scenario
+from lab.fetches.scenario.scenario import JOINT, Axis, Figure, Scenario
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
 
@@ -33,18 +37,18 @@ class DrawnPart(Populations, Part):
     has_trials = True
 
     def check(self, scenario: Scenario, where: str) -> None:
-        population.check_causes(self.steps, self.populations, where)
+        check_causes(self.steps, self.populations, where)
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        return sum(each.count for each in self.populations)
+        return sum(population.count for population in self.populations)
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
-        check_count(sum(each.explained_at_most(self.steps) for each in self.populations),
-                    "trials of causes", many=True)
+        check_count(sum(population.explained_at_most(self.steps)
+                        for population in self.populations), "trials of causes", many=True)
         from lab.fetches.features.population import draws  # imports numpy: only for those that draw
-        return [trial for each in self.populations
-                for trial in draws.trials(each, self.like, seed, self.steps)]
+        return [trial for population in self.populations
+                for trial in draws.trials(population, self.like, seed, self.steps)]
 
     def overridden(self, name: str, lists: Mapping[str, tuple[Any, ...]],
                    single: Mapping[str, Any]) -> DrawnPart:
@@ -53,13 +57,14 @@ class DrawnPart(Populations, Part):
                              " --seed, and no list of RTTs, bandwidths, sizes or repeats")
         if "initcwnd" not in lists:
             return self
-        return replace(self, populations=tuple(replace(each, initcwnd=lists["initcwnd"])
-                                               for each in self.populations))
+        return replace(self, populations=tuple(replace(population, initcwnd=lists["initcwnd"])
+                                               for population in self.populations))
 
     def in_full(self) -> DrawnPart | None:
-        if not any(each.full_clients for each in self.populations):
+        if not any(population.full_clients for population in self.populations):
             return None
-        return replace(self, populations=tuple(each.in_full for each in self.populations))
+        return replace(self, populations=tuple(population.in_full
+                                               for population in self.populations))
 
     def owns(self, sweep: str) -> bool:
         return self.population(sweep) is not None
@@ -72,18 +77,18 @@ class DrawnPart(Populations, Part):
         if not figure.published:
             raise UsageError(f"{where}: published is missing: it says what the bars of a population"
                              " are")
-        bars = there(f"{where}: published",
+        published_bars = there(f"{where}: published",
                      lambda: published.buckets(figure.published, figure.panel))
         if figure.by == "percentile":
-            for label in bars:
+            for label in published_bars:
                 percentile_of(label)
             return
         schema.one_of(figure.by, _BY, f"{where}: by")
-        ends = [label.removeprefix(">") for label in bars]
+        ends = [label.removeprefix(">") for label in published_bars]
         if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
-                or any(label.startswith(">") for label in list(bars)[:-1]):
+                or any(label.startswith(">") for label in list(published_bars)[:-1]):
             raise UsageError(f"{where}: published: bars are named by their upper ends, the last may"
-                             f" be open as in \">5000\", not {', '.join(bars)}")
+                             f" be open as in \">5000\", not {', '.join(published_bars)}")
 
     def labels(self, figure: Figure) -> Sequence[str]:
         if figure.is_of_windows:
@@ -95,30 +100,47 @@ class DrawnPart(Populations, Part):
         from lab.fetches.features.population import panels  # numpy is slow to import
         return panels.panels(self, figures, records)
 
-    def findings(self, analysis: Analysis, found: Sequence[Finding], judged: Sequence[Any]
+    def findings(self, analysis: Analysis, findings_before: Sequence[Finding], judged: Sequence[Any]
                  ) -> tuple[list[Finding], Sequence[Tile]]:
         if not analysis.is_whole:
             return [], ()
         from lab.fetches.features.population import findings  # numpy is slow to import
         return findings.population_findings(
-            analysis.scenario, self, analysis.records, found, judged), ()
+            analysis.scenario, self, analysis.records, findings_before, judged), ()
+
+
+def check_drawn(scenario: Scenario, figure: Figure, where: str) -> None:
+    raise UsageError(f'{where}: a figure of kind "{figure.kind}" is of a [[population]]')
 
 
 class Feature(feature.Feature):
     """As lab.fetches.scenario.feature has it."""
 
     tables = ("population", "step")
+    figures = {"percentiles": FigureKind(check_drawn, bars, OF_BARS, "percentile",
+                                         is_of_pairs=True)}
 
     def read(self, tables: Tables) -> Part | None:
-        populations = population.read(tables.raw, tables.where)
+        populations = read_populations(tables.raw, tables.where)
         steps = schema.read_tables(Cause, tables.raw, "step", tables.where)
         if not populations:
             return None
         return DrawnPart(populations, steps, next(tables.common([1]).trials(tables.name, seed=1)))
 
-    def joint_shares(self) -> Any:
-        from lab.fetches.features.population.joint import average_datacenter
-        return average_datacenter()
+    def trials_table(self, records: Sequence[Record]) -> Table | None:
+        if not any(record.trial.part for record in records):
+            return None
+        from lab.fetches.features.population.trials_table import trials_table
+        return trials_table(records)
+
+    def check_weights(self, scenario: Scenario, figure: Figure, where: str) -> bool:
+        if is_joint := figure.weights == JOINT:
+            weights.check(scenario, figure, where)
+        return is_joint
+
+    def weighted_cells(self, scenario: Scenario, figure: Figure, axis: Axis
+                       ) -> WeightedCells | None:
+        return weights.joint_cells(scenario, figure, axis) if figure.weights == JOINT else None
 
 
 def drawn(scenario: Scenario) -> DrawnPart:

@@ -31,24 +31,25 @@ TWINS = "kind", "by", "published", "panel"  # what the same figure of two popula
 
 
 def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
-                        findings: Sequence[Finding], told: Sequence[JudgedPanel]
+                        findings: Sequence[Finding], judged: Sequence[JudgedPanel]
                         ) -> list[Finding]:
-    """findings: of the scenario's figures, Figure 5's are shown again, on one page; told: the same.
-    """
+    """findings: of the scenario's figures, Figure 5's are shown again, on one page;
+    judged: the same."""
     of_shares = {figure.name for figure in scenario.figures
                  if figure.published == published.SHARES_FILE}
     charts = tuple(finding.chart for finding in findings
                    if finding.name in of_shares and isinstance(finding.chart, BarChart))
     made = [_page(scenario.head.title, charts)] if charts else []
     try:
-        found = explained(drawn, records)
-        made += [_causes(found), _two_weeks(found[-1], _printed_mean_ms(scenario, drawn))
-                 ] if found else []
+        levels = explained(drawn, records)
+        made += [_causes(levels), _two_weeks(levels[-1], _printed_mean_ms(scenario, drawn))
+                 ] if levels else []
     except NoPanel as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
-    return made + _held_out(told, drawn) + [_joint(*each) for each in dict.fromkeys(
-        (each.datacenter, each.mechanism.far_and_slow, each.mechanism.very_far_and_slow)
-        for each in drawn.populations)
+    return made + _held_out(judged, drawn) + [_joint(*population) for population in dict.fromkeys(
+        (population.datacenter, population.mechanism.far_and_slow,
+         population.mechanism.very_far_and_slow)
+        for population in drawn.populations)
     ] + fit_findings(scenario, drawn)
 
 
@@ -61,37 +62,38 @@ def _page(title: str, charts: tuple[BarChart, ...]) -> Finding:
 
 # Causes ------------------------------------------------------------------------------
 
-def _causes(found: Sequence[Step]) -> Finding:
+def _causes(levels: Sequence[Step]) -> Finding:
     """A row for each step, the panel itself last, and the paper below."""
-    tables = [_overview(found), *(_by_bucket(found, axis) for axis in AXES)]
+    tables = [_overview(levels), *(_by_bucket(levels, axis) for axis in AXES)]
     maps = tuple(SquareMap(
         f"by {quantity(AXES[axis]).axis}",
-        tuple(bucket.label for bucket in found[0].panels[axis]),
+        tuple(bucket.label for bucket in levels[0].panels[axis]),
         (tuple(None if bucket.published.absolute is None else Square(bucket.published.absolute)
-               for bucket in found[0].panels[axis]),
+               for bucket in levels[0].panels[axis]),
          *(tuple(Square(bucket.absolute, is_near=close(bucket)) for bucket in step.panels[axis])
-           for step in reversed(found)))) for axis in AXES)
-    slower = " ".join(filter(None, map(_slower, found)))
+           for step in reversed(levels)))) for axis in AXES)
+    slower = " ".join(filter(None, map(_slower, levels)))
     return Finding(
         "causes", "What each cause adds", tables=tuple(tables),
-        sentence=f"From {found[0].title} to everything, the bars near the paper's are "
-                 + ", ".join(str(step.near) for step in found) + f" of {found[0].count}. {slower}",
+        sentence=f"From {levels[0].title} to everything, the bars near the paper's are "
+                 + ", ".join(str(step.near) for step in levels)
+                 + f" of {levels[0].count}. {slower}",
         text="What each cause adds. " + " ".join(
             f"{step.title}: {number(step.base_ms - step.experiment_ms)} ms saved of"
             f" {number(step.base_ms)} ms, {step.near} of {step.count} bars near."
-            for step in found),
+            for step in levels),
         chart=SquareChart(
             "What each cause adds to Figure 5",
-            (f"Milliseconds saved by {found[-1].windows[-1]} segments, of the panel's own"
+            (f"Milliseconds saved by {levels[-1].windows[-1]} segments, of the panel's own"
              " responses. Each row adds a cause; the last is the panel.",),
             "At the right: how many of all bars are near the paper's.", scale="published",
             maps=maps, rows=("the paper", *(f"{place}  {step.title}" for place, step in
-                                            reversed(list(enumerate(found, start=1))))),
-            notes=("", *(f"{step.near} of {step.count}" for step in reversed(found)))))
+                                            reversed(list(enumerate(levels, start=1))))),
+            notes=("", *(f"{step.near} of {step.count}" for step in reversed(levels)))))
 
 
-def _overview(found: Sequence[Step]) -> Table:
-    base, larger = (f"IW{window}" for window in found[-1].windows)
+def _overview(levels: Sequence[Step]) -> Table:
+    base, larger = (f"IW{window}" for window in levels[-1].windows)
     columns = (Column("causes, one more in each line", is_text=True), Column("n"),
                Column(base, "ms", "mean"), Column(larger, "ms", "mean"),
                Column("", "ms", "saved"), Column("", "%", "saved"),
@@ -101,19 +103,19 @@ def _overview(found: Sequence[Step]) -> Table:
         step.title, step.n, step.base_ms, step.experiment_ms,
         step.base_ms - step.experiment_ms, 100 * (1 - step.experiment_ms / step.base_ms),
         *(sum(map(close, step.panels[axis])) for axis in AXES), step.near,
-        sum(step.slower.values())) for step in found)
+        sum(step.slower.values())) for step in levels)
     return Table("What each cause adds", columns, rows, (
         "n: responses, each under both windows. Slower: by more than 1 ms.",
-        *filter(None, map(_slower, found))))
+        *filter(None, map(_slower, levels))))
 
 
-def _by_bucket(found: Sequence[Step], axis: str) -> Table:
-    of_last = found[-1].panels[axis]
+def _by_bucket(levels: Sequence[Step], axis: str) -> Table:
+    of_last = levels[-1].panels[axis]
     head = quantity(AXES[axis])
     columns = (Column("ms saved", is_text=True),
                *(Column(bucket.label, head.unit) for bucket in of_last))
     rows: list[tuple[Cell, ...]] = [
-        (step.title, *(bucket.absolute for bucket in step.panels[axis])) for step in found]
+        (step.title, *(bucket.absolute for bucket in step.panels[axis])) for step in levels]
     rows.append(("the paper", *(bucket.published.absolute for bucket in of_last)))
     return Table(f"Step by step, by {head.head}", columns, tuple(rows))
 
@@ -123,7 +125,7 @@ def _slower(step: Step) -> str:
     if not step.slower:
         return ""
     why = "; ".join(f"{count}: {reason}" for reason, count in
-                    sorted(step.slower.items(), key=lambda each: -each[1]))
+                    sorted(step.slower.items(), key=lambda counted: -counted[1]))
     return (f"{step.title[0].upper()}{step.title[1:]}: {sum(step.slower.values())} of {step.n}"
             f" responses are slower with {step.windows[-1]} segments ({why}).")
 
@@ -139,7 +141,7 @@ def _printed_mean_ms(scenario: Scenario, drawn: Populations) -> float | None:
 def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
     """The sums of the panels beside the paper's, and what the window does alone.
 
-    printed_ms: what the paper says is saved of the mean, None where it does not.
+    printed_ms: what the paper has saved of the mean, None where it does not.
     """
     rows: list[tuple[Cell, ...]] = []
     for axis, bars in panel.panels.items():
@@ -148,14 +150,14 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
                 for name in ("base", "experiment")]
         printed = [(bar.responses_percent or 0.0, bar.absolute_ms or 0.0, bar.percent or numpy.nan)
                    for bar in published.shares(AXES[axis]).values()]
-        base = sum(each * ms / percent for each, ms, percent in printed)
-        saved = sum(each * ms for each, ms, _ in printed) / 100
+        base = sum(share * ms / percent for share, ms, percent in printed)
+        saved = sum(share * ms for share, ms, _ in printed) / 100
         alone = float(share @ [bar.same.absolute if bar.same else bar.absolute for bar in bars])
         rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
                      100 * (ours[0] / base - 1), ours[1], base - saved,
                      100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))
     near = f"{panel.near} of {panel.count}"
-    said = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
+    sentence = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
             f" milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as the paper"
             " compared: each window in a week of its own. The window alone, with the same responses"
             f" under both, saves {number(float(str(rows[0][-1])))} of the"
@@ -168,11 +170,11 @@ def _two_weeks(panel: Step, printed_ms: float | None) -> Finding:
                 Column("off", "%", f"IW {window}", signed=True))),
             Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
             Column("window alone", "ms", "saved")), tuple(rows)),
-        _where_from(panel, float(str(rows[0][-1])), printed_ms)), sentence=said, text=said)
+        _where_from(panel, float(str(rows[0][-1])), printed_ms)), sentence=sentence, text=sentence)
 
 
 def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
-    """The saving in its parts, by the RTT panel, and what the paper's print says of each."""
+    """The saving in its parts, by the RTT panel, and what the paper prints of each."""
     bars = panel.panels["RTT"]
     saved = panel.base_ms - panel.experiment_ms
     ours = sum((bar.share_percent or 0.0) * bar.absolute for bar in bars) / 100
@@ -193,25 +195,26 @@ def _where_from(panel: Step, alone: float, printed: float | None) -> Table:
 
 # Held out ----------------------------------------------------------------------------
 
-def _held_out(told: Sequence[JudgedPanel], drawn: Populations) -> list[Finding]:
+def _held_out(judged: Sequence[JudgedPanel], drawn: Populations) -> list[Finding]:
     """Figures that no parameter was chosen by next to the same ones as they were fitted."""
     rows: list[tuple[Cell, ...]] = []
     fitted: dict[str, None] = {}  # the titles of the populations
-    for each in told:
-        figure = each.panel.figure
-        twin = next((other for other in told if not other.panel.figure.held_out and [
+    for panel in judged:
+        figure = panel.panel.figure
+        twin = next((other for other in judged if not other.panel.figure.held_out and [
             getattr(other.panel.figure, name) for name in TWINS] == [
                 getattr(figure, name) for name in TWINS]), None)
         if figure.held_out and twin is not None:
-            rows.append((twin.panel.figure.title, len(each.rows), *_found(twin), *_found(each)))
-            fitted.update((of.title, None) for of in drawn.populations
-                          if of.name == twin.panel.figure.sweep)
+            rows.append((twin.panel.figure.title, len(panel.rows), *_found(twin), *_found(panel)))
+            fitted.update((population.title, None) for population in drawn.populations
+                          if population.name == twin.panel.figure.sweep)
     if not rows:
         return []
     titles, *columns = zip(*rows)
     rows.append(("all", *(sum(column) for column in columns)))
-    of, near, _, held_near, held_reproduced = rows[-1][1:]
-    said = (f"With parameters of its own {near} of {of} bars are near the paper's; with those that"
+    count, near, _, held_near, held_reproduced = rows[-1][1:]
+    sentence = (f"With parameters of its own {near} of {count} bars are near the paper's; with"
+                " those that"
             f" nothing published of it was used for (held out) {held_near}, of which"
             f" {held_reproduced} {'is' if held_reproduced == 1 else 'are'} reproduced.")
     groups = ("parameters of its own", "held out")
@@ -221,12 +224,12 @@ def _held_out(told: Sequence[JudgedPanel], drawn: Populations) -> list[Finding]:
             *(Column(name, "", group) for group in groups for name in ("near", REPRODUCED))),
             tuple(rows), (f"Near: within {WITHIN_PERCENT:.0f} % and {WITHIN_POINTS:.0f} points,"
                           " whatever the interval. Reproduced: the whole interval.",)),),
-        sentence=said, text=said)]
+        sentence=sentence, text=sentence)]
 
 
-def _found(told: JudgedPanel) -> tuple[int, int]:
+def _found(judged: JudgedPanel) -> tuple[int, int]:
     """How many bars are near, and how many are reproduced."""
-    return sum(close(row.bucket) for row in told.rows), told.counts[REPRODUCED]
+    return sum(close(row.bucket) for row in judged.rows), judged.counts[REPRODUCED]
 
 
 # The joint distribution --------------------------------------------------------------

@@ -55,12 +55,12 @@ def sources(name: str) -> Sources:
     raw = scenario_file.read(FITS / f"{name}.toml", where).raw
     try:
         return Sources(
-            {parameter: _pair(each) for parameter, each in raw["rests_on"].items()},
-            {(population, parameter): _pair(each)
+            {parameter: _pair(entry) for parameter, entry in raw["rests_on"].items()},
+            {(population, parameter): _pair(entry)
              for population, own in raw["of_their_own"].items()
-             for parameter, each in own.items()},
+             for parameter, entry in own.items()},
             _pair(raw["farthest"]),
-            tuple((each["what"], each["count"], each["used"]) for each in raw["numbers"]),
+            tuple((entry["what"], entry["count"], entry["used"]) for entry in raw["numbers"]),
             raw["correlated"], raw["retransmitted"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{where}: lacks something, or has it otherwise: {error}") from None
@@ -77,10 +77,10 @@ def stored(name: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        fit = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UsageError(f"scenarios/fits/{path.name}: {error}") from None
-    return dict(found)
+    return dict(fit)
 
 
 def belongs(fit: dict[str, Any], made: Population) -> bool:
@@ -95,13 +95,13 @@ def fit_findings(scenario: Scenario, drawn: Populations) -> list[Finding]:
     fit = stored(scenario.name) if made else None
     if made is None or fit is None:
         return []
-    said = sources(scenario.name)
-    if not belongs(fit, made) or any((other.name, name) not in said.of_their_own
-                                     for other, name in _of_their_own(drawn, made, said)):
+    known = sources(scenario.name)
+    if not belongs(fit, made) or any((other.name, name) not in known.of_their_own
+                                     for other, name in _of_their_own(drawn, made, known)):
         why = ("the parameters have changed since: write it anew with"
                " /usr/bin/python3 -m paper.fit evidence")
         return [Finding("fit", "What was fitted to what", missing=why)]
-    return [_fitted(drawn, made, fit, said), _profiles(made, fit), _without(fit)]
+    return [_fitted(drawn, made, fit, known), _profiles(made, fit), _without(fit)]
 
 
 # What was fitted to what -------------------------------------------------------------
@@ -110,11 +110,11 @@ def _fitted(drawn: Populations, made: Population, fit: dict[str, Any],
             known: Sources) -> Finding:
     own = _of_their_own(drawn, made, known)
     rows: list[tuple[Cell, ...]] = [
-        (name, _told(getattr(made.mechanism, name)), *source, free(fit, name))
+        (name, _rendered(getattr(made.mechanism, name)), *source, free(fit, name))
         for name, source in known.rests_on.items()]
-    rows += [(f"{name}, {other.title}", _told(getattr(other.mechanism, name)),
+    rows += [(f"{name}, {other.title}", _rendered(getattr(other.mechanism, name)),
               *known.of_their_own[other.name, name], "") for other, name in own]
-    rows += [(f"rtt_at_most_ms, {other.title}", _told(other.rtt_at_most_ms),
+    rows += [(f"rtt_at_most_ms, {other.title}", _rendered(other.rtt_at_most_ms),
               *known.farthest, "")
              for other in drawn.populations if other.rtt_at_most_ms]
     again = ", ".join(f"{percent:g} % with {share:g}" for share, percent in fit["slow_losses"])
@@ -139,29 +139,31 @@ def _fitted(drawn: Populations, made: Population, fit: dict[str, Any],
         Column("numbers", is_text=True), Column("how many"), Column("used", is_text=True)),
         known.numbers, (f"{fitted} parameters are fitted to {met} correlated numbers: they are"
                         " compatible with the paper, and do not predict it.",))
-    said = (f"{fitted} parameters are fitted to {met} correlated numbers, {by_hand} more are set by"
-            f" hand, and {len(own_by_hand)} of {whose}'s own: compatible with the paper, not"
-            " predicted.")
-    holdouts, found = _holdouts(fit)
+    sentence = (f"{fitted} parameters are fitted to {met} correlated numbers, {by_hand} more are"
+                f" set by hand, and {len(own_by_hand)} of {whose}'s own: compatible with the"
+                " paper, not predicted.")
+    holdouts, predicted = _holdouts(fit)
     return Finding("fit", "What was fitted to what", (parameters, freedom, numbers, holdouts),
-                   sentence=f"{said} {found}")
+                   sentence=f"{sentence} {predicted}")
 
 
 def _holdouts(fit: dict[str, Any]) -> tuple[Table, str]:
     """What was fitted to the rest predicts, and of what was held out how much, in a sentence."""
     rows: list[tuple[Cell, ...]] = []
     counts: dict[tuple[str, int], list[str]] = {}
-    for each in fit["holdouts"]:
-        for what, near, of in each["predicts"]:
-            rows.append((each["fitted_on"], what, near, of, "yes" if each["held_out"] else "no"))
-            if each["held_out"]:
-                counts.setdefault((what, of), []).append(str(near))
-    said = "; ".join(f"{what} {', '.join(near)} of {of}" for (what, of), near in counts.items())
+    for holdout in fit["holdouts"]:
+        for what, near, count in holdout["predicts"]:
+            rows.append((holdout["fitted_on"], what, near, count,
+                         "yes" if holdout["held_out"] else "no"))
+            if holdout["held_out"]:
+                counts.setdefault((what, count), []).append(str(near))
+    counted = "; ".join(f"{what} {', '.join(near)} of {count}"
+                        for (what, count), near in counts.items())
     return Table("Predicted by what was fitted to the rest (simulated)", (
         Column("fitted on", is_text=True), Column("predicted", is_text=True),
         Column("near"), Column("of"), Column("held out", is_text=True)), tuple(rows), (
             "Held out: no parameter was chosen by looking at it.",)), (
-                f"Held out and predicted, fit by fit: {said}.")
+                f"Held out and predicted, fit by fit: {counted}.")
 
 
 def _of_their_own(drawn: Populations, made: Population,
@@ -171,7 +173,7 @@ def _of_their_own(drawn: Populations, made: Population,
             if getattr(other.mechanism, name) != getattr(made.mechanism, name)]
 
 
-def _told(value: Any) -> str:
+def _rendered(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
@@ -235,13 +237,13 @@ def _without(fit: dict[str, Any]) -> Finding:
     head = (*counts, Column("all", "", "Figure 5, near"), Column("IW3", "ms", "mean"),
             Column("IW10", "ms", "mean"))
 
-    def row(each: dict[str, Any]) -> tuple[Cell, ...]:
-        return (*(each["near"][group] for group in FIGURE5), each["figure5"], each["base_ms"],
-                each["experiment_ms"])
+    def row(row_of: dict[str, Any]) -> tuple[Cell, ...]:
+        return (*(row_of["near"][group] for group in FIGURE5), row_of["figure5"], row_of["base_ms"],
+                row_of["experiment_ms"])
 
     off: list[tuple[Cell, ...]] = [("as fitted", *row(fit["as_fitted"]), "")]
-    off += [(each["without"], *row(each), each["figure2"]) for each in fit["ablation"]]
-    tried: list[tuple[Cell, ...]] = [(each["what"], *row(each)) for each in fit["tried"]]
+    off += [(row_of["without"], *row(row_of), row_of["figure2"]) for row_of in fit["ablation"]]
+    tried: list[tuple[Cell, ...]] = [(row_of["what"], *row(row_of)) for row_of in fit["tried"]]
     queue = ", ".join(f"{near} with {packets}" for packets, near in fit["queue"])
     return Finding("without", "Each mechanism off in turn, and what else was tried", (
         Table("Without it", (Column("without", is_text=True), *head,
@@ -254,4 +256,4 @@ def _without(fit: dict[str, Any]) -> Finding:
                   " time is the same as no kept connections, above. Not tried: several connections"
                   " at once.",))),
         sentence="Without it, bars near of 22: " + "; ".join(
-            f"{each['without']} {each['figure5']}" for each in fit["ablation"]) + ".")
+            f"{row_of['without']} {row_of['figure5']}" for row_of in fit["ablation"]) + ".")

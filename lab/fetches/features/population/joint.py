@@ -258,11 +258,11 @@ def scaled_to(prior: Numbers, members: Sequence[NDArray[numpy.intp]],
         error, worst = 0.0, ""
         for member, known in zip(members, marginals):
             wanted = numpy.array(known.shares)
-            found = numpy.bincount(member.ravel(), share.ravel(), len(wanted))
-            off = numpy.abs(found - wanted)
+            sums = numpy.bincount(member.ravel(), share.ravel(), len(wanted))
+            off = numpy.abs(sums - wanted)
             if off.max() > error:
                 error, worst = float(off.max()), f"{known.name} bucket {known.labels[off.argmax()]}"
-            factor = numpy.divide(wanted, found, out=numpy.zeros_like(wanted), where=found > 0)
+            factor = numpy.divide(wanted, sums, out=numpy.zeros_like(wanted), where=sums > 0)
             share *= factor[member]
         if error < EXACT:
             return share

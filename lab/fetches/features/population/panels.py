@@ -18,13 +18,13 @@ from dataclasses import replace
 import numpy
 
 from lab.core.findings.charts import Sample
+from lab.core.resampling import RESAMPLES, Factors, median, resampling_factors, statistics
 from lab.core.scenario.curves import Numbers
 from lab.core.stats import percentile_interval, portions
+from lab.fetches.features.population.paired import Paired, Responses, quantity_of
 from lab.fetches.features.population.population import Populations, percentile_of
 from lab.fetches.figures.buckets import (Bucket, Excluded, NoPanel, Panel, Published, SameResponses,
                                          published_bars)
-from lab.fetches.figures.paired import (RESAMPLES, Factors, Paired, Responses, median, quantity_of,
-                                        resampling_factors, statistics)
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.verify import notes
 from lab.fetches.verify.record import Record
@@ -111,7 +111,7 @@ def _made(label: str, bar: Published, value: float, paired: Paired, drawn: Numbe
     cells = len(set(paired.client.tolist()))
     return Bucket(
         label=label, value=value, share_percent=share_percent, n=2 * len(paired.weight),
-        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_asked=cells,
+        excluded=Excluded(unpaired=len(paired.unpaired)), cells=cells, cells_requested=cells,
         draws=cells,
         base=float(drawn[0, 0]), experiment=float(drawn[0, 1]),
         base_median=median(paired.base, paired.base_weight),

@@ -78,7 +78,7 @@ class Cause:
     name: str = key(reader=schema.file_name)
     title: str = key()
     adds: tuple[str, ...] = key(reader=schema.values(
-        schema.word([each.name for each in fields(Mechanism)]), "names", empty=True))
+        schema.word([field.name for field in fields(Mechanism)]), "names", empty=True))
 
 
 def steps(full: Mechanism, causes: Sequence[Cause]) -> list[Mechanism]:
@@ -148,16 +148,17 @@ class Populations:
     like: Trial
 
     def population(self, name: str) -> Population | None:
-        return next((each for each in self.populations if each.name == name), None)
+        return next((population for population in self.populations if population.name == name),
+                    None)
 
     def windows(self, sweep: str) -> tuple[int, ...]:
         """The initial windows of a population, by its name. Raises KeyError."""
-        return {each.name: each.initcwnd for each in self.populations}[sweep]
+        return {population.name: population.initcwnd for population in self.populations}[sweep]
 
     @property
     def explained(self) -> Population | None:
         """The population whose mechanism is added cause by cause."""
-        return next((each for each in self.populations if each.explained), None)
+        return next((population for population in self.populations if population.explained), None)
 
 
 def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
@@ -186,14 +187,14 @@ def read(raw: Mapping[str, Any], where: str) -> tuple[Population, ...]:
 
 def check_causes(causes: Sequence[Cause], populations: Sequence[Population], where: str) -> None:
     """Raises UsageError unless the last step is the mechanism of each population explained."""
-    for each in populations:
-        if not each.explained:
+    for population in populations:
+        if not population.explained:
             continue
-        if not causes or steps(each.mechanism, causes)[-1] != each.mechanism:
+        if not causes or steps(population.mechanism, causes)[-1] != population.mechanism:
             lacking = [name for name in (field.name for field in fields(Mechanism))
-                       if getattr(each.mechanism, name) != getattr(Mechanism(), name)
+                       if getattr(population.mechanism, name) != getattr(Mechanism(), name)
                        and not any(name in cause.adds for cause in causes)]
-            raise UsageError(f"{where}: population {each.name!r} is to be explained, and no"
+            raise UsageError(f"{where}: population {population.name!r} is to be explained, and no"
                              f" [[step]] adds {', '.join(lacking)}")
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lab.core.findings.claims import REPRODUCED
 from lab.fetches.features.replication.causes import GROUP_OF, GROUPS, AsPublished, Level
 from lab.fetches.features.replication.causes import levels as levels_of
 from lab.fetches.figures import kinds
 from lab.fetches.figures.buckets import Bucket, NoPanel, Panel, of_experiment, of_sweep
-from lab.fetches.figures.cell_tables import raw_rows
+from lab.fetches.figures.cell_tables import published_cells
 from lab.fetches.figures.claims import judged
 from lab.fetches.scenario.scenario import OF_EXPERIMENT, Figure, Scenario
 from lab.fetches.scenario.sweep import bucket_value
@@ -34,7 +35,7 @@ class Side:
 class Item:
     """One published number, or statement, and ours at every level.
 
-    figure: its name; label: of the bar, or what is said. ours: () of a
+    figure: its name; label: of the bar, or the statement. ours: () of a
     statement, which only agrees or does not. constant: its fetch never connected, so
     that no TCP decided what was published, but the number that their script then had.
     """
@@ -64,16 +65,16 @@ class Measured:
     constants: frozenset[Trial] = frozenset()
 
 
-def measured(scenario: Scenario, of: AsPublished, records: Sequence[Record],
+def measured(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
              exact: bool) -> list[Measured]:
     """Every level, the clean one first; exact: measured in virtual time."""
     made = []
-    for level in levels_of(scenario.sweeps, of.causes):
+    for level in levels_of(scenario.sweeps, setup.causes):
         there = replace(scenario, sweeps=level.sweeps)
         read = level.reading.of(records)
         panels, missing = kinds.panels(there, read)
         constants = (record.trial for record in records if record.failed_as_expected)
-        made.append(Measured(of, level, there, read, panels, missing, exact, frozenset(
+        made.append(Measured(setup, level, there, read, panels, missing, exact, frozenset(
             constants if level.reading.failed_ms else ())))
     return made
 
@@ -87,25 +88,26 @@ def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
     for level in (levels[0], levels[-1]):
         for name, why in level.missing.items():
             raise NoPanel(f"{name}: {why}")
-    if scenario.raw is not None:
-        return _raw(scenario, levels)
+    cells = [published_cells(level.scenario, level.records) for level in levels]
+    if cells[-1] is not None:
+        return _raw(cells, levels)
     if scenario.claims:
         return [_statement(place, levels) for place in range(len(scenario.claims))]
     return [item for figure in scenario.figures for item in bars(figure, levels)]
 
 
-def counts(found: Sequence[Item]) -> list[int]:
+def counts(items: Sequence[Item]) -> list[int]:
     """How many agree at each level."""
-    return [sum(agrees) for agrees in zip(*(item.agrees for item in found))]
+    return [sum(agrees) for agrees in zip(*(item.agrees for item in items))]
 
 
-def by_group(of: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
+def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
     """How many agree with all causes of a group and those before it, by the group's name.
 
     counted: at each level. A group of which there is no cause is left out.
     """
     last: dict[str, int] = {}
-    for cause, count in zip(of.causes, counted[1:]):
+    for cause, count in zip(setup.causes, counted[1:]):
         last[GROUPS[GROUP_OF[cause.known]]] = count
     return list(last.items())
 
@@ -126,22 +128,22 @@ def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
 
 
 def _bar(figure: Figure, buckets: Sequence[Bucket | None], levels: Sequence[Measured]) -> Item:
-    of, first = levels[0].of, buckets[0]
+    setup, first = levels[0].of, buckets[0]
     assert first is not None
-    said = first.published
-    published = Side(said.absolute, _printed(figure, said.percent))
+    bar = first.published
+    published = Side(bar.absolute, _printed(figure, bar.percent))
     is_sweep = levels[0].panels[figure.name].is_sweep
     if is_sweep:
-        published = Side(said.level)
+        published = Side(bar.level)
     ours, agrees = [], []
     for bucket, level in zip(buckets, levels):
         side = (Side() if bucket is None else Side(bucket.experiment) if is_sweep else
                 Side(bucket.absolute, _printed(figure, bucket.percent)))
         cut = level.level.reading.truncated and not is_sweep
         ours.append(side)
-        agrees.append((published.ms is None or of.agrees(side.ms, published.ms, cut))
-                      and (published.percent is None or of.agrees_in_points(
-                          side.percent, published.percent, cut, said.error_points)))
+        agrees.append((published.ms is None or setup.agrees(side.ms, published.ms, cut))
+                      and (published.percent is None or setup.agrees_in_points(
+                          side.percent, published.percent, cut, bar.error_points)))
     return Item(figure.name, first.label, published, tuple(ours), tuple(agrees))
 
 
@@ -151,26 +153,23 @@ def _printed(figure: Figure, percent: float | None) -> float | None:
             and figure.percent_of == OF_EXPERIMENT else percent)
 
 
-def _raw(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
-    of, raw = levels[0].of, scenario.raw
-    assert raw is not None
-    found = []
-    *_, (_, of_trial) = every = [raw_rows(level.scenario, raw, level.records)
-                                    for level in levels]
+def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
+    setup, of_trial = levels[0].of, cells[-1].of_trial
+    items = []
     constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
-    for rows in zip(*(rows for rows, _ in every)):
+    for rows in zip(*(level.rows for level in cells)):
         row = rows[0]
-        found.append(Item(
+        items.append(Item(
             "raw", f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s",
-            Side(row.published_ms), tuple(Side(each.measured_ms) for each in rows),
-            tuple(of.agrees(each.measured_ms, row.published_ms) for each in rows),
+            Side(row.published_ms), tuple(Side(level_row.measured_ms) for level_row in rows),
+            tuple(setup.agrees(level_row.measured_ms, row.published_ms) for level_row in rows),
             constant=rows[-1] in constants))
-    return found
+    return items
 
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
-    told = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
+    statements = [judged(level.panels[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
     return Item(claim.figure, claim.says, Side(), (),
-                tuple(statement.word == REPRODUCED for statement in told))
+                tuple(statement.word == REPRODUCED for statement in statements))

@@ -66,7 +66,7 @@ class Reading:
         return record
 
 
-READINGS = tuple(each.name for each in fields(Reading))
+READINGS = tuple(field.name for field in fields(Reading))
 SWITCHABLE = (*SWEPT[2:], *READINGS)  # what is not of the network that a number is about
 
 
@@ -75,7 +75,7 @@ def _switched(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
         raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
     schema.known_keys(value, SWITCHABLE, where)
     return tuple((name, (schema.flag if name == "truncated" else schema.number(name))(
-        each, f"{where}: {name}")) for name, each in value.items())
+        item, f"{where}: {name}")) for name, item in value.items())
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class Cause:
     @property
     def in_words(self) -> str:
         """What it switches on."""
-        told = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
+        switched = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
                          for name, value in self.switches)
-        return told + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
+        return switched + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
 
 
 @dataclass(frozen=True)
@@ -170,19 +170,19 @@ def merged(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise UsageError(f"{where}: [[cause]] tables explain another scenario's published"
                              ' numbers: they need [as_published] with of = "…"')
         return dict(raw)
-    of = schema.file_name(schema.table(raw, "as_published", where).get("of"),
+    other_name = schema.file_name(schema.table(raw, "as_published", where).get("of"),
                           f"{where}: [as_published]: of")
-    other = scenario_file.find(of).raw
+    other = scenario_file.find(other_name).raw
     if "sweep" not in other or not {*other.get("defaults", {})} <= {*schema.keys_of(Sweep)}:
-        raise UsageError(f"{where}: [as_published]: of: {of} has no [[sweep]] of single fetches,"
-                         " whose set-up causes could be of")
+        raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
+                         " fetches, whose set-up causes could be of")
     taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
     claims, figures, sweeps = (schema.as_tables(taken, name, where)
                                for name in ("claim", "figure", "sweep"))
-    said = [claim.get("figure") for claim in claims]
+    claimed = [claim.get("figure") for claim in claims]
     figures = [figure for figure in figures
-               if figure.get("published") or figure.get("name") in said]
+               if figure.get("published") or figure.get("name") in claimed]
     used = [*(figure.get("sweep") for figure in figures),
             schema.table(taken, "raw", where).get("sweep")]
     return {**taken, "figure": figures,

@@ -39,8 +39,8 @@ class Feature(feature.Feature):
         return causes.merged(raw, where)
 
     def read(self, tables: Tables) -> Part | None:
-        of = causes.read(tables.raw, tables.sweeps, tables.where)
-        return None if of is None else Explained(of)
+        setup = causes.read(tables.raw, tables.sweeps, tables.where)
+        return None if setup is None else Explained(setup)
 
 
 FEATURE = Feature()

@@ -17,7 +17,7 @@ from lab.fetches.features.replication.analysis import (Item, Measured, bars, by_
 from lab.fetches.features.replication.causes import AsPublished
 from lab.fetches.figures import summary
 from lab.fetches.figures.buckets import NoPanel
-from lab.fetches.figures.cell_tables import causes_table, trials_table
+from lab.fetches.figures.cell_tables import causes_table, published_cells, trials_table
 from lab.fetches.figures.claims import judged
 from lab.fetches.scenario.scenario import Figure, Scenario
 from lab.fetches.verify.record import Record
@@ -27,48 +27,48 @@ TITLE = "Why their numbers are what they are"
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
-def report(study: Study, scenario: Scenario, of: AsPublished, run: RunData) -> Report:
+def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -> Report:
     """Its figures from three sides, and its causes."""
-    findings, told, tiles = replication_findings(scenario, of, run.records, run.exact)
+    findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
-        sentences=(*told, *summary.of_run(run, (), ())), tiles=tiles,
-        trials=trials_table(run.records, None, {}), causes=causes_table(run.records))
+        sentences=(*sentences, *summary.of_run(run, (), ())), tiles=tiles,
+        trials=trials_table(run.records), causes=causes_table(run.records))
 
 
-def replication_findings(scenario: Scenario, of: AsPublished, records: Sequence[Record],
+def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
                          exact: bool) -> tuple[list[Finding], list[str], list[Tile]]:
     """The findings of a set-up, sentences on the whole of it, and the numbers that stand out.
 
     exact: measured in virtual time.
     """
-    levels = measured(scenario, of, records, exact)
+    levels = measured(scenario, setup, records, exact)
     try:
-        every = items(scenario, levels)
+        every, cells = items(scenario, levels), published_cells(scenario, records)
     except NoPanel as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
     counted = [item for item in every if not item.constant]
-    constants = _constants(of, [item for item in every if item.constant], len(every))
+    constants = _constants(setup, [item for item in every if item.constant], len(every))
     agree, context = counts(counted), "real Linux TCP"
-    groups = by_group(of, agree)
-    made = [_causes(of, agree, groups, len(counted), context, constants,
-                    of_statements=scenario.raw is None and bool(scenario.claims))]
+    groups = by_group(setup, agree)
+    made = [_causes(setup, agree, groups, len(counted), context, constants,
+                    of_statements=cells is None and bool(scenario.claims))]
     made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
-    if scenario.raw is not None:
-        made.append(_cells(every, scenario.raw.file, context))
-    told = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
+    if cells is not None:
+        made.append(_cells(every, cells.raw.file, context))
+    sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
             + "".join(f" {_capital(name)}: {count}." for name, count in groups)
             + (f" {constants.says} {constants.found}" if constants else "")]
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
-    return made, told, tiles
+    return made, sentences, tiles
 
 
-def _constants(of: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
+def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
     """How many published numbers are no time of a transfer; None where all are."""
     if not items:
         return None
-    value = next(value for cause in of.causes for name, value in cause.switches
+    value = next(value for cause in setup.causes for name, value in cause.switches
                  if name == "failed_ms")
     return Statement("Published numbers that are no time of a transfer:", f"{len(items)} of {total}"
                      " are what their script wrote down for a fetch that never connected. They are"
@@ -82,27 +82,27 @@ def _capital(name: str) -> str:
 
 # Causes ------------------------------------------------------------------------------
 
-def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
+def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
             context: str, constants: Statement | None, of_statements: bool) -> Finding:
-    """Each cause in turn: how many of all numbers agree behind it; constants: what is told apart.
+    """Each cause in turn: how many of all numbers agree behind it; constants: counted apart.
     """
     title = f"{TITLE}: {total} of them, cause by cause"
     rows: list[tuple[Cell, ...]] = [("none: the clean run", "", "", "", agree[0], None)]
     rows += [(cause.name, cause.known, cause.where, cause.in_words, count, count - before)
-             for cause, before, count in zip(of.causes, agree, agree[1:])]
+             for cause, before, count in zip(setup.causes, agree, agree[1:])]
     table = Table("Causes, one more in each line", (
         Column("cause", is_text=True), Column("known by", is_text=True),
         Column("where", is_text=True, rank=1), Column("switches on", is_text=True, rank=0),
         Column(f"agree of {total}"), Column("more", signed=True)), tuple(rows), tuple(
-            f"{cause.name} ({cause.known}; {cause.where}): {cause.says}" for cause in of.causes))
+            f"{cause.name} ({cause.known}; {cause.where}): {cause.says}" for cause in setup.causes))
     summed = Table("Agreement, by how the causes are known", (
         Column("causes", is_text=True), Column("agree"), Column("of"), Column("", "%")),
         tuple((name, count, total, 100 * count / total)
               for name, count in (("none: the clean run", agree[0]), *groups)),
-        (_bounds(of),))
+        (_bounds(setup),))
     steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
         WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
-        for cause, count in zip(of.causes, agree[1:])))
+        for cause, count in zip(setup.causes, agree[1:])))
     text = "; ".join(f"{step.label}: {step.value:g} of {total}" for step in steps)
     # What is only calibrated or inferred never counts as a word.
     certain = groups[0][1]
@@ -112,13 +112,13 @@ def _causes(of: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, i
                    text=f"{title}. {text}.", chart=StepChart(
                        title, (context,), steps=steps, most=total,
                        foot=f"{constants.says} {constants.found}" if constants else "",
-                       axis=f"published numbers that agree, of {total}; {_bounds(of)}"))
+                       axis=f"published numbers that agree, of {total}; {_bounds(setup)}"))
 
 
-def _bounds(of: AsPublished) -> str:
+def _bounds(setup: AsPublished) -> str:
     """When a number agrees, in words."""
-    points = f", and {of.within_points:g} points" if of.within_points else ""
-    return (f"a number agrees within {of.within_percent:g} % or {of.within_ms:g} ms{points}")
+    points = f", and {setup.within_points:g} points" if setup.within_points else ""
+    return (f"a number agrees within {setup.within_percent:g} % or {setup.within_ms:g} ms{points}")
 
 
 # A figure from three sides -------------------------------------------------------------
@@ -144,7 +144,7 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
     return Finding(
         figure.name, figure.title,
         tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
-        statements=_statements(scenario, figure, levels), text=_told(figure.title, rows),
+        statements=_statements(scenario, figure, levels), text=_rendered(figure.title, rows),
         chart=SideChart(f"{figure.title}, {what}" if not of_times else figure.title,
                         (context,), sides=SIDES, plots=tuple(plots),
                         axis=panel.by.axis))
@@ -167,14 +167,14 @@ def _word(row: Item, level: int) -> str:
 
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
-    """What is said of the figure in words, clean and with all causes."""
+    """What is published of the figure in words, clean and with all causes."""
     clean, last = (judged(level.panels[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
     return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.word)
                  for before, after in zip(clean, last))
 
 
-def _told(title: str, rows: Sequence[Item]) -> str:
+def _rendered(title: str, rows: Sequence[Item]) -> str:
     parts = []
     for row in rows:
         sides = zip(SIDES, (row.published, row.ours[0], row.ours[-1]))

@@ -1,4 +1,4 @@
-"""The verdict on a fetch over HTTP/3: its datagrams are all that can be seen of QUIC.
+"""The verdict on a fetch over HTTP/3: its datagrams are all that can be observed of QUIC.
 
 There is no SYN, and no TCP_INFO; the congestion window is the server's own, and no route sets
 it. So what is judged is the path, what was lost on it, and what a server may send to an
@@ -28,7 +28,7 @@ CAPTURE = "capture"
 
 @dataclass(frozen=True)
 class Seen:
-    """What a trial's client said, and its datagrams."""
+    """What a trial's client reported, and its datagrams."""
 
     evidence: Evidence
     wire: Datagrams
@@ -42,61 +42,61 @@ class Seen:
 def judged(evidence: Evidence, observation: Mapping[str, Any], client_pcap: bytes,
            server_pcap: bytes, exact: bool) -> Record:
     """The record of a transfer that was whole. exact: in virtual time."""
-    found: dict[str, Any]
+    columns: dict[str, Any]
     try:
         if exact:
             evidence = path.judged(evidence, client_pcap, server_pcap)
-        seen = Seen(evidence, read(client_pcap, server_pcap))
-        found = {**_columns(seen), **checks.verdict((PACKETS, *ON_THE_WIRE), seen)}
+        observed = Seen(evidence, read(client_pcap, server_pcap))
+        columns = {**_columns(observed), **checks.verdict((PACKETS, *ON_THE_WIRE), observed)}
     except CaptureError as error:
-        found = checks.columns([checks.Failure(CAPTURE, f"{CAPTURE}: {error}")])
+        columns = checks.columns([checks.Failure(CAPTURE, f"{CAPTURE}: {error}")])
     return Record(evidence.trial, True, measured_at=started_at(observation),
-                  **{**measure(Record, evidence), **found})
+                  **{**measure(Record, evidence), **columns})
 
 
-def _columns(seen: Seen) -> dict[str, Any]:
-    wire, drops = seen.wire, seen.evidence.drops
-    flight = [each for part in wire.rounds for each in part]
-    return {"seen_rtt_ms": seen.rtt_ms, "seen_bandwidth_kbps": wire.bandwidth_kbps,
+def _columns(observed: Seen) -> dict[str, Any]:
+    wire, drops = observed.wire, observed.evidence.drops
+    flight = [datagram for part in wire.rounds for datagram in part]
+    return {"seen_rtt_ms": observed.rtt_ms, "seen_bandwidth_kbps": wire.bandwidth_kbps,
             "lost_segments": wire.lost[0],
             "queue_drops": drops["to_client"]["queue"] if drops else None,
             "random_drops": drops["to_client"]["random"] if drops else None,
             "handshake_round_trips": len(wire.rounds) or None,
-            "flight_bytes": sum(each.payload_bytes for each in flight),
+            "flight_bytes": sum(datagram.payload_bytes for datagram in flight),
             "flight_segments": len(flight),
-            "flight_datagrams": ", ".join("+".join(str(each.payload_bytes) for each in part)
+            "flight_datagrams": ", ".join("+".join(str(datagram.payload_bytes) for datagram in part)
                                           for part in wire.rounds),
             "unvalidated_bytes": wire.unvalidated_bytes, "allowed_bytes": wire.allowed_bytes}
 
 
 # What is compared --------------------------------------------------------------------
 
-def _rtt(seen: Seen) -> Iterable[Compared]:
-    return path.rtt(seen.evidence, seen.rtt_ms)
+def _rtt(observed: Seen) -> Iterable[Compared]:
+    return path.rtt(observed.evidence, observed.rtt_ms)
 
 
-def _bandwidth(seen: Seen) -> Iterable[Compared]:
-    kbps, busy = seen.wire.bandwidth_kbps, seen.wire.busy
-    if kbps is not None and not seen.evidence.trial.disorder:
-        yield from path.bandwidth(seen.evidence, kbps,
+def _bandwidth(observed: Seen) -> Iterable[Compared]:
+    kbps, busy = observed.wire.bandwidth_kbps, observed.wire.busy
+    if kbps is not None and not observed.evidence.trial.disorder:
+        yield from path.bandwidth(observed.evidence, kbps,
                                   (busy[-1].time_ns - busy[0].time_ns) / 1e6)
 
 
-def _losses(seen: Seen) -> Iterable[Compared]:
-    return path.losses(seen.evidence, dict(zip(("to_client", "to_server"), seen.wire.lost)))
+def _losses(observed: Seen) -> Iterable[Compared]:
+    return path.losses(observed.evidence, dict(zip(("to_client", "to_server"), observed.wire.lost)))
 
 
-def _amplification(seen: Seen) -> Iterable[Compared]:
-    sent, allowed = seen.wire.unvalidated_bytes, seen.wire.allowed_bytes
+def _amplification(observed: Seen) -> Iterable[Compared]:
+    sent, allowed = observed.wire.unvalidated_bytes, observed.wire.allowed_bytes
     yield Compared(sent <= allowed, f"{sent} bytes before the client's second flight",
                    f"at most {allowed}, three times its first")
 
 
-def _flight(seen: Seen) -> Iterable[Compared]:
+def _flight(observed: Seen) -> Iterable[Compared]:
     """The chain was sent: QUIC's headers, acknowledgements and padding come on top."""
-    sent = sum(each.payload_bytes for part in seen.wire.rounds for each in part)
-    least = seen.evidence.trial.chain_bytes
-    most = round((least + around_chain(seen.evidence.trial)) * OVERHEAD)
+    sent = sum(datagram.payload_bytes for part in observed.wire.rounds for datagram in part)
+    least = observed.evidence.trial.chain_bytes
+    most = round((least + around_chain(observed.evidence.trial)) * OVERHEAD)
     yield Compared(least < sent <= most, f"a flight of {sent} bytes",
                    f"a chain of {least}, and at most {most} with what is around it")
 
@@ -113,8 +113,8 @@ def _is_estimated(record: Record) -> bool:
 
 
 # Judged of every trial alike, and in its table.
-PACKETS = replace(path.PACKETS, compare=lambda seen: path.packets(seen.evidence))
-ON_THE_WIRE = tuple(Check(*told, seldom=True) for told in (
+PACKETS = replace(path.PACKETS, compare=lambda observed: path.packets(observed.evidence))
+ON_THE_WIRE = tuple(Check(*check, seldom=True) for check in (
     ("QUIC RTT", "the first datagram each way, less its serialisation", _rtt, _is_estimated),
     ("QUIC bandwidth", "the spacing of datagrams that left at once", _bandwidth, _is_estimated),
     ("QUIC losses", "those that queue and random loss dropped, no others", _losses,

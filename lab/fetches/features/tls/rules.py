@@ -14,7 +14,7 @@ EARLY_DATA = "early data (early_data_bytes, --early-data)"
 
 def check_tls(requested: Sweep, where: str) -> None:
     """Raises UsageError where a chain cannot be, or the rest does not go with TLS."""
-    chains = [each for each in requested.chain_bytes if each]
+    chains = [chain for chain in requested.chain_bytes if chain]
     if not chains and not has_own_chain(requested):
         if any(requested.resumed) or any(requested.early_data_bytes):
             raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
@@ -44,7 +44,7 @@ def _check_early_data(requested: Sweep, where: str) -> None:
     if not all(requested.resumed):
         raise UsageError(f"{where}: {EARLY_DATA} goes with a session that is resumed (resumed,"
                          " --resumed 1): its ticket allows it")
-    if any(each != NGINX for each in requested.server):
+    if any(server != NGINX for server in requested.server):
         raise UsageError(f"{where}: {EARLY_DATA} is of the server {NGINX} (server, --server"
                          f" {NGINX}): the others here do not take it")
     for size in requested.early_data_bytes:

@@ -20,24 +20,24 @@ def early_data(evidence: Evidence) -> Iterable[Compared]:
         return
     accepted = evidence.accepted_early_bytes or 0
     is_padded = requested >= LEAST_PADDED_BYTES
-    yield Compared(accepted == requested if is_padded else accepted > 0, _told(accepted),
+    yield Compared(accepted == requested if is_padded else accepted > 0, _accepted(accepted),
                    f"{requested} bytes accepted" if is_padded else "accepted")
-    found = evidence.early
-    if found is None:
+    early = evidence.early
+    if early is None:
         return
     whole = sealed(accepted)
-    yield Compared(found.wire_bytes == whole if found.round_trips == 1
-                   else 0 < found.wire_bytes <= whole,
-                   f"{found.wire_bytes} bytes of it right behind the hello",
-                   f"{whole}" if found.round_trips == 1 else
+    yield Compared(early.wire_bytes == whole if early.round_trips == 1
+                   else 0 < early.wire_bytes <= whole,
+                   f"{early.wire_bytes} bytes of it right behind the hello",
+                   f"{whole}" if early.round_trips == 1 else
                    f"some of {whole}, the rest a round trip later")
     allowed = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
-    yield Compared(found.answer_ms <= allowed,
-                   f"the response {found.answer_ms:.3f} ms after it was there",
+    yield Compared(early.answer_ms <= allowed,
+                   f"the response {early.answer_ms:.3f} ms after it was there",
                    f"at most {allowed:g} ms")
 
 
-def _told(accepted: int) -> str:
+def _accepted(accepted: int) -> str:
     if accepted < 0:
         return f"{-accepted} bytes sent and refused"
     return f"{accepted} bytes accepted" if accepted else "none sent"

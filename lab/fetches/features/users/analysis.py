@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
+from lab.core.resampling import Numbers, resampling_factors, statistics
 from lab.core.stats import Estimate, percentile_interval
 from lab.core.words import between
 from lab.fetches.features.users.scenario import PART, Users
-from lab.fetches.figures.paired import Responses, resampling_factors, statistics
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import MSS
-
-Numbers = NDArray[numpy.float64]
 
 RESAMPLES = 1000
 PERCENTILES = (50, 95, 99)
@@ -100,10 +98,8 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
 
     part: of SCALES; users whose bandwidth is known are the same in each.
     """
-    found = Responses(records).by_sample(PART)
-    if part != PART:
-        found = {**found, **Responses(records).by_sample(part)}
-    whole = {sample: rows for sample, rows in sorted(found.items())
+    by_user = {**_by_user(records, PART), **_by_user(records, part)}
+    whole = {sample: rows for sample, rows in sorted(by_user.items())
              if all(window in rows and rows[window].counts and rows[window].total_ms is not None
                     for window in users.initcwnd)}
 
@@ -123,7 +119,16 @@ def measured(users: Users, records: Sequence[Record], part: str = PART) -> Measu
         left_out=len(users.rtt_ms) - len(whole))
 
 
-def verdict(found: Measured, baseline: int) -> Verdict:
+def _by_user(records: Sequence[Record], part: str) -> dict[int, dict[int, Record]]:
+    """The records of a part by user and window."""
+    by_user: dict[int, dict[int, Record]] = {}
+    for record in records:
+        if record.trial.part == part:
+            by_user.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
+    return by_user
+
+
+def verdict(users: Measured, baseline: int) -> Verdict:
     """The rule: the smallest window that is as good as the best, and does no harm.
 
     As good: the mean is within NOISE_PART of the best mean, or its interval
@@ -131,22 +136,22 @@ def verdict(found: Measured, baseline: int) -> Verdict:
     baseline's, retransmissions at most WORST_RETRANSMITTED_POINTS more.
     Raises ValueError without users.
     """
-    if not len(found.weight):
+    if not len(users.weight):
         raise ValueError("no user counts under every window")
-    outcomes = _outcomes(found, baseline)
-    base = next(each for each in outcomes if each.initcwnd == baseline)
-    fits = 100 * float(found.weight @ (found.segments <= baseline) / found.weight.sum())
-    harmless = [each for each in outcomes if not _harm(each, base)]
-    good = [each for each in harmless if _as_good(each, outcomes)]
-    chosen = good[0] if good else max(harmless, key=lambda each: each.saved.value)
+    outcomes = _outcomes(users, baseline)
+    base = next(outcome for outcome in outcomes if outcome.initcwnd == baseline)
+    fits = 100 * float(users.weight @ (users.segments <= baseline) / users.weight.sum())
+    harmless = [outcome for outcome in outcomes if not _harm(outcome, base)]
+    good = [outcome for outcome in harmless if _as_good(outcome, outcomes)]
+    chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.value)
     if chosen.saved.sign <= 0 and chosen is not base:
         chosen = base
     return Verdict(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
-                   len(found.weight))
+                   len(users.weight))
 
 
 def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
-    best_ms = min(each.mean_ms for each in outcomes)
+    best_ms = min(other.mean_ms for other in outcomes)
     return outcome.to_best.sign <= 0 or outcome.to_best.value <= NOISE_PART * best_ms
 
 
@@ -163,9 +168,9 @@ def _harm(outcome: Outcome, base: Outcome) -> str:
 
 def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: float) -> str:
     """The reason, with the numbers that decided."""
-    best = min(outcomes, key=lambda each: each.mean_ms)
-    harmed = [f"{each.initcwnd} does harm: {_harm(each, base)}" for each in outcomes
-              if _harm(each, base)]
+    best = min(outcomes, key=lambda outcome: outcome.mean_ms)
+    harmed = [f"{outcome.initcwnd} does harm: {_harm(outcome, base)}" for outcome in outcomes
+              if _harm(outcome, base)]
     if len(outcomes) == 1:
         reasons = [ONLY_WINDOW]
     elif chosen is base:
@@ -191,12 +196,12 @@ def _too_little(best: Outcome, base: Outcome) -> str:
 
 # Numbers -----------------------------------------------------------------------------
 
-def _outcomes(found: Measured, baseline: int) -> tuple[Outcome, ...]:
-    weight, windows = found.weight, sorted(found.total_ms)
-    means = {window: float(weight @ found.total_ms[window] / weight.sum()) for window in windows}
+def _outcomes(users: Measured, baseline: int) -> tuple[Outcome, ...]:
+    weight, windows = users.weight, sorted(users.total_ms)
+    means = {window: float(weight @ users.total_ms[window] / weight.sum()) for window in windows}
     best = min(windows, key=lambda window: means[window])
     draws = resampling_factors(len(weight), RESAMPLES) * weight
-    sent = float(weight @ found.segments)
+    sent = float(weight @ users.segments)
 
     def difference(ms: Numbers) -> Estimate:
         drawn = draws @ ms / draws.sum(axis=1)
@@ -204,14 +209,14 @@ def _outcomes(found: Measured, baseline: int) -> tuple[Outcome, ...]:
 
     shares, made = [percent / 100 for percent in PERCENTILES], []
     for window in windows:
-        total_ms = found.total_ms[window]
-        saved_ms = found.total_ms[baseline] - total_ms
+        total_ms = users.total_ms[window]
+        saved_ms = users.total_ms[baseline] - total_ms
         made.append(Outcome(
             window, means[window],
             tuple(map(float, statistics(total_ms, [weight], shares)[0])),
-            difference(saved_ms), difference(total_ms - found.total_ms[best]),
-            100 * float(weight @ found.retransmitted[window]) / sent,
-            float(weight @ found.queue_drops[window] / weight.sum()),
+            difference(saved_ms), difference(total_ms - users.total_ms[best]),
+            100 * float(weight @ users.retransmitted[window]) / sent,
+            float(weight @ users.queue_drops[window] / weight.sum()),
             100 * float(weight @ (saved_ms > SAME_MS) / weight.sum()),
             100 * float(weight @ (saved_ms < -SAME_MS) / weight.sum())))
     return tuple(made)

@@ -38,7 +38,7 @@ _DAMAGED = (dpkt.Error, struct.error, ValueError, TypeError, AttributeError, Loo
 
 @dataclass
 class _Connection:
-    """One connection as far as it was seen; times in seconds."""
+    """One connection as far as it was observed; times in seconds."""
 
     syn_ack_s: float | None = None
     rtt_s: float | None = None
@@ -104,7 +104,7 @@ def read(file: BinaryIO, where: str) -> Users:
     connections: dict[Any, _Connection] = {}
     for at_s, ip in _packets(file, where):
         _add(connections, at_s, ip)
-    rows = (each.row() for each in connections.values())
+    rows = (connection.row() for connection in connections.values())
     return collect((row for row in rows if row is not None), "a capture of a server", where,
                    dict(ESTIMATED))
 

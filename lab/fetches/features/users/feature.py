@@ -37,7 +37,7 @@ class Sampled(Part):
             raise UsageError(f"{name} is a sample of users: its file says what is measured")
         return self
 
-    def findings(self, analysis: Analysis, found: Sequence[Finding], judged: Sequence[Any]
+    def findings(self, analysis: Analysis, before: Sequence[Finding], judged: Sequence[Any]
                  ) -> tuple[list[Finding], Sequence[Tile]]:
         from lab.fetches.features.users.findings import users_findings  # numpy is slow
         return users_findings(analysis.scenario, self.users, analysis.records)

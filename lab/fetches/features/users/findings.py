@@ -29,12 +29,12 @@ def users_findings(scenario: Scenario, users: Users,
                    records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
     """The finding, and the tile with the recommendation."""
     title = "Which window for these users"
-    found = analysis.measured(users, records)
-    if not len(found.weight):
+    measured = analysis.measured(users, records)
+    if not len(measured.weight):
         return [Finding("windows", title, missing="no user counts under every window")], ()
-    verdicts = {ALL: analysis.verdict(found, users.baseline_initcwnd)}
+    verdicts = {ALL: analysis.verdict(measured, users.baseline_initcwnd)}
     if len(users.groups) > 1:
-        verdicts |= _by_group(users, found)
+        verdicts |= _by_group(users, measured)
     whole = verdicts[ALL]
     keeps = whole.initcwnd == users.baseline_initcwnd
     sentence = _choice(users, whole)
@@ -44,7 +44,7 @@ def users_findings(scenario: Scenario, users: Users,
         window_commands.table(whole.initcwnd, ((name, verdict.initcwnd)
                                                for name, verdict in verdicts.items()))]
     outcomes, choices = _outcomes_table(verdicts), _choice_table(users, verdicts)
-    notes = (depends, edge, _left_out(scenario, found),
+    notes = (depends, edge, _left_out(scenario, measured),
              "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
              " docs/USERS.md or the page:")
     finding = Finding(
@@ -59,7 +59,7 @@ def users_findings(scenario: Scenario, users: Users,
          Statement("What was assumed?", _assumed(scenario, users))),
         text=f"The mean saving against {users.baseline_initcwnd} segments, by"
         f" window, with intervals. {sentence}", chart=(
-            _chart(scenario, users, verdicts, found) if len(users.initcwnd) > 1 else None),
+            _chart(scenario, users, verdicts, measured) if len(users.initcwnd) > 1 else None),
         answer=Answer(sentence, outcomes if len(verdicts) == 1 else _by_users(verdicts),
                       tuple(filter(None, notes)),
                       "" if keeps else window_commands.set_now(whole.initcwnd)))
@@ -80,10 +80,10 @@ def _depends(users: Users, records: Sequence[Record], whole: Verdict) -> str:
     """What the rule chooses with half and with double of an assumed bandwidth; "" without one."""
     others = {}
     for part in users.parts:
-        found = analysis.measured(users, records, part)
-        if part != PART and len(found.weight):
+        measured = analysis.measured(users, records, part)
+        if part != PART and len(measured.weight):
             others[SCALES[part] * (users.assumed_kbps or 0)] = analysis.verdict(
-                found, users.baseline_initcwnd).initcwnd
+                measured, users.baseline_initcwnd).initcwnd
     if not others or users.assumed_kbps is None or len(users.initcwnd) == 1:
         return ""
     assumed = f"{plain(users.assumed_kbps)} kbit/s is an assumption, not from the file"
@@ -106,10 +106,10 @@ def _edge(users: Users, whole: Verdict) -> str:
             f" --iw {windows}.")
 
 
-def _left_out(scenario: Scenario, found: Measured) -> str:
+def _left_out(scenario: Scenario, measured: Measured) -> str:
     """How the file was read, and how many of it and of the sample do not count."""
-    lost = (f" {found.left_out} of the sample excluded: a trial of theirs does not count."
-            if found.left_out else "")
+    lost = (f" {measured.left_out} of the sample excluded: a trial of theirs does not count."
+            if measured.left_out else "")
     return f"{scenario.head.source}.{lost}"
 
 
@@ -132,11 +132,11 @@ def _assumed(scenario: Scenario, users: Users) -> str:
             f" receive window of {like.initrwnd[0]} segments; {', '.join(network)}.")
 
 
-def _by_group(users: Users, found: Measured) -> dict[str, Verdict]:
-    """A group without a user that counts is left out; the table of choices says so."""
+def _by_group(users: Users, measured: Measured) -> dict[str, Verdict]:
+    """A group without a user that counts is excluded; the table of choices names it."""
     made = {}
     for place, name in enumerate(users.groups):
-        own = found.only(place)
+        own = measured.only(place)
         if len(own.weight):
             made[name or OTHERS] = analysis.verdict(own, users.baseline_initcwnd)
     return made
@@ -160,17 +160,19 @@ def _outcomes_table(verdicts: dict[str, Verdict]) -> Table:
         Column("retransmitted", "% of segments", digits=2, rank=2),
         Column("queue drops", "a user", digits=2, rank=1))
     return Table("", columns, tuple(
-        (name, each.initcwnd, each.mean_ms, *each.percentiles_ms, *_saved(each, verdict),
-         each.gain_percent, each.lose_percent, each.retransmitted_percent, each.queue_drops)
-        for name, verdict in verdicts.items() for each in verdict.outcomes))
+        (name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
+         *_saved(outcome, verdict), outcome.gain_percent, outcome.lose_percent,
+         outcome.retransmitted_percent, outcome.queue_drops)
+        for name, verdict in verdicts.items() for outcome in verdict.outcomes))
 
 
-def _saved(each: Outcome, verdict: Verdict) -> tuple[float | str | Interval, ...]:
+def _saved(outcome: Outcome, verdict: Verdict) -> tuple[float | str | Interval, ...]:
     """Nothing for the baseline, which is compared with itself."""
-    if each.saved.interval is None or each.saved.interval == (0.0, 0.0):
+    if outcome.saved.interval is None or outcome.saved.interval == (0.0, 0.0):
         return "", "", ""
-    base_ms = each.mean_ms + each.saved.value
-    return each.saved.value, Interval(*each.saved.interval), 100 * each.saved.value / base_ms
+    base_ms = outcome.mean_ms + outcome.saved.value
+    return (outcome.saved.value, Interval(*outcome.saved.interval),
+            100 * outcome.saved.value / base_ms)
 
 
 def _choice_table(users: Users, verdicts: dict[str, Verdict]) -> Table:
@@ -188,7 +190,8 @@ def _by_users(verdicts: dict[str, Verdict]) -> Table:
     """What the rule chooses for each group, and what that saves."""
     rows: list[tuple[Cell, ...]] = []
     for name, verdict in verdicts.items():
-        chosen = next(each for each in verdict.outcomes if each.initcwnd == verdict.initcwnd)
+        chosen = next(outcome for outcome in verdict.outcomes
+                      if outcome.initcwnd == verdict.initcwnd)
         rows.append((name, verdict.users, verdict.initcwnd, *_saved(chosen, verdict)))
     return Table("", (
         Column("users", is_text=True), Column("measured"), Column("IW"),
@@ -199,7 +202,7 @@ def _by_users(verdicts: dict[str, Verdict]) -> Table:
 # The figure --------------------------------------------------------------------------
 
 def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
-           found: Measured) -> LineChart:
+           measured: Measured) -> LineChart:
     """Mean saving and 99th percentile by window, a line for each group."""
     shown = dict(list(verdicts.items())[:MOST_GROUPS])
     windows = sorted(users.initcwnd)
@@ -208,17 +211,19 @@ def _chart(scenario: Scenario, users: Users, verdicts: dict[str, Verdict],
     def places(look: int) -> tuple[float, ...]:
         return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
 
-    saved = tuple(Line(name, places(look), tuple(each.saved.value for each in verdict.outcomes),
-                       tuple(each.saved.interval for each in verdict.outcomes), look=look)
+    saved = tuple(Line(name, places(look),
+                       tuple(outcome.saved.value for outcome in verdict.outcomes),
+                       tuple(outcome.saved.interval for outcome in verdict.outcomes), look=look)
                   for look, (name, verdict) in enumerate(shown.items()))
-    tails = tuple(Line(name, places(look), tuple(each.p99_ms for each in verdict.outcomes),
+    tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in verdict.outcomes),
                        look=look) for look, (name, verdict) in enumerate(shown.items()))
     return LineChart(
         scenario.head.title, (scenario.head.source,),
-        f"{len(found.weight)} users under each of {len(windows)} windows"
+        f"{len(measured.weight)} users under each of {len(windows)} windows"
         " · bars: 95 % intervals over users",
-        (f"{found.left_out} user{'' if found.left_out == 1 else 's'} excluded: a verdict failed"
-         if found.left_out else ""),
+        (f"{measured.left_out} user{'' if measured.left_out == 1 else 's'} excluded: a verdict"
+         " failed"
+         if measured.left_out else ""),
         columns=((Plot("initial window (segments)",
                        f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
                        zero=True),),

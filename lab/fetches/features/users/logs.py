@@ -121,17 +121,17 @@ def _csv_row(row: dict[str, str]) -> Row:
 
 
 def _combined(line: str) -> Row:
-    found = _COMBINED.match(line)
-    if found is None:
+    match = _COMBINED.match(line)
+    if match is None:
         raise Skipped("in another format than the first line")
-    return _response(found["rtt"], found["bytes"])
+    return _response(match["rtt"], match["bytes"])
 
 
 def _named(line: str) -> Row:
-    found = {each["name"]: each["value"] for each in _NAMED.finditer(line)}
-    if not {"rtt", "bytes"} <= found.keys():
+    values = {match["name"]: match["value"] for match in _NAMED.finditer(line)}
+    if not {"rtt", "bytes"} <= values.keys():
         raise Skipped("in another format than the first line")
-    return _response(found["rtt"], found["bytes"], group_of(found.get("group")))
+    return _response(values["rtt"], values["bytes"], group_of(values.get("group")))
 
 
 def _response(rtt_us: str, sent_bytes: str, group: str = EVERYBODY) -> Row:

@@ -9,7 +9,7 @@ from lab.core.errors import UsageError
 from lab.fetches.features.users import logs
 from lab.fetches.features.users.rows import Users
 
-SNIFFED = 4  # bytes that tell a capture from a text
+SNIFFED = 4  # bytes that distinguish a capture from a text
 CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
             b"\x0a\x0d\x0d\x0a")  # pcap in µs and ns, either order of bytes; pcapng
 

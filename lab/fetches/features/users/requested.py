@@ -1,4 +1,4 @@
-"""What is asked about users; imports nothing that is slow, since every command reads it."""
+"""What is requested of users; imports nothing that is slow, since every command reads it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Users:
 
 def collect(rows: Iterable[Row | str], form: str, where: str,
             estimated: dict[str, str] | None = None) -> Users:
-    """The usable rows of a file; a string is a row that was left out, and says why.
+    """The usable rows of a file; a string is the reason why a row was excluded.
 
     Raises UsageError where nothing is left, or more than MOST_SKIPPED is left out.
     """

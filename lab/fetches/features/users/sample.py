@@ -61,7 +61,7 @@ def baseline_of(windows: Sequence[int]) -> int:
 
 def printable(name: str) -> str:
     """A file's name as a title may have it."""
-    return "".join(each if each.isprintable() else " " for each in name)
+    return "".join(character if character.isprintable() else " " for character in name)
 
 
 def stem_of(path: Path) -> str:
@@ -90,11 +90,11 @@ def _filled(users: Users, name: str, given: Mapping[str, float], path: Path
 def _known(users: Users, name: str, given: Mapping[str, float]) -> str:
     """Where a quantity is from, in words; "" where every row has it as measured."""
     missing = int(numpy.isnan(getattr(users, name)).sum())
-    found = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
+    facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
     if missing:
-        found.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
+        facts.append(f"{name}: {missing} of {users.count} rows have the {exact(given[name])} of the"
                     " command line")
-    return "; ".join(found)
+    return "; ".join(facts)
 
 
 def picked(users: Users, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int

@@ -22,8 +22,8 @@ _PLACE = Quantity("group", "the place of a group", lowest=0, highest=10**6, whol
 _TIMES = Quantity("times", "a number of users", lowest=1, highest=10**9, whole=True)
 
 
-def _column(of: Reader) -> Reader:
-    return schema.values(of, distinct=False)
+def _column(reader: Reader) -> Reader:
+    return schema.values(reader, distinct=False)
 
 
 @dataclass(frozen=True)

@@ -233,14 +233,14 @@ def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]
 
 def test_what_varies_besides_the_window_is_named() -> None:
     requested = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
-    assert sorted(set(findings.told_apart(requested))) == ["RTT 100 ms", "RTT 20 ms"]
+    assert sorted(set(findings.distinctions(requested))) == ["RTT 100 ms", "RTT 20 ms"]
 
 
 def test_what_a_line_says_anyway_is_not_named_again() -> None:
     """The window and what follows from it, the server and its HTTP."""
     (trial,) = trials(initcwnd=[10])
     other = replace(trial, initcwnd=200, initrwnd=200, queue_packets=300, server="nginx", http="2")
-    assert findings.told_apart([trial, other]) == ["", ""]
+    assert findings.distinctions([trial, other]) == ["", ""]
 
 
 def test_a_response_has_its_cliff_too() -> None:

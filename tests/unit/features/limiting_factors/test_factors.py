@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from lab.fetches.figures.cells import WindowChange, by_effect, changes, explained, reasons, settings
+from lab.fetches.figures.cells import WindowChange, changes, explained, reasons, settings
 from lab.fetches.verify.limits import CONGESTION_WINDOW, PACING, RECEIVE_WINDOW, SEND_BUFFER
-from lab.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 LARGE: dict[str, Any] = {"response_bytes": 60_000}
@@ -122,12 +121,6 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
         " kB, 3 → 10).",
         "In 1 of 3 comparisons: a larger window cannot help: the whole response (2 segments) fits"
         " in 3 (RTT 500 ms, queue 1000 packets, size 2 kB, 3 → 10)."]
-
-
-def test_the_cells_with_the_largest_change_come_first() -> None:
-    small, large = (change({"total_ms": 500.0 + more}, {"total_ms": 500.0}) for more in (10, -90))
-    ordered: list[Record] = by_effect([small, large])
-    assert [record.total_ms for record in ordered] == [410.0, 500.0, 510.0, 500.0]
     assert explained([]) == []
 
 

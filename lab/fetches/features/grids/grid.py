@@ -8,17 +8,19 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeVar
 
-from lab.core.findings.charts import GroupChart, Square, SquareChart, SquareMap, TimeBar, is_wide
+from lab.core import stats
+from lab.core.findings.charts import (Ends, GroupChart, Square, SquareChart, SquareMap, TimeBar,
+                                      is_wide)
 from lab.core.findings.findings import Cell as Shown
 from lab.core.findings.findings import Column, Finding, Table
 from lab.core.scenario.quantities import quantity
 from lab.core.scenario.quantity import Quantity, in_words
 from lab.core.stats import Estimate
 from lab.core.words import number, plain, short
-from lab.fetches.figures import panels
-from lab.fetches.figures.buckets import Bucket, ByCell, by_cell, percent_of, sign_of
-from lab.fetches.figures.figure import Made, Analysis, heading, interval
-from lab.fetches.scenario.scenario import Figure
+from lab.fetches.figures.buckets import Bucket, ByCell, NoPanel, by_cell, percent_of, sign_of
+from lab.fetches.figures.figure import Analysis, Made, heading, interval
+from lab.fetches.figures.panels import Values, bucket_of, counting, pair_of
+from lab.fetches.scenario.scenario import Axis, Figure
 from lab.fetches.scenario.sweep import SWEPT, Cell, Sweep
 from lab.fetches.verify.record import Record
 
@@ -75,24 +77,24 @@ class Grid:
                     for cell in self.cells
                     if tuple(getattr(cell, name) for name in self.varied) == values})
 
-    def map(self, title: str, found: Mapping[Place, T | None],
+    def map(self, title: str, values: Mapping[Place, T | None],
             square: Callable[[T], Square]) -> SquareMap:
         """A square for each place of which something is known."""
-        known = {place: square(each) for place, each in found.items() if each is not None}
+        known = {place: square(value) for place, value in values.items() if value is not None}
         columns = self.values(self.figure.by)
         return SquareMap(title, tuple(quantity(self.figure.by).ticks(columns)[0]), tuple(
             tuple(known.get((column, row)) for column in columns)
             for row in self.values(self.figure.down)))
 
-    def table(self, title: str, found: Mapping[Place, T | None],
+    def table(self, title: str, values: Mapping[Place, T | None],
               text: Callable[[T], str]) -> Table:
         """The same in words, the first row at the top."""
         across = quantity(self.figure.by)
         down = [quantity(self.figure.down)] if self.figure.down else []
-        known = {place: text(each) for place, each in found.items() if each is not None}
+        known = {place: text(value) for place, value in values.items() if value is not None}
         columns = self.values(self.figure.by)
         return Table(f"{title}; {across.head} across", (
-            *(Column(each.head, each.unit) for each in down),
+            *(Column(value.head, value.unit) for value in down),
             *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
                 (*(plain(row) for _ in down), *(known.get((column, row)) for column in columns))
                 for row in self.values(self.figure.down)))
@@ -112,6 +114,25 @@ def named(name: str, value: Any) -> str:
     return f"{known.head} {in_words(value, known.unit)}"
 
 
+def square_of(figure: Figure, cells: ByCell, cell: Cell, windows: tuple[int, int]) -> Bucket | None:
+    """One cell under two windows; None where nothing of it counts under both."""
+    try:
+        return bucket_of(figure, Axis(figure.by, (0.0,)), 0.0,
+                         [pair_of(figure, cells, cell, 1.0, windows)], None)
+    except NoPanel:
+        return None
+
+
+def mean_interval(values: Values) -> Ends | None:
+    """95 % interval of the mean of one cell's values, None of a single one."""
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return stats.percentile_interval(
+        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+
+
 # What a larger window changes --------------------------------------------------------
 
 def improvements(analysis: Analysis, figure: Figure) -> Made | None:
@@ -125,11 +146,11 @@ def improvements(analysis: Analysis, figure: Figure) -> Made | None:
     maps, tables = [], []
     for window, (words, cells) in every[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {base} segments", *words])
-        found = {place: panels.square(figure, grid.by_cell, cell, (base, window))
+        buckets = {place: square_of(figure, grid.by_cell, cell, (base, window))
                  for place, cell in cells.items()}
-        maps.append(grid.map(title, found, _improvement))
+        maps.append(grid.map(title, buckets, _improvement))
         tables.append(grid.table(
-            f"{metric.improved.capitalize()}, {title}", found, lambda bucket: (
+            f"{metric.improved.capitalize()}, {title}", buckets, lambda bucket: (
                 f"{metric.with_unit(short(bucket.absolute))} {number(bucket.percent, 0)} %")))
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
@@ -157,16 +178,16 @@ def _left_out(count: int, varied: list[str]) -> str:
 
 def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
     """The least and the most of each map."""
-    said = []
-    for each in maps:
-        known = [square for row in each.rows for square in row if square is not None]
+    ranges = []
+    for shown in maps:
+        known = [square for row in shown.rows for square in row if square is not None]
         if known:
             low, high = (choose(known, key=lambda square: square.value) for choose in (min, max))
-            said.append(f"{each.title}{': ' if each.title else ''}{short(low.value)} to"
+            ranges.append(f"{shown.title}{': ' if shown.title else ''}{short(low.value)} to"
                         f" {metric.with_unit(short(high.value))} {metric.improved},"
                         f" {short(min(square.percent for square in known))} to"
                         f" {short(max(square.percent for square in known))} %")
-    return f"{'. '.join(said) or NOTHING_COUNTS}."
+    return f"{'. '.join(ranges) or NOTHING_COUNTS}."
 
 
 # The smallest window that is about as good as the best -------------------------------
@@ -203,10 +224,10 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> Made:
 
     maps, tables = [], []
     for words, cells in grid.combinations():
-        title, found = ", ".join(words), {place: choices[cell] for place, cell in cells.items()}
-        maps.append(grid.map(title, found, square))
+        title, chosen_at = ", ".join(words), {place: choices[cell] for place, cell in cells.items()}
+        maps.append(grid.map(title, chosen_at, square))
         tables.append(grid.table(f"Smallest sufficient window, segments: {title or figure.title}",
-                                 found, lambda chosen: str(chosen.window)))
+                                 chosen_at, lambda chosen: str(chosen.window)))
     foot = (f"The smallest window whose mean {metric.label or metric.head} is within"
             f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
             f" {', '.join(map(str, windows))} segments.")
@@ -222,10 +243,10 @@ def choice(figure: Figure, cells: ByCell, cell: Cell, windows: Sequence[int]) ->
     means, left_out = {}, 0
     for window in windows:
         records = cells[cell, window]
-        found = [value for _, value in panels.counting(records, figure.metric)[0]]
-        left_out += len(records) - len(found)
-        if found:
-            means[window] = sum(found) / len(found)
+        values = [value for _, value in counting(records, figure.metric)[0]]
+        left_out += len(records) - len(values)
+        if values:
+            means[window] = sum(values) / len(values)
     if not means:
         return None
     sign = sign_of(figure.metric)
@@ -250,15 +271,15 @@ def _long(figure: Figure, varied: Sequence[str], choices: Mapping[Cell, Choice |
         for cell, chosen in choices.items() if chosen is not None))
 
 
-def _needed(figure: Figure, found: Sequence[Choice]) -> str:
+def _needed(figure: Figure, choices: Sequence[Choice]) -> str:
     """How often the baseline is enough, how often the largest is needed."""
-    if not found:
+    if not choices:
         return f"{NOTHING_COUNTS}."
-    base, largest = figure.baseline_initcwnd, max(max(each.means) for each in found)
-    enough = sum(each.window <= base for each in found)
-    needed = sum(each.window == largest for each in found)
-    return (f"A window of {base} segments is enough in {enough} of {len(found)} cells"
-            f" ({100 * enough / len(found):.0f} %); {needed} need{'s' if needed == 1 else ''} the"
+    base, largest = figure.baseline_initcwnd, max(max(choice.means) for choice in choices)
+    enough = sum(choice.window <= base for choice in choices)
+    needed = sum(choice.window == largest for choice in choices)
+    return (f"A window of {base} segments is enough in {enough} of {len(choices)} cells"
+            f" ({100 * enough / len(choices):.0f} %); {needed} need{'s' if needed == 1 else ''} the"
             f" largest, {largest}.")
 
 
@@ -278,19 +299,19 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
                     Column("95 % interval", unit, f"with {window}", rank=3)]
     bars, rows = [], []
     for cell in grid.cells:
-        found = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
-        bars.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in found)))
-        rows.append((bars[-1][0], *(value for window, (bar, bucket) in zip(windows, found)
+        group_of = [_bar(figure, grid.by_cell, cell, (base, window)) for window in windows]
+        bars.append((plain(getattr(cell, figure.by)), tuple(bar for bar, _ in group_of)))
+        rows.append((bars[-1][0], *(value for window, (bar, bucket) in zip(windows, group_of)
                                     for value in _row(bar, bucket, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
-    said = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
+    sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
         f"{metric.with_unit(short(bar.time.value))} with {window}"
         for window, bar in zip(windows, group) if bar) or "nothing counts")
         for label, group in bars)
     foot = ("Below the bars: the mean and what percentage of the first window's is"
             f" {saved}, in brackets where the 95 % interval of that holds zero; n: transfers.")
     return Made(Finding(
-        figure.name, figure.title, tables=(table,), sentence=f"{said}.", text=said,
+        figure.name, figure.title, tables=(table,), sentence=f"{sentence}.", text=sentence,
         chart=GroupChart(figure.title, (heading(grid.chosen),), foot, axis=by.axis, unit=unit,
                          windows=tuple(map(str, windows)), groups=tuple(bars),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")))
@@ -299,12 +320,12 @@ def groups(analysis: Analysis, figure: Figure) -> Made:
 def _bar(figure: Figure, cells: ByCell, cell: Cell,
          windows: tuple[int, int]) -> tuple[TimeBar | None, Bucket | None]:
     """The metric under the second window, compared with the first."""
-    bucket = panels.square(figure, cells, cell, windows)
+    bucket = square_of(figure, cells, cell, windows)
     if bucket is None:
         return None, None
     records = cells[cell, windows[1]]
-    values = tuple(value for _, value in panels.counting(records, figure.metric)[0])
-    return TimeBar(str(windows[1]), Estimate(bucket.experiment, panels.mean_interval(values),
+    values = tuple(value for _, value in counting(records, figure.metric)[0])
+    return TimeBar(str(windows[1]), Estimate(bucket.experiment, mean_interval(values),
                                              len(values)),
                    None if windows[0] == windows[1] else bucket.percent, n=len(values),
                    left_out=len(records) - len(values), unsure=bucket.is_unsure), bucket

@@ -14,12 +14,12 @@ from lab.core.errors import UsageError
 from lab.core.findings.findings import Statement
 from lab.core.run.kinds import RunData, Study
 from lab.core.results.records import FAIL
-from lab.fetches.figures import steps
+from lab.fetches.features.steps import steps
 from lab.fetches.verify.record import Record
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.study import KIND
 from tests.golden import stored
-from tests.unit.fetches.test_steps import made
+from tests.unit.features.steps.test_steps import made
 
 QUIC = KIND.study(scenario_file.find("quic_amplification"))
 GOOD = stored.load("quic").judge()

@@ -11,7 +11,8 @@ from lab.core import files
 from lab.core.findings.charts import Mark, PacketsChart, Timeline
 from lab.core.findings.findings import Finding
 from lab.core.words import plain, short
-from lab.fetches.figures.figure import Made, Analysis, heading
+from lab.fetches.figures.cells import WindowChange
+from lab.fetches.figures.figure import Analysis, Made, heading
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
@@ -20,7 +21,6 @@ from lab.tcp.packets import CaptureError, Segment, client_ports
 from lab.tcp.wire.exchange import Exchange, read_exchange
 
 ROOM_MS, ROOM_BYTES = 1.03, 1.05  # of the axes, beyond the last packet
-
 
 Kept = tuple[Record, Exchange]  # the two captures of one trial, read
 
@@ -43,6 +43,13 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
     return tuple(_timeline(*kept, last_ms * ROOM_MS, last_byte * ROOM_BYTES) for kept in chosen)
+
+
+def by_effect(changes: Sequence[WindowChange]) -> list[Record]:
+    """The records of the cells, those first in which the window changed most."""
+    ordered = sorted(changes, key=lambda change: -abs(change.absolute_ms))
+    return [record for change in ordered for setting in (change.base, change.experiment)
+            for record in setting.records]
 
 
 def by_round_trips(records: Sequence[Record]) -> list[Record]:
@@ -125,7 +132,7 @@ def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float)
             + (f"all acknowledged {short(latency_ms)} ms after the first left"
                if latency_ms is not None else "not all acknowledged"))
     return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
-                    next((ms for ms, each in points if each >= end), None))
+                    next((ms for ms, byte in points if byte >= end), None))
 
 
 def packets(analysis: Analysis, figure: Figure) -> Made | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import dpkt
 
-from lab.fetches.figures.timelines import timelines
+from lab.fetches.features.timelines.timelines import by_effect, timelines
+from lab.fetches.figures.cells import changes, settings
 from lab.fetches.verify.record import Record
 from lab.tcp.packets import PCAP_HEADER
 
@@ -77,3 +78,10 @@ def test_a_capture_that_is_no_file_is_not_waited_for(stored: list[Record],
     for side in ("client", "server"):
         os.mkfifo(tmp_path / f"{stored[0].trial.id}-{side}.pcap")
     assert timelines(stored[:1], tmp_path) == ()
+
+
+def test_the_cells_with_the_largest_change_come_first(stored: list[Record]) -> None:
+    small, large = (replace(change, base_ms=500.0 + more_ms, experiment_ms=500.0)
+                    for change, more_ms in zip(changes(settings(stored)), (10, -90)))
+    assert by_effect([small, large]) == [record for change in (large, small) for cell in
+                                         (change.base, change.experiment) for record in cell.records]

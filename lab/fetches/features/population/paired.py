@@ -6,9 +6,8 @@ its network (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import compress
 
 import numpy
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from lab.core.findings.charts import Sample
 from lab.core.scenario.curves import Numbers
-from lab.core.stats import portions
 from lab.fetches.figures.buckets import NoPanel, sign_of
 from lab.fetches.scenario.trial import Trial
 from lab.fetches.verify.record import Record
@@ -138,40 +136,3 @@ def pair_of(part: str, measured: Mapping[int, Rows], windows: Windows, metric: s
 
 def _usable(record: Record, metric: str) -> bool:
     return record.counts and getattr(record, metric) is not None
-
-
-Factors = NDArray[numpy.uint16]
-
-RESAMPLES = 400
-ROUNDED = 1 - 1e-12  # of a share: sums of weights are off in their last digit
-
-
-@lru_cache(maxsize=2)  # the figures of a population share them
-def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
-    """How often each client is drawn in each resample, shape (resamples, clients)."""
-    generator = numpy.random.default_rng(1)  # the same intervals whenever they are requested
-    drawn = numpy.empty((resamples, clients), numpy.uint16)
-    chances = numpy.full(clients, 1 / clients)
-    for rows in portions(resamples, clients):
-        drawn[rows] = generator.multinomial(clients, chances, size=rows.stop - rows.start)
-    return drawn
-
-
-def statistics(values: Numbers, weights: Iterable[Numbers],
-                shares: Sequence[float | None]) -> Numbers:
-    """Quantiles, or the mean for None, under each of the weights, shape (weights, shares).
-
-    A quantile is the smallest value with at least this share of the weight at or below it.
-    """
-    order = numpy.argsort(values, kind="stable")
-    ascending = values[order]
-    made = []
-    for weight in weights:
-        cumulated = numpy.cumsum(weight[order])
-        made.append([weight @ values / weight.sum() if share is None else ascending[
-            numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED)] for share in shares])
-    return numpy.array(made)
-
-
-def median(values: Numbers, weight: Numbers) -> float:
-    return float(statistics(values, [weight], [0.5])[0, 0])

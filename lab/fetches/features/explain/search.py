@@ -1,7 +1,7 @@
 """How much of somebody's own number the window can be, and what else would make up the rest.
 
 Each candidate is a change of one thing alone: what is changed is searched for by measuring, until
-a transfer takes as long as the number that somebody has seen.
+a transfer takes as long as the number that somebody has observed.
 """
 
 from __future__ import annotations
@@ -69,44 +69,44 @@ def times(records: Sequence[Record]) -> Times | None:
         for window in sorted({record.trial.initcwnd for record in counting})})
 
 
-def of_window(seen_ms: float, found: Times) -> str:
+def of_window(observed_ms: float, times: Times) -> str:
     """Which part of the number is the window's, in a sentence."""
-    base = f"{short(found.base_ms)} ms with IW {found.base}"
-    if len(found.by_window) == 1:
+    base = f"{short(times.base_ms)} ms with IW {times.base}"
+    if len(times.by_window) == 1:
         part = "Only one window was measured, so nothing says what a larger one saves: add --iw"
-        part = f"{part} {found.base},{2 * found.base},{4 * found.base}."
-    elif found.saved_ms > 0:
-        part = (f"The window can be at most {short(found.saved_ms)} ms of it: IW {found.best} takes"
-                f" {short(found.by_window[found.best])} ms.")
+        part = f"{part} {times.base},{2 * times.base},{4 * times.base}."
+    elif times.saved_ms > 0:
+        part = (f"The window can be at most {short(times.saved_ms)} ms of it: IW {times.best} takes"
+                f" {short(times.by_window[times.best])} ms.")
     else:
         part = "None of it is the window: no larger one is faster."
-    if seen_ms <= found.base_ms * (1 + NEAR):
-        return (f"Your {short(seen_ms)} ms are no longer than what this path takes, {base}: nothing"
-                f" is left to explain. {part}")
-    return (f"Of your {short(seen_ms)} ms this path takes {base}. {part} The other"
-            f" {short(seen_ms - found.base_ms)} ms have another cause.")
+    if observed_ms <= times.base_ms * (1 + NEAR):
+        return (f"Your {short(observed_ms)} ms are no longer than what this path takes, {base}:"
+                f" nothing is left to explain. {part}")
+    return (f"Of your {short(observed_ms)} ms this path takes {base}. {part} The other"
+            f" {short(observed_ms - times.base_ms)} ms have another cause.")
 
 
-def causes(seen_ms: float, found: Times, requested: Overrides, ask: Ask) -> Iterator[str]:
+def causes(observed_ms: float, times: Times, requested: Overrides, ask: Ask) -> Iterator[str]:
     """What would make up the rest, each alone: a line for each, as soon as it is known."""
-    trial = found.trial
-    only = replace(requested, lists={**requested.lists, "initcwnd": [found.base]})
+    trial = times.trial
+    only = replace(requested, lists={**requested.lists, "initcwnd": [times.base]})
     wire_bits = 8 * trial.response_bytes
     yield from _searched("bandwidth_kbps", "kbit/s instead of", trial.bandwidth_kbps, only, ask,
-                         seen_ms, start=wire_bits / seen_ms, falls=True)
-    yield from _searched("rtt_ms", "ms instead of", trial.rtt_ms, only, ask, seen_ms,
-                         start=trial.rtt_ms * seen_ms / found.base_ms, falls=False)
+                         observed_ms, start=wire_bits / observed_ms, falls=True)
+    yield from _searched("rtt_ms", "ms instead of", trial.rtt_ms, only, ask, observed_ms,
+                         start=trial.rtt_ms * observed_ms / times.base_ms, falls=False)
     if not trial.loss_percent:
-        yield _lossy(seen_ms, ask(replace(only, repeat=LOSS_REPEAT, lists={
+        yield _lossy(observed_ms, ask(replace(only, repeat=LOSS_REPEAT, lists={
             **only.lists, "loss_percent": list(LOSSES)}), "loss_percent"))
-    window_bytes = trial.response_bytes * trial.rtt_ms / seen_ms
+    window_bytes = trial.response_bytes * trial.rtt_ms / observed_ms
     if trial.mss <= window_bytes < trial.response_bytes:
         yield (f"a receive window that stays at {number(window_bytes / 1000, 0)} kB (computed:"
                " bytes × RTT / time)")
-    yield f"a server that answers {short(seen_ms - found.base_ms)} ms later (--think)"
+    yield f"a server that answers {short(observed_ms - times.base_ms)} ms later (--think)"
 
 
-def _searched(name: str, than: str, now: float, only: Overrides, ask: Ask, seen_ms: float, *,
+def _searched(name: str, than: str, now: float, only: Overrides, ask: Ask, observed_ms: float, *,
               start: float, falls: bool) -> Iterator[str]:
     """The value with which a transfer takes so long; falls: more of it takes less time."""
     limits, value = QUANTITIES[name], start
@@ -115,20 +115,21 @@ def _searched(name: str, than: str, now: float, only: Overrides, ask: Ask, seen_
         took = ask(replace(only, lists={**only.lists, name: [tried]}), name).get(tried)
         if took is None:
             return
-        if abs(took / seen_ms - 1) <= NEAR:
+        if abs(took / observed_ms - 1) <= NEAR:
             break
-        value = tried * (took / seen_ms if falls else seen_ms / took)
+        value = tried * (took / observed_ms if falls else observed_ms / took)
     yield f"{limits.what} of {plain(tried)} {than} {plain(now)}: {short(took)} ms"
 
 
-def _lossy(seen_ms: float, by_loss: Mapping[float, float]) -> str:
+def _lossy(observed_ms: float, by_loss: Mapping[float, float]) -> str:
     """Between which of the shares the number lies."""
     known = sorted(by_loss.items())
-    above = next((each for each in known if each[1] >= seen_ms), None)
-    below = [each for each in known if each[1] < seen_ms and (above is None or each[0] < above[0])]
+    above = next((mean for mean in known if mean[1] >= observed_ms), None)
+    below = [mean for mean in known
+             if mean[1] < observed_ms and (above is None or mean[0] < above[0])]
 
-    def percents(each: tuple[float, float]) -> str:
-        return f"{plain(each[0])} % ({short(each[1])} ms)"
+    def percents(mean: tuple[float, float]) -> str:
+        return f"{plain(mean[0])} % ({short(mean[1])} ms)"
 
     if above is None:
         return f"random loss: {f'not even with {percents(known[-1])}' if known else 'not known'}"

@@ -15,7 +15,7 @@ from lab.core.results.records import value_of
 from lab.core.scenario.quantities import quantity
 from lab.core.words import plain, short
 from lab.fetches.figures.buckets import NoPanel, by_cell
-from lab.fetches.figures.figure import Made, Analysis, heading
+from lab.fetches.figures.figure import Analysis, Made, heading
 from lab.fetches.scenario.claim import Claim
 from lab.fetches.scenario.scenario import Figure
 from lab.fetches.scenario.trial import Trial
@@ -25,10 +25,10 @@ from lab.tcp.model.predict import Prediction, predict
 
 
 def tested(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
-    """A claim on the trials of a figure, all of which have to count for it to be told."""
+    """A claim on the trials of a figure, all of which have to count."""
     columns = (metric, claim.at_most) if claim.at_most else (metric, *claim.more_where)
     known = [tuple(map(float, values)) for record in records if record.counts
-             and None not in (values := [value_of(record, each) for each in columns])]
+             and None not in (values := [value_of(record, column) for column in columns])]
     if len(known) < len(records):
         return Statement(claim.says, f"undetermined: {len(records) - len(known)} of"
                          f" {len(records)} trials do not count.", NOT_MEASURED)
@@ -44,17 +44,17 @@ def _at_most(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> 
 
 
 def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
-    first, second = (quantity(each).what for each in claim.more_where)
+    first, second = (quantity(column).what for column in claim.more_where)
     least = min(value for value, _, _ in trials)
     larger, others = ([value > least for value, *two in trials if (two[0] > two[1]) == is_larger]
                       for is_larger in (True, False))
     if not larger or not others:
         return Statement(claim.says, f"undetermined: {first} is larger than {second} in"
                          f" {len(larger)} of {len(trials)} trials.", NOT_MEASURED)
-    found = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
+    sentence = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
              f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)}, and"
              f" {sum(others)} of the others.")
-    return Statement(claim.says, found, word_of(
+    return Statement(claim.says, sentence, word_of(
         all(larger) and not any(others),
         sum(larger) / len(larger) > sum(others) / len(others)))
 
@@ -128,10 +128,10 @@ def levels(analysis: Analysis, figure: Figure) -> Made:
 
 
 def _made(analysis: Analysis, figure: Figure, values: Values, chart: Chart) -> Made:
-    said = _sentence(figure, values)
+    sentence = _sentence(figure, values)
     return Made(Finding(
-        figure.name, figure.title, tables=(_table(figure, values),), sentence=said, text=said,
-        chart=chart, statements=tuple(
+        figure.name, figure.title, tables=(_table(figure, values),), sentence=sentence,
+        text=sentence, chart=chart, statements=tuple(
             tested(claim, figure.metric, values.chosen) for claim in analysis.scenario.claims
             if claim.figure == figure.name)))
 
@@ -145,20 +145,20 @@ def _values(analysis: Analysis, figure: Figure) -> Values:
     if all(record.was_skipped for record in chosen):
         raise NoPanel(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
     means, requested = {}, {}
-    for (cell, window), found in cells.items():
+    for (cell, window), of_cell in cells.items():
         if window in windows:
             key = getattr(cell, figure.by), getattr(cell, figure.down) if figure.down else window
-            requested[key] = found[0].trial
-            known = [value for record in found if record.counts
+            requested[key] = of_cell[0].trial
+            known = [value for record in of_cell if record.counts
                      and (value := value_of(record, figure.metric)) is not None]
             if known:
                 means[key] = math.fsum(known) / len(known)
     lines = tuple(dict.fromkeys(line for _, line in requested))
-    of = figure.down or "initcwnd"
-    known = [value for each in scenario.sweeps for value in getattr(each, of)]
+    line_of = figure.down or "initcwnd"
+    known = [value for sweep_of in scenario.sweeps for value in getattr(sweep_of, line_of)]
     axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
     labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
-    return Values(figure.by, of, tuple(dict.fromkeys(x for x, _ in requested)), lines, means,
+    return Values(figure.by, line_of, tuple(dict.fromkeys(x for x, _ in requested)), lines, means,
                   requested,
                   labels,
                   all(record.model_ms is not None for record in chosen if record.counts),
@@ -264,7 +264,7 @@ def _predicted_curves(figure: Figure, values: Values, sysctls: Mapping[str, str]
                       predicted: Callable[[Prediction], float], xs: Sequence[int]) -> list[Line]:
     curves = []
     for line in values.lines:
-        trial = next(trial for (_, of), trial in values.requested.items() if of == line)
+        trial = next(trial for (_, value), trial in values.requested.items() if value == line)
 
         def at(x: int, like: Trial = trial) -> float:
             return predicted(predict(computed(replace(like, **{figure.by: x}), sysctls)))

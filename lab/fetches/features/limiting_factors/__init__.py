@@ -1,0 +1,1 @@
+"""Why a larger window changed the time of a transfer, or why none can; and what to try."""

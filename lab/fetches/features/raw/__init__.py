@@ -1,0 +1,1 @@
+"""Published raw values, one fetch a cell, next to what was measured."""

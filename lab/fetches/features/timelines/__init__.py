@@ -1,0 +1,1 @@
+"""Transfers over time, packet by packet, of the captures that a run kept."""

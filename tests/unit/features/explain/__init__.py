@@ -1,0 +1,1 @@
+"""Tests of lab.fetches.features.explain."""
