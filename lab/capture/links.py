@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from lab.capture.pcapng import Capture, Device, Packet
 from lab.capture.settings import PLAIN, Setting, rate_words
-from lab.tcp.delivery.check import Frame, delivery_of
-from lab.tcp.delivery.netem import Way
+from lab.tcp.delivery.packet_path import Frame, delivery_of
+from lab.tcp.delivery.qdiscs import Way
 
 # Timers of a guest wait for each other, and a system call that fails takes a microsecond: with many
 # queues and programs a packet may leave by so much later than its queue alone would let it.

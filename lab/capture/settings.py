@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from lab.tcp.delivery.netem import Way
+from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.path import TICK_NS
 
 _NEWQDISC, _NEWTCLASS = 36, 40

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.core.results.records import Record, measured
-from lab.tcp.delivery.check import Delivery
-from lab.tcp.delivery.packet_path import PATH
+from lab.tcp.delivery.packet_path import PATH, Delivery
 from lab.tcp.wire import exchange as packets
 from lab.trace.replay import Replay
 from lab.trace.trial import TraceTrial

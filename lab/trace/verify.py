@@ -12,8 +12,8 @@ from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
 from lab.core.run.kinds import SeenTrial
 from lab.tcp.delivery import packet_path
-from lab.tcp.delivery.check import deliveries
-from lab.tcp.delivery.netem import Way
+from lab.tcp.delivery.packet_path import deliveries
+from lab.tcp.delivery.qdiscs import Way
 from lab.tcp.wire.exchange import read_exchange
 from lab.trace.record import TraceEvidence, TraceRecord
 from lab.trace.trial import TraceTrial

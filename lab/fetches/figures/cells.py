@@ -16,7 +16,7 @@ from lab.fetches.scenario.varied_parameters import differing
 from lab.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from lab.fetches.verify.notes import LARGER_WINDOW, remedy_of
 from lab.fetches.verify.record import Record
-from lab.tcp.delivery.netem import CHOOSING
+from lab.tcp.delivery.qdiscs import CHOOSING
 from lab.tcp.packets import HEADER_BYTES
 
 

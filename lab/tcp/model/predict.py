@@ -1,7 +1,7 @@
 """The lossless transfer, computed: what a fetch must take if nothing goes wrong.
 
 `predict` follows every segment and every acknowledgement of one fetch on an
-idle path, by the rules of Linux (sender.py, cubic.py, receiver.py), and is
+idle path, by the rules of Linux (sender.py, window.py, receiver.py), and is
 exact to microseconds.
 
 What `predict` knows: the handshake, the request and the server's immediate

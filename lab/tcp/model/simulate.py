@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate
 
 from lab.tcp.model.endpoints import Ends
-from lab.tcp.model.events import Happening
+from lab.tcp.model.network import Happening
 from lab.tcp.model.transfer import Secure, Transfer
 from lab.tcp.packets import HEADER_BYTES
 from lab.tcp.path import Sent, waited_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS, window_unit
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, window_unit
 from lab.tcp.model.writer import SEND_BUFFERS
 from lab.tcp.packets import MSS
 
@@ -49,7 +49,7 @@ class Transfer:
     clock_phase_ns: how far into a millisecond of the kernel's clock the first
         SYN leaves (exchange.clock_phase_ns).
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
-    window_scale: bits, as the client's SYN says; None for what offered.window_unit makes
+    window_scale: bits, as the client's SYN says; None for what window_unit makes
         of its buffers.
     handshake_us: its RTT as the server takes it, where the path is not an idle one; None for
         that of an idle one.

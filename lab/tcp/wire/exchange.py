@@ -329,3 +329,39 @@ def _response_times(at_server: tuple[Segment, ...], response_bytes: int
     acknowledged = next((s.time_ns for s in at_server if data
                          and not s.to_client and s.ack is not None and s.ack >= end), None)
     return sent, acknowledged
+
+
+# The receive window -----------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Offered:
+    """What a client offered on one connection, as its server saw it.
+
+    least_bytes, most_bytes: of the windows while data was to be sent. waits: how often the server
+    had no room for a full segment left in the window, with more to send, until the client
+    offered more.
+    """
+
+    least_bytes: int
+    most_bytes: int
+    waits: int
+
+
+def offered(at_server: Sequence[Segment], scale: int, mss: int) -> Offered | None:
+    """The windows of a connection, by the packets at its server; None where none was offered.
+
+    scale: of the client's SYN, bits; mss: bytes of a full segment.
+    """
+    end = max((segment.end for segment in at_server if segment.to_client
+               and segment.payload_bytes), default=0)
+    windows, edge, sent, waits = [], 0, 1, 0
+    for segment in at_server:
+        if segment.to_client:
+            sent = max(sent, segment.end)
+        elif segment.ack is not None and not segment.flags & SYN and segment.ack < end:
+            window = segment.window << scale
+            waits += bool(edge and sent < end and edge - sent < mss
+                          and segment.ack + window > edge)
+            edge = max(edge, segment.ack + window)
+            windows.append(window)
+    return Offered(min(windows), max(windows), waits) if windows else None

@@ -6,13 +6,12 @@ from collections import deque
 
 import pytest
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
-from lab.tcp.packets import MS, MSS
-from lab.tcp.path import Clock, RoundTrip, Sent
-from lab.tcp.model.receiver import Receiver
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver
 from lab.tcp.model.sender import Sender
 from lab.tcp.model.timers import LONGEST_TIMEOUT, LossTimer
 from lab.tcp.model.writer import BUFFER_PER_SEGMENT, SEND_BUFFERS, Waiting
+from lab.tcp.packets import MS, MSS
+from lab.tcp.path import Clock, RoundTrip, Sent
 
 CLOCK = Clock(phase_ns=0)
 

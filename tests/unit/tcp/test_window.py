@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.tcp.model.advertised_window import RECEIVE_BUFFERS
+from lab.tcp.model.receiver import RECEIVE_BUFFERS, Receiver
+from lab.tcp.model.sender import Sender
 from lab.tcp.packets import MS, MSS
 from lab.tcp.path import Clock, Sent
-from lab.tcp.model.receiver import Receiver
-from lab.tcp.model.sender import Sender
 
 CLOCK = Clock(phase_ns=0)
 

@@ -22,9 +22,8 @@ from lab.fetches.verify.evidence import Evidence
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.verify import every_check
 from lab.tcp.packets import CaptureError
-from lab.tcp.wire.early_data import Early, early
 from lab.tcp.wire.exchange import read_exchange
-from lab.tcp.wire.messages import Messages
+from lab.tcp.wire.messages import Early, Messages, early
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored, read
 
