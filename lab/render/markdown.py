@@ -11,8 +11,7 @@ from lab.core.findings import claims
 from lab.core.findings.claims import DIRECTION_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, in_full
 from lab.core.findings.findings import Finding, Report, Statement, Table
 from lab.core.words import clean
-from lab.render.placeholders import quoted
-from lab.render.text import counted, head, shortened, written
+from lab.render.values import counted, head, quoted, shortened, written
 
 HEAD = """\
 # Results: measured and published

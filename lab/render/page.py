@@ -23,8 +23,8 @@ from lab.core.findings.charts import Timeline
 from lab.core.findings.claims import in_full
 from lab.core.findings.findings import Finding, Report, Table
 from lab.core.words import clean, tight
-from lab.render.brief import answer_of
-from lab.render.text import shortened, written
+from lab.render.text import answer_of
+from lab.render.values import shortened, written
 
 PAGE = "report.html"
 TEMPLATE = "page.html.j2"

@@ -175,7 +175,7 @@ class Report:
     cell; checks: each check with how many it judged; causes: of
     retransmissions; settings: the sysctls. timelines: of kept captures.
     opening: of a whole run, the scenario's own words, whose numbers are quotes
-    (lab/render/placeholders.py). answer: what is read first. alarms: what a reader must not
+    (lab/render/values.py). answer: what is read first. alarms: what a reader must not
     miss, in red. files: beside the page; wire: what its timelines are.
     """
 

@@ -75,7 +75,7 @@ class Head:
     (lab.registry.KINDS).
 
     result: what was found, in words; its numbers are quotes of findings
-    (lab/render/placeholders.py).
+    (lab/render/values.py).
 
     claim: in one sentence. text: the whole file. sysctls: by name, what
     differs from engines.network.kernel.TCP_SYSCTLS.
