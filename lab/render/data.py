@@ -78,6 +78,7 @@ def _decoded(value: Any) -> Any:
 
 # For others: JSON with provenance, CSV with a line for each value, or Markdown -------
 
+_UNITS = {"%": "percent", "kbit/s": "kbps"}  # as names of columns have them
 _COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low", "high")
 
 
@@ -148,3 +149,17 @@ def _lines(table: Table) -> Iterator[tuple[Any, ...]]:
             if value is not None and (value != "" or low != ""):
                 yield (table.title, number, column.group, column.name, column.unit, value, low,
                        high)
+
+
+def table_csv(table: Table) -> str:
+    """A whole table as CSV; a column's name is followed by its unit and its group."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow("_".join(filter(None, (
+        column.name.replace(" ", "_"), _UNITS.get(column.unit, column.unit),
+        "" if column.group == "as seen" else column.group.replace(" ", "_"))))
+        for column in table.columns)
+    for row in table.rows:
+        writer.writerow(f"{cell:.12g}" if isinstance(cell, float) else _harmless(cell)
+                        for cell in row)
+    return text.getvalue()

@@ -254,12 +254,12 @@ def _only_port(packets: list[RawSegment]) -> int:
 def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSegment]
                   ) -> Connection:
     """Its segments with relative numbers. Raises CaptureError for more than one connection."""
-    starts = _initial_numbers(at_client + at_server, port)
+    starts = initial_numbers(at_client + at_server, port)
     return Connection(port, tuple(_segment(packet, starts) for packet in at_client),
                       tuple(_segment(packet, starts) for packet in at_server))
 
 
-def _initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
+def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
     Without a SYN it is taken to be one below the first number seen.

@@ -349,7 +349,7 @@ PATH = "path"  # of what a record's column judged_by names
 NAME = "path"
 WHY = ("each packet arrives to the microsecond when delay, rate and queue let it, or is dropped"
        " where they have to")
-_NAMED = 3  # deviations in one reason
+_EXAMPLES = 3  # deviations in one reason
 
 
 def compared(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
@@ -361,10 +361,15 @@ def compared(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, i
     """
     for side, delivery in zip(SIDES, path or ()):
         way, deviations = side.replace("_", " "), delivery.deviations
-        named = ", ".join(f"packet {each.number} {each.what}" for each in deviations[:_NAMED])
         yield Compared(not deviations, f"{len(deviations)} of {delivery.sent} packets {way} differ"
-                       f" ({named})", "none")
+                       f" ({examples(deviations)})", "none")
         if dropped := drops.get(side):
             counted = sum(dropped.values())
             yield Compared(delivery.dropped == counted, f"{delivery.dropped} lost {way}",
                            f"{counted} as the network dropped")
+
+
+def examples(deviations: Sequence[Deviation]) -> str:
+    """The first of some deviations, in words."""
+    return ", ".join(f"packet {deviation.number} {deviation.what}"
+                     for deviation in deviations[:_EXAMPLES])

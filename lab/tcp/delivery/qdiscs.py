@@ -111,7 +111,7 @@ def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) 
 
 SECOND = 1_000_000_000
 FULL_FRAME_BYTES = 1514  # the burst of the token bucket above fq_codel (engines.network.shaping)
-_CEILING_BURST_BYTES = 1600  # of HTB's ceiling (engines.network.qdiscs)
+CEILING_BURST_BYTES = 1600  # of HTB's ceiling (engines.network.qdiscs)
 _LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
 
 
@@ -228,7 +228,7 @@ class Htb:
 
     def __init__(self, rate: int, burst_bytes: int) -> None:
         self.scale = Scale.of(rate)
-        self.bursts = [_burst_ns(rate, size) for size in (burst_bytes, _CEILING_BURST_BYTES)]
+        self.bursts = [_burst_ns(rate, size) for size in (burst_bytes, CEILING_BURST_BYTES)]
         self.tokens = list(self.bursts)
         self.left = 0
 
