@@ -30,8 +30,8 @@ def kind(name: str) -> Kind:
     """The kind of a name. Raises ValueError."""
     if name not in KINDS:
         raise ValueError(f"there is no kind {name!r} of study")
-    found: Kind = import_module(KINDS[name]).KIND
-    return found
+    kind_of_study: Kind = import_module(KINDS[name]).KIND
+    return kind_of_study
 
 
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
@@ -61,10 +61,10 @@ def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[A
     measure: the records of trials. Raises FirstFlightError.
     """
     search, findings = (features.module("cliff", name) for name in ("search", "findings"))
-    found = search.search(what, study.trials, study.head.sysctls, measure)
-    for each, apart in zip(found, findings.told_apart(study.trials)):
-        yield each.agrees, list(findings.sentences(what, each, apart))
-    if besides := list(findings.besides(what, found)):
+    measured = search.search(what, study.trials, study.head.sysctls, measure)
+    for window, apart in zip(measured, findings.told_apart(study.trials)):
+        yield window.agrees, list(findings.sentences(what, window, apart))
+    if besides := list(findings.besides(what, measured)):
         yield True, besides
 
 

@@ -60,7 +60,7 @@ class BucketMeans:
 class Sums:
     """A panel added up, beside the means that are printed."""
 
-    panel: PublishedPanel
+    printed: PublishedPanel
     buckets: tuple[BucketMeans, ...]
     experiment: Bounded
     baseline: Bounded
@@ -121,8 +121,8 @@ def means_of(bucket: PublishedBucket) -> BucketMeans:
 
 def _sum(parts: Iterable[Bounded]) -> Bounded:
     several = list(parts)
-    return Bounded(sum(each.value for each in several), sum(each.low for each in several),
-                   sum(each.high for each in several))
+    return Bounded(sum(part.value for part in several), sum(part.low for part in several),
+                   sum(part.high for part in several))
 
 
 def _printed(mean_ms: float) -> Bounded:

@@ -179,12 +179,12 @@ def _options(body: memoryview, place: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _packet(body: memoryview, devices: int) -> Packet:
-    device, high, low, kept, frame_bytes = _PACKET_HEAD.unpack_from(body)
+    device, high, low, kept_bytes, frame_bytes = _PACKET_HEAD.unpack_from(body)
     begin = _PACKET_HEAD.size
-    if device >= devices or kept > len(body) - begin or kept > frame_bytes:
+    if device >= devices or kept_bytes > len(body) - begin or kept_bytes > frame_bytes:
         raise ValueError("a packet of no device, or that is longer than its block")
-    head = bytes(body[begin:begin + kept])
-    for code, content in _options(body, begin + (kept + 3) // 4 * 4):
+    head = bytes(body[begin:begin + kept_bytes])
+    for code, content in _options(body, begin + (kept_bytes + 3) // 4 * 4):
         if code == _OPTION_QUEUE:
             queued_ns, number, accepted, reason, _, segments = _QUEUE.unpack(content)
             if queued_ns > high << 32 | low or high >> 31:

@@ -228,9 +228,9 @@ def _stop_heeding() -> None:
 
 
 def _send_later(number: int) -> None:
-    again = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
+    timer = threading.Timer(LATER_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:

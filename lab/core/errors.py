@@ -20,8 +20,8 @@ def one_line(text: str) -> str:
     """
     if len(text) > MESSAGE_CHARACTERS:
         text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"
-    shown = "".join(each if each.isprintable() else " " if each.isspace() else
-                    each.encode("unicode_escape").decode() for each in text)
+    shown = "".join(character if character.isprintable() else " " if character.isspace() else
+                    character.encode("unicode_escape").decode() for character in text)
     half = MESSAGE_CHARACTERS // 2 - 2
     return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:half]} … {shown[-half:]}"
 

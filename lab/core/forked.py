@@ -26,15 +26,15 @@ def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
     shares = [tasks[number::count] for number in range(count)]
     children = [_begin(share) for share in shares[1:]]
     try:
-        found = [_done(shares[0])]
-        found += [_received(pipe) or _done(share)
-                  for share, (_, pipe) in zip(shares[1:], children)]
+        finished = [_done(shares[0])]
+        finished += [_received(pipe) or _done(share)
+                     for share, (_, pipe) in zip(shares[1:], children)]
     finally:
         for pid, pipe in children:
             os.kill(pid, signal.SIGKILL)  # it is not waited for yet, so this is still its number
             os.close(pipe)
             os.waitpid(pid, 0)
-    return [found[place % count][place // count] for place in range(len(tasks))]
+    return [finished[place % count][place // count] for place in range(len(tasks))]
 
 
 def _done(share: Sequence[Callable[[], T]]) -> list[T]:

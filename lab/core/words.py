@@ -96,7 +96,7 @@ def tight(text: str) -> str:
 def near_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Known words that look like this one, the most alike first."""
     return [] if len(word) > _LONGEST else difflib.get_close_matches(
-        word, [each for each in known if len(each) <= _LONGEST], n=most)
+        word, [name for name in known if len(name) <= _LONGEST], n=most)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

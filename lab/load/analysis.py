@@ -79,16 +79,16 @@ class Runs:
 
         Raises MissingRuns where several cells share the place.
         """
-        found: dict[int, LoadRecord] = {}
+        records: dict[int, LoadRecord] = {}
         for record in self.records:
             trial = record.trial
             if trial.window == window and all(getattr(trial, axis) == value
                                               for axis, value in places.items() if axis):
-                if trial.repeat in found:
+                if trial.repeat in records:
                     raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say"
                                       " by which axis they differ (by, series)")
-                found[trial.repeat] = record
-        return found
+                records[trial.repeat] = record
+        return records
 
     def connections(self, record: LoadRecord) -> Connections:
         """The connections of a run that count. Raises FirstFlightError."""
@@ -104,10 +104,10 @@ class Runs:
         Raises FirstFlightError.
         """
         path = file_of(self.folder, record.trial.id, QUEUE_FILE)
-        seen = read_bottleneck(kept(path), str(path))
-        bins = (seen.time_s / QUEUE_SMOOTHED_S).astype(int)
+        samples = read_bottleneck(kept(path), str(path))
+        bins = (samples.time_s / QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
-        means = numpy.bincount(bins, weights=seen.queue_packets) / counts
+        means = numpy.bincount(bins, weights=samples.queue_packets) / counts
         return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
 
 
@@ -228,10 +228,10 @@ def lines(runs: Runs) -> list[GainLine]:
 def _point(runs: Runs, x: Any, window: str, place: dict[str, Any]) -> GainPoint | None:
     base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
     mean = gain(base, experiment, "mean_ms")
-    again = gain(base, experiment, "retransmission_percent")
-    if mean is None or again is None:
+    retransmission = gain(base, experiment, "retransmission_percent")
+    if mean is None or retransmission is None:
         return None
-    return GainPoint(x, mean, gain(base, experiment, "p99_ms"), again)
+    return GainPoint(x, mean, gain(base, experiment, "p99_ms"), retransmission)
 
 
 @dataclass(frozen=True)
@@ -267,18 +267,19 @@ class Distribution:
 
 def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
     """Of connections by seed. Raises MissingRuns where none completed."""
-    done = {seed: each.ended(OK) for seed, each in by_seed.items()}
-    if not by_seed or not all(len(each) for each in done.values()):
+    done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
+    if not by_seed or not all(len(connections) for connections in done.values()):
         raise MissingRuns(f"{name}: no connection completed")
-    times = numpy.concatenate([each.total_ms for each in done.values()])
-    bits = numpy.concatenate([each.asked_bytes * 8 for each in done.values()])
+    times = numpy.concatenate([connections.total_ms for connections in done.values()])
+    bits = numpy.concatenate([connections.asked_bytes * 8 for connections in done.values()])
     percentiles: dict[float | None, BySeed] = {
-        percentile: {seed: each.percentile_ms(percentile) for seed, each in by_seed.items()}
+        percentile: {seed: connections.percentile_ms(percentile)
+                     for seed, connections in by_seed.items()}
         for percentile in PERCENTILES}
     return Distribution(
         name, window, numpy.sort(times), sum(map(len, by_seed.values())),
-        estimate([each.retransmission_percent for each in by_seed.values()]),
-        {None: {seed: float(each.total_ms.mean()) for seed, each in done.items()},
+        estimate([connections.retransmission_percent for connections in by_seed.values()]),
+        {None: {seed: float(connections.total_ms.mean()) for seed, connections in done.items()},
          **percentiles}, float((bits / times).mean()))
 
 
@@ -381,13 +382,13 @@ def _hit(runs: Runs, x: Any, base: dict[int, LoadRecord],
             raise MissingRuns(f"{runs.figure.name}: {base[repeat].trial.id} and"
                               f" {experiment[repeat].trial.id} had other arrivals; measure again"
                               " with --fresh")
-        was_hit = [numpy.nan_to_num(each.retransmitted_bytes) > 0 for each in both]
+        was_hit = [numpy.nan_to_num(connections.retransmitted_bytes) > 0 for connections in both]
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())
-        for place, each in enumerate(both):
+        for place, connections in enumerate(both):
             shares[place].append(float(was_hit[place].mean() * 100))
-            own[place][repeat] = _mean_ms(each, was_hit[place])
-            same[place][repeat] = _mean_ms(each, either)
+            own[place][repeat] = _mean_ms(connections, was_hit[place])
+            same[place][repeat] = _mean_ms(connections, either)
     return Hit(x, estimate(shares[0]).value, estimate(shares[1]).value, paired(*own),
                paired(*same), count)
 
@@ -420,18 +421,18 @@ def shared_costs(runs: Runs) -> list[Shared]:
 
     The parts have hosts of their own, whose arrivals are the same under every window.
     """
-    base, made = parts(runs, runs.figure.windows[0]), []
+    base, costs = parts(runs, runs.figure.windows[0]), []
     for window in runs.figure.windows:
         own = parts(runs, window)
         (first, second), (first_p99, second_p99) = (
-            [each.gain_over(before, place) for each, before in zip(own, base)]
+            [own_part.gain_over(before, place) for own_part, before in zip(own, base)]
             for place in (None, 99.0))
         if first is None or second is None:
             raise MissingRuns(f"{runs.figure.name}: the window {window} lacks a seed; measure"
                               " again with --fresh")
-        made.append(Shared(int(window.partition("+")[0]), own[1].count, first, second,
-                           first_p99, second_p99, own[1].retransmission))
-    return made
+        costs.append(Shared(int(window.partition("+")[0]), own[1].count, first, second,
+                            first_p99, second_p99, own[1].retransmission))
+    return costs
 
 
 def parts(runs: Runs, window: str) -> list[Distribution]:

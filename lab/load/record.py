@@ -86,9 +86,9 @@ class Connections:
     def retransmission_percent(self) -> float:
         """Retransmitted bytes over unique bytes, as the deck's "Retrans. %"."""
         import numpy
-        again = float(numpy.nansum(self.retransmitted_bytes))
-        unique = float(numpy.nansum(self.sent_bytes)) - again
-        return again / unique * 100 if unique else 0.0
+        retransmitted = float(numpy.nansum(self.retransmitted_bytes))
+        unique = float(numpy.nansum(self.sent_bytes)) - retransmitted
+        return retransmitted / unique * 100 if unique else 0.0
 
     def percentile_ms(self, percentile: float) -> float | None:
         """Of the completion time over all connections, those that never completed

@@ -212,7 +212,7 @@ def points_of(value: Any, where: str) -> tuple[tuple[float, float], ...]:
     """Points of a distribution function, [share, bytes] each, from share 0 to 1. Raises UsageError.
     """
     if not isinstance(value, list) or len(value) < 2 or not all(
-            isinstance(each, list) and len(each) == 2 for each in value):
+            isinstance(pair, list) and len(pair) == 2 for pair in value):
         raise UsageError(f"{where} has to be a list of [share, bytes]")
     points = tuple((_SHARE.check(share, where),
                     QUANTITIES["response_bytes"].check(size, where)) for share, size in value)

@@ -30,17 +30,17 @@ def judged(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, 
     fault = seen.content.get("error", "")
     if QUEUE_FILE not in seen.files:
         return _failed(trial, fault or "the run left no records"), seen.files
-    kept = {FILE: joined(seen.files), QUEUE_FILE: seen.files[QUEUE_FILE]}
+    files = {FILE: joined(seen.files), QUEUE_FILE: seen.files[QUEUE_FILE]}
     if fault:
-        return _failed(trial, fault), kept
+        return _failed(trial, fault), files
     try:
-        evidence = LoadEvidence.of(trial, seen, kept[FILE])
+        evidence = LoadEvidence.of(trial, seen, files[FILE])
     except (ConnectionsError, CaptureError) as unreadable:
-        return _failed(trial, str(unreadable)), kept
+        return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers
     error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
     columns = {**records.measure(LoadRecord, evidence), **checks.verdict(CHECKS, evidence)}
-    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), kept
+    return LoadRecord(trial, not dead, error, measured_at=now_text(), **columns), files
 
 
 def _failed(trial: LoadTrial, error: str) -> LoadRecord:
@@ -56,8 +56,8 @@ def _servers(run: LoadEvidence) -> Iterator[Compared]:
 
 def _arrivals(run: LoadEvidence) -> Iterator[Compared]:
     requested, sigma = run.trial.expected_arrivals
-    seen = len(run.counted)
-    yield Compared(abs(seen - requested) <= SIGMAS * sigma, str(seen),
+    counted = len(run.counted)
+    yield Compared(abs(counted - requested) <= SIGMAS * sigma, str(counted),
                    f"{requested:.0f} ± {SIGMAS * sigma:.0f}")
 
 
@@ -72,9 +72,9 @@ def _failures(run: LoadEvidence) -> Iterator[Compared]:
 
 
 def _initial_window(run: LoadEvidence) -> Iterator[Compared]:
-    for client, initcwnd, seen in _by_client(run):
-        if len(seen):
-            values = whole_numbers(seen.initial_window)
+    for client, initcwnd, observed in _by_client(run):
+        if len(observed):
+            values = whole_numbers(observed.initial_window)
             yield Compared(values == str(initcwnd), values, str(initcwnd),
                            f"initial window of client {client}")
 
@@ -88,8 +88,8 @@ def _flight_on_wire(run: LoadEvidence) -> Iterator[Compared]:
 
 
 def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
-    for client, initcwnd, seen in _by_client(run):
-        whole = seen.where(seen.asked_bytes >= initcwnd * MSS)
+    for client, initcwnd, observed in _by_client(run):
+        whole = observed.where(observed.asked_bytes >= initcwnd * MSS)
         if len(whole) and has_flights(run.trial):
             values = whole_numbers(whole.first_flight)
             yield Compared(values == str(initcwnd), f"{values} segments", str(initcwnd),

@@ -29,9 +29,9 @@ KIND = "is"  # the key that names a value's class
 def dumps(report: Report) -> str:
     """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
     facts = {name: report.facts[name] for name in FACTS if name in report.facts}
-    findings = tuple(replace(each, sentence="", text="", samples=(), measured="",
-                             answer=None, chart=Chart("", ()) if each.chart else None)
-                     for each in report.findings)
+    findings = tuple(replace(finding, sentence="", text="", samples=(), measured="",
+                             answer=None, chart=Chart("", ()) if finding.chart else None)
+                     for finding in report.findings)
     small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
                    report.verified, report.count, findings, report.summary,
                    opening=report.opening)
@@ -60,18 +60,18 @@ def _encoded(value: Any) -> Any:
     """Values of KINDS by their class and what of them is not the default."""
     if is_dataclass(value):
         return {KIND: type(value).__name__, **{
-            each.name: _encoded(getattr(value, each.name)) for each in fields(value)
-            if getattr(value, each.name) != each.default}}
+            field.name: _encoded(getattr(value, field.name)) for field in fields(value)
+            if getattr(value, field.name) != field.default}}
     if isinstance(value, Mapping):
-        return {name: _encoded(each) for name, each in value.items()}
+        return {name: _encoded(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_encoded(each) for each in value]
+        return [_encoded(item) for item in value]
     return value
 
 
 def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
-        decoded = {name: _decoded(each) for name, each in value.items() if name != KIND}
+        decoded = {name: _decoded(item) for name, item in value.items() if name != KIND}
         return KINDS[value[KIND]](**decoded) if KIND in value else decoded
     return tuple(map(_decoded, value)) if isinstance(value, list) else value
 
@@ -94,15 +94,15 @@ def _json(report: Report) -> str:
         "source": report.source, "run": report.path, "verified": report.verified,
         "trials": report.count, "sentences": report.sentences,
         "provenance": {fact.name: fact.value for fact in report.provenance},
-        "findings": [_finding(each) for each in report.findings]}, indent=1,
+        "findings": [_finding(finding) for finding in report.findings]}, indent=1,
         ensure_ascii=False) + "\n"
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
             "missing": finding.missing, "published": finding.published,
-            "statements": [{"says": each.says, "found": each.found, "word": each.word}
-                           for each in finding.statements],
+            "statements": [{name: getattr(statement, name) for name in ("says", "found", "word")}
+                           for statement in finding.statements],
             "tables": [{
                 "title": table.title, "notes": table.notes, "left_out": table.left_out,
                 "columns": [{"name": column.name, "unit": column.unit, "group": column.group}

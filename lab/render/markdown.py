@@ -78,8 +78,8 @@ def results(reports: Sequence[Report], unmeasured: Sequence[str] = (),
 
 def _in_one_sentence(report: Report) -> str:
     """The first sentence of the scenario's result, else its claim."""
-    said = _opening(report)[0] if report.opening else escaped(report.claim)
-    return re.split(r"(?<=[.!?]) (?=[A-Z])", said, maxsplit=1)[0]
+    result = _opening(report)[0] if report.opening else escaped(report.claim)
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", result, maxsplit=1)[0]
 
 
 def page(report: Report, index: str) -> str:
@@ -208,14 +208,15 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str 
     the document. A scenario without one is left out. before: the document as it
     stands, whose words for a picture are kept where a report has none.
     """
-    words = {picture: said for said, picture in _PICTURE.findall(before)}
+    words = {picture: alternative for alternative, picture in _PICTURE.findall(before)}
     return "\n".join([GALLERY_HEAD, *(_entry(report, pictures[report.name], words)
                                       for report in reports if report.name in pictures)])
 
 
 def _entry(report: Report, picture: str, words: Mapping[str, str]) -> str:
-    finding = next(each for each in report.findings if each.chart is not None)
-    said = escaped(finding.text or finding.sentence) or words.get(picture, escaped(finding.title))
-    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{said}]({picture})",
+    finding = next(candidate for candidate in report.findings if candidate.chart is not None)
+    alternative = escaped(finding.text or finding.sentence) or words.get(
+        picture, escaped(finding.title))
+    parts = [f"## {escaped(report.name)}", escaped(report.claim), f"![{alternative}]({picture})",
              code(f"./run.sh {report.name}")]
     return "\n\n".join(parts) + "\n"

@@ -57,7 +57,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
         missing=[finding for finding in report.findings if finding.missing],
-        timelines=[timeline_drawing(each) for each in report.timelines])
+        timelines=[timeline_drawing(timeline) for timeline in report.timelines])
 
 
 def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:

@@ -53,8 +53,8 @@ def _finding(finding: Finding, width: int) -> str:
     bars = claims.summary(finding.bars)
     if bars:
         parts[-1] += f"\n{bars}"
-    return "\n\n".join([*parts, *(wrapped(statement_text(each), width, "  ")
-                                  for each in finding.statements)])
+    return "\n\n".join([*parts, *(wrapped(statement_text(statement), width, "  ")
+                                  for statement in finding.statements)])
 
 
 def statement_text(statement: Statement) -> str:
@@ -76,16 +76,16 @@ def table_text(table: Table, width: int) -> str:
     """As many of the columns as fit: of those that do not, the lowest rank goes first."""
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
-    kept = list(range(len(table.columns)))
+    shown = list(range(len(table.columns)))
     while True:
-        lines = _aligned([table.columns[place] for place in kept],
-                         [[row[place] for place in kept] for row in rows])
-        lowest = min(table.columns[place].rank for place in kept)
-        others = [place for place in kept if table.columns[place].rank > lowest]
+        lines = _aligned([table.columns[place] for place in shown],
+                         [[row[place] for place in shown] for row in rows])
+        lowest = min(table.columns[place].rank for place in shown)
+        others = [place for place in shown if table.columns[place].rank > lowest]
         if not others or max(map(len, lines)) <= width:
             break
-        kept = others
-    hidden = [head(column) for place, column in enumerate(table.columns) if place not in kept]
+        shown = others
+    hidden = [head(column) for place, column in enumerate(table.columns) if place not in shown]
     notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes,
              *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
@@ -178,10 +178,11 @@ def _head(report: Report) -> str:
     return " · ".join(parts)
 
 
-def _points(report: Report, said: str) -> list[str]:
-    """What each finding shows, in a sentence; without one its statements."""
+def _points(report: Report, sentence: str) -> list[str]:
+    """What each finding shows, or its statements, but for what the sentence says already."""
     points = [point for finding in report.findings if not finding.missing
-              for point in _of_finding(finding) if said.split("? ")[-1] not in point or not said]
+              for point in _of_finding(finding)
+              if not sentence or sentence.split("? ")[-1] not in point]
     more = len(points) - MOST_POINTS
     return [*points[:MOST_POINTS], *([f"… and {more} more"] if more > 0 else [])]
 

@@ -4,7 +4,7 @@ Sentences that people write take their numbers from findings: nothing is typed t
 stands in braces, its parts apart by " / ":
 
     {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
-    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by several cells of the row
+    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by every cells of the row
     {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
     {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
                                              zero itself there is none
@@ -73,10 +73,10 @@ def shortened(table: Table) -> str:
 
 def counted(findings: Iterable[Finding]) -> list[str]:
     """How many published bars and how many statements have which result; held out ones apart."""
-    found = list(findings)
-    counted = (("bars", claims.summary(bars(found))),
-               ("bars held out", claims.summary(bars(found, held_out=True))),
-               ("statements", listed(words(found))))
+    every = list(findings)
+    counted = (("bars", claims.summary(bars(every))),
+               ("bars held out", claims.summary(bars(every, held_out=True))),
+               ("statements", listed(words(every))))
     return [f"{what}: {how_many}" for what, how_many in counted if how_many]
 
 
@@ -97,7 +97,7 @@ def quoted(text: str, reports: Iterable[Report]) -> str:
             findings[f"{report.name}.{finding.name}"] = finding
             if own:
                 findings.setdefault(finding.name, finding)
-    return QUOTE.sub(lambda found: _quote(str(found[1]), findings), text)
+    return QUOTE.sub(lambda match: _quote(str(match[1]), findings), text)
 
 
 def _quote(words: str, findings: dict[str, Finding]) -> str:
@@ -119,8 +119,8 @@ def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, 
     for table in finding.tables:
         for cells in table.rows:
             known = list(zip(cells, table.columns))
-            if [written(*each) for each in known[:len(row)]] == row:
-                yield from (each for each in known if head(each[1]) == name)
+            if [written(*pair) for pair in known[:len(row)]] == row:
+                yield from (pair for pair in known if head(pair[1]) == name)
 
 
 def _formed(cell: Cell, form: str, words: str) -> str:

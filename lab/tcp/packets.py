@@ -187,8 +187,8 @@ def capture_file(packets: bytes) -> bytes:
 
 
 def _packets(pcap: bytes, side: str) -> list[RawSegment]:
-    found = (_packet(*each) for each in frames(pcap, side))
-    return [packet for packet in found if packet is not None]
+    packets = (_packet(*frame) for frame in frames(pcap, side))
+    return [packet for packet in packets if packet is not None]
 
 
 def frames(pcap: bytes, side: str) -> Iterator[tuple[int, bytes, int]]:

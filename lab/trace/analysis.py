@@ -54,12 +54,12 @@ class Views:
 def row_of(title: str, view: View, flagged: bool) -> TraceRow:
     """A trace as its figure shows it. flagged: its verdict failed."""
     mss = view.trial.mss
-    again = {id(segment) for segment in view.exchange.retransmissions}
+    retransmitted = {id(segment) for segment in view.exchange.retransmissions}
     sent: list[tuple[float, float]] = []
     repeated: list[tuple[float, float]] = []
     for segment in view.sends:
         point = view.seconds(segment.time_ns), (segment.end - 1) / mss
-        (repeated if id(segment) in again else sent).append(point)
+        (repeated if id(segment) in retransmitted else sent).append(point)
     times = [view.seconds(sample.time_ns) for sample in view.samples]
     timed = list(zip(times, view.samples))
     return TraceRow(

@@ -163,7 +163,7 @@ def _uplink_kbps(value: Any, where: str) -> float | None:
 
 def _outage_ms(value: Any, where: str) -> tuple[float, ...]:
     check = schema.number("outage_ms")
-    times = tuple(check(each, where) for each in value) if isinstance(value, list) else ()
+    times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
     if value != [] and (len(times) != 2 or times[0] >= times[1]):
         raise UsageError(f"{where} has to be two times, the first before the second")
     return times or (0.0, 0.0)

@@ -23,8 +23,8 @@ def judge(trial: TraceTrial, seen: SeenTrial, exact: bool, sysctls: Mapping[str,
 
 
 def report(study: Study, run: RunData) -> Report:
-    told = study.scenario if study.whole else findings.partial(study.scenario, run.records)
-    return report_of(study, run, findings.findings(told, run),
+    shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
+    return report_of(study, run, findings.findings(shown, run),
                      summary=findings.summary(run.records))
 
 

@@ -89,7 +89,7 @@ class Overrides:
             flag = FLAGS[name].flag
             if not values:
                 raise UsageError(f"{flag}: no value is given")
-            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(each, flag) for each in values))
+            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(value, flag) for value in values))
         return checked
 
 

@@ -253,7 +253,7 @@ def sample_of(trials: Sequence[Any]) -> set[str]:
     """
     if not trials:
         return set()
-    names = [each.name for each in fields(trials[0]) if each.name not in WITHIN_A_CELL]
+    names = [column.name for column in fields(trials[0]) if column.name not in WITHIN_A_CELL]
     cell_of = attrgetter(*names)
     first: dict[Cell, Any] = {}
     last: dict[Cell, Any] = {}
@@ -262,22 +262,22 @@ def sample_of(trials: Sequence[Any]) -> set[str]:
         first.setdefault(cell, trial)
         last[cell] = trial
     places = _places(names, list(first)[::-(-len(first) // MOST_LOOKED_AT) or 1])
-    kept: set[str] = set()
+    chosen: set[str] = set()
     ends: set[tuple[str, float]] = set()
     distance = dict.fromkeys(places, 0.0)
-    while distance and len(kept) < CAPTURES_KEPT:
-        cell = max(distance, key=lambda each: (len(_ends(places[each]) - ends), distance[each]))
-        kept |= {first[cell].id, last[cell].id}
+    while distance and len(chosen) < CAPTURES_KEPT:
+        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
+        chosen |= {first[cell].id, last[cell].id}
         ends |= _ends(places[cell])
         del distance[cell]
         for other in distance:
             apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
             distance[other] = min(distance[other] or apart, apart)
-    return kept
+    return chosen
 
 
 def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
-    return {each for each in place.items() if each[1] in (0.0, 1.0)}
+    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
 
 
 def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:

@@ -26,8 +26,8 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: A
     path = f"{name}/{run.folder.resolve().name}"
     whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
     tiles = (*verified_tiles(run, findings), *more.pop("tiles", ()))
-    told = [run.changed] if run.changed else []  # before anything that rests on the records
-    summary, sentences = ([*told, *more.pop(name, ())] for name in ("summary", "sentences"))
+    warnings = [run.changed] if run.changed else []  # before anything that rests on the records
+    summary, sentences = ([*warnings, *more.pop(name, ())] for name in ("summary", "sentences"))
     if run.facts.get("state") != runs.COMPLETE:
         sentences.append("The run is under way or was interrupted: this page shows what it had"
                          " measured when the page was built.")
@@ -46,18 +46,18 @@ def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...
     if not run.records:
         return ()
     counting = sum(record.counts for record in run.records)
-    found = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
+    tiles = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
     for held_out, which in ((False, "published bars"), (True, "held-out bars")):
         counted = bars(findings, held_out)
         if counted:
             more = f"; {counted[TOO_FEW]} {in_full(TOO_FEW)}" if counted[TOO_FEW] else ""
-            found.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
+            tiles.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",
                               f"{which} reproduced{more}"))
     emulated_s, wall_s = run.facts.get("emulated_s"), run.facts.get("wall_s")
     if isinstance(emulated_s, (int, float)) and isinstance(wall_s, (int, float)):
-        found.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",
+        tiles.append(Tile(f"{words.duration(emulated_s)} in {words.duration(wall_s)}",
                           "network time, and the time it took"))
-    return tuple(found)
+    return tuple(tiles)
 
 
 def failures(records: Sequence[Record]) -> Table | None:
@@ -141,7 +141,7 @@ def command(facts: Mapping[str, Any], scenario: str) -> str:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
+    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
 
 
 def text(value: Any) -> str:

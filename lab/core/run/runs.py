@@ -159,7 +159,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
 
 def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
     """Every value of every trial; repr() of a float has all digits that it has."""
-    defaults = {each.name: each.default for each in fields(kind)}
+    defaults = {column.name: column.default for column in fields(kind)}
     return sorted(repr([(name, value) for name, default in defaults.items()
                         if (value := getattr(trial, name)) != default]) for trial in trials)
 
@@ -183,11 +183,11 @@ def whole(name: str, results: Path) -> list[Path]:
 
 def newest_whole(name: str, results: Path) -> Path:
     """The newest of `whole`. Raises FirstFlightError that names the command where there is none."""
-    found = whole(name, results)
-    if not found:
+    folders = whole(name, results)
+    if not folders:
         raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
                                f" ./run.sh --scenario {name}")
-    return found[0]
+    return folders[0]
 
 
 def load(folder: Path, study: Study) -> RunData:

@@ -131,7 +131,7 @@ def _curve(path: Path, named_by: Sequence[str], column: str, name: str) -> CdfCu
     """One series of a file: its values in `column`, its shares in cdf."""
     points: dict[str, list[tuple[float, float]]] = {}
     for row in published.rows(path, (*named_by, column, "cdf")):
-        points.setdefault(" ".join(row[each] for each in named_by), []).append(
+        points.setdefault(" ".join(row[column] for column in named_by), []).append(
             (published.number(row, column, path.name), published.number(row, "cdf", path.name)))
     if name not in points:
         raise UsageError(f"paper/{path.name}: has no series {name!r}{nearest(name, points)};"

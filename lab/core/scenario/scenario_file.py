@@ -177,7 +177,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
     """Whether tables and lists stand in each other deeper than this."""
     inner = (value.values() if isinstance(value, dict) else
              value if isinstance(value, list) else ())
-    return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
+    return levels < 0 or any(_is_deeper(part, levels - 1) for part in inner)
 
 
 def check_count(count: int, what: str = "trials", many: bool = False) -> None:

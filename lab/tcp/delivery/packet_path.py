@@ -132,13 +132,13 @@ def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], way: Way, late_ns:
 
 
 def _frames(pcap: bytes, side: str) -> list[Frame]:
-    return [Frame(*each, number) for number, each in enumerate(frames(pcap, side), start=1)]
+    return [Frame(*frame, number) for number, frame in enumerate(frames(pcap, side), start=1)]
 
 
 def _of(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
         ) -> tuple[list[Frame], list[Frame]]:
     """The frames of one direction, at the host that sends and at the one that receives."""
-    sent, came = ([each for each in frames if (each.head[_ADDRESSES] != client) == to_client]
+    sent, came = ([frame for frame in frames if (frame.head[_ADDRESSES] != client) == to_client]
                   for frames in (sender, receiver))
     return sent, came
 
@@ -146,8 +146,8 @@ def _of(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_cl
 def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[int],
               begun_ns: int, delivery: Delivery) -> Delivery:
     arrived = _paired(sent, came, delivery)
-    times = reached(way, [each.time_ns for each in sent], table)
-    if len({each.head for each in sent}) < len(sent):
+    times = reached(way, [frame.time_ns for frame in sent], table)
+    if len({frame.head for frame in sent}) < len(sent):
         _tell_apart(way, sent, times, arrived)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
     for place, reaches in enumerate(times):
@@ -241,8 +241,8 @@ def _tell_apart(way: Way, sent: Sequence[Frame], times: Sequence[int | None],
             arrived[place] = None
         for at in reversed(came):
             size = sent[places[0]].wire_bytes
-            fits = [each for each in able
-                    if link.due(each[0], size) <= at + TOLERANCE_NS] or able
+            fits = [candidate for candidate in able
+                    if link.due(candidate[0], size) <= at + TOLERANCE_NS] or able
             if not fits:  # random loss takes all of them, and yet one came
                 arrived[places[0]] = at
                 continue
@@ -319,15 +319,15 @@ def _waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | Non
 
     events: (when it arrived, or came to the queue and was dropped; its place; when it came).
     """
-    found: set[int] = set()
+    places: set[int] = set()
     begun = NEVER  # when the earliest came of those that arrive after this
     for at, place, reaches in reversed(events):
         if arrived[place] is None:
             if begun <= at:
-                found.add(place)
+                places.add(place)
         else:
             begun = min(begun, reaches)
-    return found
+    return places
 
 
 def _crowded(times: Sequence[int]) -> set[int]:

@@ -90,8 +90,8 @@ class Link:
             if travelling and travelling[0][0] <= due:
                 self._let_in(now, due)
             while leaving and leaving[0][0] <= due:
-                for each in leaving.popleft()[1]:
-                    each(now)
+                for happening in leaving.popleft()[1]:
+                    happening(now)
         self._set_timers(now)
 
     def _let_in(self, now: int, due: int) -> None:
@@ -113,5 +113,5 @@ class Link:
             self.events.set_timer(now, self.leaves_at, self._look)
 
     def _arrive(self, now: int, happen: Sequence[Happening]) -> None:
-        for each in happen:
-            each(now)
+        for happening in happen:
+            happening(now)

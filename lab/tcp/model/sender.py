@@ -201,12 +201,12 @@ class Sender(Windowed):
         stamp: when what it echoes was sent; duplicate: it reports a segment that
         arrived twice (DSACK).
         """
-        count, first_sent, last_sent, again = 0, 0, 0, False
+        count, first_sent, last_sent, retransmitted = 0, 0, 0, False
         while self.batches and self.batches[0].ends[0] <= upto:
             batch = self.batches[0]
             first_sent = last_sent if count else batch.sent_at
             last_sent = batch.sent_at
-            again |= batch.again
+            retransmitted |= batch.again
             while batch.ends and batch.ends[0] <= upto:
                 batch.ends.popleft()
                 count += 1
@@ -225,7 +225,7 @@ class Sender(Windowed):
         if count:
             self.acknowledged = upto
             self.in_flight -= count
-            if again:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
+            if retransmitted:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
                 first_sent = last_sent = now - MS * max(
                     self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
             # What came twice counts as delivered twice (tcp_dsack_seen).

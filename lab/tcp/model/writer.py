@@ -162,8 +162,9 @@ class Writer:
         (tcp_poll), to whom selectors tells that as a socket that is writable.
         """
         self.make_room(now)
-        told, self.call_acknowledged = self.call_acknowledged, False
-        return (self.starved or told) and (self._is_writable() or told) and bool(self.calls)
+        acknowledged, self.call_acknowledged = self.call_acknowledged, False
+        return ((self.starved or acknowledged) and (self._is_writable() or acknowledged)
+                and bool(self.calls))
 
     def make_room(self, now: int) -> bool:
         """A buffer that was full follows a window that is not (tcp_check_space, tcp_new_space)."""

@@ -187,15 +187,15 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
     probes = _probes(at_server)
     flight, flight_end_ns = _first_flight(at_server, probes)
     arrivals = _busy_arrivals(flight, at_client)
-    again = _sent_again(s for s in at_server if s.to_client)
+    retransmitted = _sent_again(s for s in at_server if s.to_client)
     start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
     return Exchange(
         client_port=connection.client_port, at_client=at_client, at_server=at_server,
         syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
         first_flight=flight, first_flight_end_ns=flight_end_ns, flight_arrivals=arrivals,
         bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
-        retransmissions=tuple(s for s in again if s.payload_bytes),
-        fin_retransmissions=tuple(s for s in again if not s.payload_bytes),
+        retransmissions=tuple(s for s in retransmitted if s.payload_bytes),
+        fin_retransmissions=tuple(s for s in retransmitted if not s.payload_bytes),
         client_retransmissions=_sent_again(s for s in at_client if not s.to_client),
         lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
         lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
@@ -292,7 +292,7 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
 
 def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
     """Segments with data or a FIN, none of it new. Keep-alives and SYNs do not count."""
-    again = []
+    retransmitted = []
     highest, fin_sent = 1, False
     for segment in sent:
         if segment.flags & (SYN | RST):
@@ -300,10 +300,10 @@ def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
         repeats_data = segment.payload_bytes > 0 and segment.seq < highest
         repeats_fin = segment.payload_bytes == 0 and segment.is_fin and fin_sent
         if repeats_data or repeats_fin:
-            again.append(segment)
+            retransmitted.append(segment)
         highest = max(highest, segment.end)
         fin_sent = fin_sent or segment.is_fin
-    return tuple(again)
+    return tuple(retransmitted)
 
 
 def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:

@@ -59,24 +59,24 @@ def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages |
                     finished.end - 1 if finished else 0, start - 1, end - 1)
 
 
-def timed(exchange: Exchange, found: Messages) -> Exchange:
+def timed(exchange: Exchange, response: Messages) -> Exchange:
     """The exchange with the response's times as these messages have them."""
     sent = next((s.time_ns for s in exchange.at_server
-                 if s.to_client and s.payload_bytes and s.end > 1 + found.start), None)
+                 if s.to_client and s.payload_bytes and s.end > 1 + response.start), None)
     acknowledged = next((s.time_ns for s in exchange.at_server if not s.to_client
-                         and s.ack is not None and s.ack >= 1 + found.end), None)
+                         and s.ack is not None and s.ack >= 1 + response.end), None)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
 
 
 def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
     """The client's, those that repeat left out."""
-    found: list[Segment] = []
+    new: list[Segment] = []
     highest = 1
     for segment in segments:
         if not segment.to_client and segment.payload_bytes and segment.end > highest:
-            found.append(segment)
+            new.append(segment)
             highest = segment.end
-    return found
+    return new
 
 
 def response_end(exchange: Exchange) -> int:

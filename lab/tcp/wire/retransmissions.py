@@ -84,7 +84,7 @@ def _syn_cause(exchange: Exchange, segment: Segment, asked_ms: float) -> str | N
     return SYN_ACK_TIMER if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
 
 
-def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
+def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str | None:
     """Which timer of its sender sent this segment again.
 
     A tail loss probe repeats the last segment sent, the retransmission timer
@@ -94,13 +94,13 @@ def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
     waited for as long as Linux lets that timer wait at least.
     """
     # The handshake is the least that the smoothed RTT can be.
-    round_trip_ms = (round_trip_ns(at_sender, again.to_client) or 0) / 1e6
+    round_trip_ms = (round_trip_ns(at_sender, retransmitted.to_client) or 0) / 1e6
     timeout_ms = round_trip_ms + LEAST_TIMEOUT_US / 1000 - _CLOCK_MS
     acknowledged, highest, recovery_end, probed = 1, 1, 0, False
     progress_ns, sent_at = at_sender[0].time_ns, dict[int, int]()
     cause: str | None = None
     for segment in at_sender:
-        if segment.to_client != again.to_client:
+        if segment.to_client != retransmitted.to_client:
             if segment.ack is not None and segment.ack > acknowledged:
                 acknowledged, progress_ns, probed = segment.ack, segment.time_ns, False
             continue
@@ -120,7 +120,7 @@ def _data_cause(at_sender: tuple[Segment, ...], again: Segment) -> str | None:
                 cause, recovery_end = FALLBACK_TIMER, highest
             elif segment.end_with_fin > recovery_end:
                 cause = None
-            if segment is again:
+            if segment is retransmitted:
                 return cause
         sent_at[segment.seq] = progress_ns = segment.time_ns
         highest = max(highest, segment.end_with_fin)
