@@ -11,7 +11,7 @@ from lab.core.findings.findings import Cell, Column, Finding, Interval, Statemen
 from lab.core.words import number, short
 
 ASIDE = 0.08  # of the distance between panels: the two windows beside each other
-CANNOT_TELL = (
+UNDECIDED = (
     "Why the two weeks differ cannot be decided from the paper. Other people may have used the data"
     " center, or some may have been sent to another one. Or the estimates of RTT and bandwidth,"
     " which name the buckets, may change with the window. More responses that are far and slow at"
@@ -40,7 +40,7 @@ def _adding_up(scenario: Arithmetic, sums: Sequence[Sums]) -> Finding:
     return Finding(
         "sums", "Each panel's buckets added up, and the printed mean",
         (_sums_table(scenario, sums), _savings_table(sums)),
-        (*_questions(scenario, sums), Statement("What cannot be decided?", CANNOT_TELL)),
+        (*_questions(scenario, sums), Statement("What cannot be decided?", UNDECIDED)),
         text="For each panel, the sum of share times latency less the printed mean, with each"
              f" window. {_answer(scenario, sums, _differing(sums))}",
         chart=_chart(scenario, sums))

@@ -96,10 +96,10 @@ class Parser(argparse.ArgumentParser):
                    namespace: Any = None) -> argparse.Namespace:
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self.error(self._of_unknown(unknown))
+            self.error(self._hint(unknown))
         return arguments
 
-    def _of_unknown(self, unknown: Sequence[str]) -> str:
+    def _hint(self, unknown: Sequence[str]) -> str:
         """What to type in the place of the first word that is none of the flags."""
         flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
         if not flag:
@@ -294,7 +294,7 @@ class Progress:
         self.started = time.monotonic()
         self.ended = threading.Event()
         # A trial of thousands of connections takes longer than a log may be silent.
-        self.teller = threading.Thread(target=self._tell, daemon=True)
+        self.reporter = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Progress:
         if self.quiet:
@@ -305,7 +305,7 @@ class Progress:
                             leave=False, dynamic_ncols=True)
         elif self.total:
             say(f"{self.what}: {self.total - self.done} of {self.total} trials to measure")
-            self.teller.start()
+            self.reporter.start()
         return self
 
     def step(self, doing: str = "") -> None:
@@ -323,14 +323,14 @@ class Progress:
         doing = f", {self.doing}" if self.doing else ""
         return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         while not self.ended.wait(PLAIN_INTERVAL_S):
             say(self.line(time.monotonic() - self.started))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self.ended.set()
-        if self.teller.is_alive():
-            self.teller.join()
+        if self.reporter.is_alive():
+            self.reporter.join()
         if self.bar is not None:
             self.bar.close()

@@ -178,7 +178,7 @@ def remove(path: Path) -> None:
 def link(path: Path, to: str) -> None:
     """Let a link name its neighbour `to`. Raises WriteError."""
     with _folder(path.parent, path.name) as folder:
-        existing = _found(path.name, folder)
+        existing = _status(path.name, folder)
         if existing is not None and not stat.S_ISLNK(existing.st_mode):
             raise OSError(errno.EEXIST, "something that is no link has its name; move that away")
         aside = aside_of(path.name)
@@ -198,7 +198,7 @@ def aside_of(name: str) -> str:
 
 def _write(path: Path, folder: int, data: bytes) -> None:
     """Write `path`, which is no link, in its folder. Raises OSError, WriteError."""
-    existing = _found(path.name, folder)
+    existing = _status(path.name, folder)
     if existing is not None and _is_own_descriptor(path.name, folder):
         sys.stdout.flush()  # what was printed before comes before
         _fill(os.dup(int(path.name)), data)
@@ -240,7 +240,7 @@ def _fill(descriptor: int, data: bytes) -> None:
         write_all(file, data)
 
 
-def _found(name: str, folder: int) -> os.stat_result | None:
+def _status(name: str, folder: int) -> os.stat_result | None:
     """What has a name in a folder, a link itself; None where nothing has it."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -250,7 +250,7 @@ def _found(name: str, folder: int) -> os.stat_result | None:
 
 def _end_of_link(path: Path, folder: int) -> str:
     """Where `path` leads, "" where it is no link to follow by its text. Raises WriteError."""
-    existing = _found(path.name, folder)
+    existing = _status(path.name, folder)
     if (existing is None or not stat.S_ISLNK(existing.st_mode)
             or _is_own_descriptor(path.name, folder)):
         return ""

@@ -50,7 +50,7 @@ class Runs:
     _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
+    def of_figure(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
         """Raises MissingRuns where a window of the figure has none that counts."""
         mine = [record for record in records if record.trial.part in figure.sweeps
                 and record.trial.window in figure.windows]

@@ -61,7 +61,7 @@ def of_runs(records: Sequence[LoadRecord]) -> Finding:
 def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[LoadRecord],
              folder: Path) -> Finding:
     try:
-        runs = Runs.of(figure, records, folder)
+        runs = Runs.of_figure(figure, records, folder)
         shown = SHOWN[figure.kind](runs)
         statements = tuple(statement(runs, claim) for claim in claims)
     except MissingRuns as error:
@@ -217,12 +217,12 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
     results = [_result(claim.expects, gain) for gain in gains]
     if NOT_REPRODUCED not in results and TOO_FEW in results:
-        return Statement(claim.says, _found(claim, gains, results), TOO_FEW)
+        return Statement(claim.says, _measured(claim, gains, results), TOO_FEW)
     low, high = (sum(ends) / len(gains) for ends in zip(*map(
         _percent_ends, gains)))  # at least as wide as the mean's own
     leaning = {ALIKE: equivalent((low, high), ALIKE_PERCENT) == REPRODUCED,
                LESS: low > 0, MORE: high < 0}[claim.expects]
-    return Statement(claim.says, _found(claim, gains, results),
+    return Statement(claim.says, _measured(claim, gains, results),
                      word_of(NOT_REPRODUCED not in results, leaning))
 
 
@@ -284,7 +284,7 @@ def _percent_ends(gain: Gain) -> Ends:
     return low, high
 
 
-def _found(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -> str:
+def _measured(claim: LoadClaim, gains: Sequence[Gain], results: Sequence[str]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = claim.compares
     is_percent = claim.quantity.endswith("_percent")

@@ -211,7 +211,7 @@ class LoadEvidence:
     ended_servers: tuple[int, ...]
 
     @classmethod
-    def of(cls, trial: LoadTrial, seen: SeenTrial, connections: bytes) -> LoadEvidence:
+    def read(cls, trial: LoadTrial, seen: SeenTrial, connections: bytes) -> LoadEvidence:
         """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
         return cls(trial, read(connections),
                    read_bottleneck(seen.files[QUEUE_FILE]).between(trial.counted_s),

@@ -21,7 +21,7 @@ DECK_PLACES = (None, 50, 75, 90, 99)
 # What a run shares with those of other windows and seeds.
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
         "connections", "variant")
-ALWAYS_TOLD = ("part", "load", "response_bytes", "queue_packets")
+ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 
 def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table:
@@ -227,7 +227,7 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
 def changes(records: Sequence[LoadRecord]) -> Table:
     """What the windows change, cell by cell: each but the smallest against that."""
     counting = sorted((record for record in records if record.counts), key=_order)
-    named_axes = [axis for axis in CELL if axis not in ALWAYS_TOLD
+    named_axes = [axis for axis in CELL if axis not in ALWAYS_NAMED
                   and len({getattr(record.trial, axis) for record in counting}) > 1]
     return Table("What the windows change", (
         NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),

@@ -43,7 +43,7 @@ class Clients:
         return f"iw{self.initcwnd}*{exact(self.share)}@{exact(self.rtt_ms)}ms{link}{loss}"
 
     @classmethod
-    def of(cls, text: str) -> Clients:
+    def parse(cls, text: str) -> Clients:
         """The reverse of str. Raises ValueError."""
         window, _, rest = text.removeprefix("iw").partition("*")
         share, _, network = rest.partition("@")
@@ -116,7 +116,7 @@ class LoadTrial:
 
     @property
     def hosts(self) -> tuple[Clients, ...]:
-        return tuple(Clients.of(text) for text in self.clients.split("+"))
+        return tuple(Clients.parse(text) for text in self.clients.split("+"))
 
     @property
     def counted_s(self) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def judged(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, 
     if fault:
         return _failed(trial, fault), files
     try:
-        evidence = LoadEvidence.of(trial, seen, files[FILE])
+        evidence = LoadEvidence.read(trial, seen, files[FILE])
     except (ConnectionsError, CaptureError) as unreadable:
         return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers

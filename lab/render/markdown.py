@@ -58,7 +58,7 @@ interval. Figures of steps have statements too: {REPRODUCED} where every trial a
 """
 
 NOTHING = "nothing published to compare with"
-UNTOLD = "The result cannot be rendered"
+UNRENDERED = "The result cannot be rendered"
 
 
 def results(reports: Sequence[Report], unmeasured: Sequence[str] = (),
@@ -114,7 +114,7 @@ def _opening(report: Report) -> list[str]:
     try:
         return [escaped(quoted(report.opening, [report]))]
     except FirstFlightError as error:
-        return [f"{UNTOLD}: {escaped(str(error))}."]
+        return [f"{UNRENDERED}: {escaped(str(error))}."]
 
 
 def _run(report: Report) -> str:

@@ -53,7 +53,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
         if owner is None:
             others.append(_picture(name.replace("_", " "), "", drawings[name]))
         elif not owner.missing:
-            pictures[owner.name].append(_of(owner, name, drawings[name]))
+            pictures[owner.name].append(_picture_of(owner, name, drawings[name]))
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer_of(report), findings=shown, pictures=pictures, others=others,
         missing=[finding for finding in report.findings if finding.missing],
@@ -72,7 +72,7 @@ def _owner(drawing: str, report: Report) -> Finding | None:
     return max(named, key=lambda finding: len(finding.name)) if named else None
 
 
-def _of(finding: Finding, name: str, drawing: bytes) -> Picture:
+def _picture_of(finding: Finding, name: str, drawing: bytes) -> Picture:
     also = name[len(finding.name) + 1:].replace("_", " ")
     text = finding.text or f"{finding.title}; its numbers are in the tables below."
     return _picture(f"{finding.title}: {also}" if also else finding.title,

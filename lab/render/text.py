@@ -181,13 +181,13 @@ def _head(report: Report) -> str:
 def _points(report: Report, sentence: str) -> list[str]:
     """What each finding shows, or its statements, but for what the sentence says already."""
     points = [point for finding in report.findings if not finding.missing
-              for point in _of_finding(finding)
+              for point in _points_of(finding)
               if not sentence or sentence.split("? ")[-1] not in point]
     more = len(points) - MOST_POINTS
     return [*points[:MOST_POINTS], *([f"… and {more} more"] if more > 0 else [])]
 
 
-def _of_finding(finding: Finding) -> list[str]:
+def _points_of(finding: Finding) -> list[str]:
     if finding.sentence:
         return [f"{finding.title}: {finding.sentence}"]
     return list(map(statement_text, finding.statements))

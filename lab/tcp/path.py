@@ -65,7 +65,7 @@ class Sent:
 
     payload: int
     pushed: bool
-    again: int = 0
+    retransmitted: int = 0
     option_bytes: int = 0
 
 

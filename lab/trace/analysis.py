@@ -29,7 +29,7 @@ class Views:
                 return record
         raise FirstFlightError(f"{curve.trace}/{curve.tcp} was not measured")
 
-    def of(self, curve: TraceCurve) -> View | None:
+    def view(self, curve: TraceCurve) -> View | None:
         """None where there is nothing to see: the kernel lacks it, or the transfer failed.
 
         Raises FirstFlightError where a file of it is missing.
@@ -44,7 +44,7 @@ class Views:
 
     def restarts(self, figure: TraceFigure) -> Iterator[tuple[View, float, Restart]]:
         """Each idle time of more than an RTO that a figure shows, and when it ended (s)."""
-        for view in filter(None, map(self.of, figure.curves)):
+        for view in filter(None, map(self.view, figure.curves)):
             for restart in view.replayed.restarts:
                 at_s = view.seconds(restart.time_ns)
                 if not figure.to_s or figure.from_s <= at_s <= figure.to_s:

@@ -150,13 +150,13 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
     numbers: list[float] = []
     parts: list[str] = []
     for curve in claim.curves:
-        record, view = views.record(curve), views.of(curve)
+        record, view = views.record(curve), views.view(curve)
         title = title_of(scenario, figure, record.trial)
         if view is None or record.verdict != PASS:
             return Statement(
                 claim.says, f"undetermined, {title} does not count ({record.why_not}).",
                 NOT_MEASURED if record.verdict == SKIPPED else NOT_REPRODUCED)
-        numbers.append(metric.of(view, claim.at_s))
+        numbers.append(metric.value(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
     word, more = _judged(claim, numbers)
     return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}.", word)
@@ -181,7 +181,7 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views, context: str) -> TraceChart:
     records = [views.record(curve) for curve in figure.curves]
-    rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.of(curve))
+    rows = tuple(_row(title_of(scenario, figure, record.trial), record, views.view(curve))
                  for curve, record in zip(figure.curves, records))
     ends = [row.acked[-1][0] for row in rows if row.acked]
     checked, wrong = _judged_samples(records)
@@ -229,7 +229,7 @@ class WarmColumn:
     """One column of the figure: the label of its axis, and what is drawn."""
 
     label: str
-    of: Callable[[TraceRecord], float]
+    value: Callable[[TraceRecord], float]
 
 
 WARM_COLUMNS = (
@@ -327,7 +327,7 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
 def _warm_plot(shown: WarmColumn, measured: ByThinkTime, title: str, is_last: bool) -> Plot:
     lines = []
     for look, window in enumerate(windows_of(measured)):
-        points = {think_s: shown.of(line[window]) for think_s, line in measured.items()
+        points = {think_s: shown.value(line[window]) for think_s, line in measured.items()
                   if window in line}
         lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look))
     top = max([1.0, *(value for line in lines for value in line.y)])

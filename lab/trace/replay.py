@@ -45,7 +45,7 @@ class Mismatch:
     """A sample that is not what the rules say."""
 
     time_ns: int
-    seen: tuple[int, int]
+    observed: tuple[int, int]
     rule: tuple[int, int]
 
 

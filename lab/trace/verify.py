@@ -163,7 +163,7 @@ def _window(evidence: TraceEvidence) -> Iterator[Compared]:
         return
     wrong = evidence.replayed.mismatches
     first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
-             f" {wrong[0].seen}, by the rules {wrong[0].rule}") if wrong else ""
+             f" {wrong[0].observed}, by the rules {wrong[0].rule}") if wrong else ""
     yield Compared(not wrong, f"{len(wrong)} of {evidence.replayed.checked} samples differ{first}",
                    "none")
 

@@ -159,12 +159,12 @@ class View:
 class Metric:
     """What a claim compares: how it is read off a view, and its words.
 
-    of: (view, from when on or at which time, s) → value. past: what the
+    value: (view, from when on or at which time, s) → value. past: what the
     number is, in a sentence. at_a_time: it is of one moment, which the
     sentence says.
     """
 
-    of: Callable[[View, float], float]
+    value: Callable[[View, float], float]
     unit: str
     digits: int = 0
     past: str = ""

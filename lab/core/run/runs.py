@@ -154,10 +154,10 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
                          " does not show; choose one of them")
     return {"engine": engine, "kernel": kernel, "seed": str(seed),
             "scenario file": _digest([study.head.text]),
-            "trials": _digest(_asked_of(study.trials, trial_class(study.kind.record)))}
+            "trials": _digest(_values_of(study.trials, trial_class(study.kind.record)))}
 
 
-def _asked_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
+def _values_of(trials: Sequence[Any], kind: type[Any]) -> list[str]:
     """Every value of every trial; repr() of a float has all digits that it has."""
     defaults = {column.name: column.default for column in fields(kind)}
     return sorted(repr([(name, value) for name, default in defaults.items()

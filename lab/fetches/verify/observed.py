@@ -155,7 +155,7 @@ class Observed:
         if not self.messages or not self.messages.flight_bytes:
             return None
         known: Iterator[int] = (window for _, received, window in self.said["samples"]
-                                if received >= self.messages.asked_bytes)
+                                if received >= self.messages.before_request_bytes)
         return next(known, None)
 
     @property

@@ -114,8 +114,8 @@ def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server
         raise CaptureError("the client's capture holds no packet")
     client = at_client[0].head[_ADDRESSES]  # who speaks first
     numbers = table() if to_client.jitter_ms or to_server.jitter_ms else ()
-    ways = (to_client, _of(at_server, at_client, client, True)), (
-        to_server, _of(at_client, at_server, client, False))
+    ways = (to_client, _direction(at_server, at_client, client, True)), (
+        to_server, _direction(at_client, at_server, client, False))
     events = sorted(frame.time_ns for frame in (*at_client, *at_server))
     down, up = (_delivery(sent, came, way, numbers, at_client[0].time_ns,
                           Delivery(len(sent), events)) for way, (sent, came) in ways)
@@ -135,7 +135,7 @@ def _frames(pcap: bytes, side: str) -> list[Frame]:
     return [Frame(*frame, number) for number, frame in enumerate(frames(pcap, side), start=1)]
 
 
-def _of(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
+def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
         ) -> tuple[list[Frame], list[Frame]]:
     """The frames of one direction, at the host that sends and at the one that receives."""
     sent, came = ([frame for frame in frames if (frame.head[_ADDRESSES] != client) == to_client]
@@ -148,7 +148,7 @@ def _delivery(sent: list[Frame], came: list[Frame], way: Way, table: Sequence[in
     arrived = _paired(sent, came, delivery)
     times = reached(way, [frame.time_ns for frame in sent], table)
     if len({frame.head for frame in sent}) < len(sent):
-        _tell_apart(way, sent, times, arrived)
+        _match_duplicates(way, sent, times, arrived)
     through: list[tuple[int, int]] = []  # when it comes to the bottleneck, and its place
     for place, reaches in enumerate(times):
         may_be_cut, is_cut = _cut(way, sent[place].time_ns - begun_ns)
@@ -222,7 +222,7 @@ def _paired_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery:
     return arrived
 
 
-def _tell_apart(way: Way, sent: Sequence[Frame], times: Sequence[int | None],
+def _match_duplicates(way: Way, sent: Sequence[Frame], times: Sequence[int | None],
                 arrived: list[int | None]) -> None:
     """Give arrivals to the right ones of packets that are the same, byte for byte, as SYN-ACKs are.
 

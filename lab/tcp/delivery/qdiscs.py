@@ -147,17 +147,17 @@ class Rate:
         self.left = 0  # when it left
 
     def due(self, reached: int, size: int) -> int:
-        reached = self._seen(reached)
+        reached = self._noticed(reached)
         done = max(reached, self.free) + size * SECOND // self.rate
         if done == reached or done + LATE_NS <= self.left:
             return max(done, self.left)
         return max(done, max(reached, self.left) + LEAST_TIMER_NS) + LATE_NS
 
     def take(self, reached: int, size: int, left: int) -> None:
-        self.free = max(self._seen(reached), self.free) + size * SECOND // self.rate
+        self.free = max(self._noticed(reached), self.free) + size * SECOND // self.rate
         self.left = left
 
-    def _seen(self, reached: int) -> int:
+    def _noticed(self, reached: int) -> int:
         """When a packet that comes just after a timer is looked at."""
         return max(reached, self.left + LEAST_TIMER_NS) if reached > self.left else reached
 
@@ -173,7 +173,7 @@ class Scale:
         return size * self.factor >> self.shift
 
     @staticmethod
-    def of(rate: int) -> Scale:
+    def for_rate(rate: int) -> Scale:
         """psched_ratecfg_precompute__: as many bits as fit into 32."""
         shift = 0
         while (factor := (SECOND << shift) // rate) < 1 << 31 and SECOND << shift < 1 << 63:
@@ -181,7 +181,7 @@ class Scale:
         return Scale(factor, shift)
 
     @staticmethod
-    def of_cake(rate: int) -> Scale:
+    def for_cake(rate: int) -> Scale:
         """cake_set_rate: 34 bits."""
         factor, shift = (SECOND << 34) // max(rate, 64), 34
         while factor >> 34:
@@ -193,7 +193,7 @@ class TokenBucket:
     """tbf with a burst of one full packet (tbf_dequeue); its tokens are nanoseconds."""
 
     def __init__(self, rate: int) -> None:
-        self.scale = Scale.of(rate)
+        self.scale = Scale.for_rate(rate)
         self.burst = self.tokens = self._takes(FULL_FRAME_BYTES)
         self.left = 0
 
@@ -213,7 +213,7 @@ class Cake:
     """cake's shaper (cake_advance_shaper): after a packet it waits as long as that one takes."""
 
     def __init__(self, rate: int) -> None:
-        self.scale = Scale.of_cake(rate)
+        self.scale = Scale.for_cake(rate)
         self.ready = 0
 
     def due(self, reached: int, size: int) -> int:
@@ -227,7 +227,7 @@ class Htb:
     """HTB's only class (htb_charge_class): a packet leaves while neither bucket is overdrawn."""
 
     def __init__(self, rate: int, burst_bytes: int) -> None:
-        self.scale = Scale.of(rate)
+        self.scale = Scale.for_rate(rate)
         self.bursts = [_burst_ns(rate, size) for size in (burst_bytes, CEILING_BURST_BYTES)]
         self.tokens = list(self.bursts)
         self.left = 0

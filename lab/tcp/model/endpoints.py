@@ -149,18 +149,18 @@ class Ends(Events):
         self.connected = shaken.connected
         self.echo = shaken.connected  # when the client sent what the server heard last
         self.timer_set: int | None = None
-        self.asked_at = 0  # when the client sent its last messages
+        self.messages_sent_at = 0  # when the client sent its last messages
         # Bytes of the client's, in all and those that it knows to be there.
-        self.said = transfer.first_request_bytes + transfer.request_bytes + (
+        self.message_bytes = transfer.first_request_bytes + transfer.request_bytes + (
             transfer.secure.finished_bytes if transfer.secure else 0)
-        self.heard = 0
-        self.said_again: set[int] = set()  # where messages end that the client sent twice
+        self.acknowledged_bytes = 0
+        self.retransmitted_ends: set[int] = set()  # where messages end that the client sent twice
 
     def _take_first_message(self, now: int) -> None:
         """The server's kernel acknowledges the first request before it is answered."""
         size = self.transfer.first_request_bytes
         self._read_message(size, now)
-        self.heard = size
+        self.acknowledged_bytes = size
         self.down.send(now, HEADER_BYTES, self._hear_first)
 
     def _hear_first(self, now: int) -> None:
@@ -191,7 +191,7 @@ class Ends(Events):
 
     def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
         self.server.acknowledge()
-        self.down.send(now, HEADER_BYTES + option_bytes, *self._told_client(),
+        self.down.send(now, HEADER_BYTES + option_bytes, *self._acknowledging(),
                        partial(self._see, self.echo))
 
     def _ride(self, now: int, segment: Sent) -> None:
@@ -201,9 +201,9 @@ class Ends(Events):
         else:
             self.server.acknowledge()
 
-    def _told_client(self) -> tuple[Happening, ...]:
+    def _acknowledging(self) -> tuple[Happening, ...]:
         """What the server sends acknowledges what the client's further messages were."""
-        if not self.asked_at:
+        if not self.messages_sent_at:
             return ()
         return (partial(self._hear_server, self.server.received, self.echo),)
 
@@ -212,22 +212,23 @@ class Ends(Events):
 
         After a timeout there is no probe while the next one was repeated too (tcp_try_keep_open).
         """
-        if upto <= self.heard:
+        if upto <= self.acknowledged_bytes:
             return
-        before, self.heard, timer = self.heard, upto, self.receiver.timer
-        left = int(upto < self.said)
-        us = self.clock.us(now) - self.clock.us(self.asked_at)
-        if any(before < end <= upto for end in self.said_again):
+        before, self.acknowledged_bytes, timer = self.acknowledged_bytes, upto, self.receiver.timer
+        left = int(upto < self.message_bytes)
+        us = self.clock.us(now) - self.clock.us(self.messages_sent_at)
+        if any(before < end <= upto for end in self.retransmitted_ends):
             us = 1000 * max(self.clock.jiffies(now) - self.clock.jiffies(echo), 1)
         if not left:
             timer.probed_upto = 0
-        timer.open = timer.backed_off_at is None or all(end <= upto for end in self.said_again)
+        timer.open = timer.backed_off_at is None or all(
+            end <= upto for end in self.retransmitted_ends)
         self.receiver.hear(us)
         timer.acknowledged(now, left)
         if timer.at is not None:
-            self.at(timer.at, self._ask_again)
+            self.at(timer.at, self._expire_client)
 
-    def _ask_again(self, now: int) -> None:
+    def _expire_client(self, now: int) -> None:
         """The client's timer is due (Course)."""
         raise NotImplementedError
 

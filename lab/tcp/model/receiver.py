@@ -139,15 +139,15 @@ class Receiver:
         if begin <= self.acknowledged:
             self.stamp = max(self.stamp, sent_at)
 
-    def receive_again(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
+    def receive_duplicate(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
         """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once.
 
         Before the window it is no more than that (tcp_validate_incoming); else
         it is measured, and its acknowledgement counts as one of data.
         """
         self.hurry()
-        if segment.again >= self.acknowledged:
-            self.note_stamp(segment.again - segment.payload, sent_at)
+        if segment.retransmitted >= self.acknowledged:
+            self.note_stamp(segment.retransmitted - segment.payload, sent_at)
             self._measure_echo(now, segment.payload, echo)
             self.scheduled = True
 

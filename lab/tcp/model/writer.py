@@ -50,7 +50,7 @@ class Batch:
 
     ends: deque[int]
     sent_at: int
-    again: bool = False
+    retransmitted: bool = False
     call_end: int = 0
 
 

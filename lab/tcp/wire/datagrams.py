@@ -102,7 +102,7 @@ class Datagrams:
 
 def read(client_pcap: bytes, server_pcap: bytes) -> Datagrams:
     """Raises CaptureError where there is no connection, or it is damaged."""
-    at_client, at_server = (_of(pcap, side) for pcap, side in
+    at_client, at_server = (_datagrams(pcap, side) for pcap, side in
                             ((client_pcap, "client"), (server_pcap, "server")))
     to_client = _paired([datagram for datagram in at_server if datagram.to_client],
                         [datagram for datagram in at_client if datagram.to_client])
@@ -152,7 +152,7 @@ def _paired(sent: Sequence[Datagram], came: Sequence[Datagram]
     return tuple(pairs)
 
 
-def _of(pcap: bytes, side: str) -> list[Datagram]:
+def _datagrams(pcap: bytes, side: str) -> list[Datagram]:
     datagrams = (_datagram(*frame) for frame in frames(pcap, side))
     return [datagram for datagram in datagrams if datagram is not None]
 

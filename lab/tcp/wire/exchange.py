@@ -187,7 +187,7 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
     probes = _probes(at_server)
     flight, flight_end_ns = _first_flight(at_server, probes)
     arrivals = _busy_arrivals(flight, at_client)
-    retransmitted = _sent_again(s for s in at_server if s.to_client)
+    retransmitted = _retransmitted(s for s in at_server if s.to_client)
     start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
     return Exchange(
         client_port=connection.client_port, at_client=at_client, at_server=at_server,
@@ -196,7 +196,7 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
         bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
         retransmissions=tuple(s for s in retransmitted if s.payload_bytes),
         fin_retransmissions=tuple(s for s in retransmitted if not s.payload_bytes),
-        client_retransmissions=_sent_again(s for s in at_client if not s.to_client),
+        client_retransmissions=_retransmitted(s for s in at_client if not s.to_client),
         lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
         lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
         response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns)
@@ -290,7 +290,7 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
     return sum(arrived[counted]) * 8e6 / (run[-1].time_ns - run[0].time_ns)
 
 
-def _sent_again(sent: Iterable[Segment]) -> tuple[Segment, ...]:
+def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
     """Segments with data or a FIN, none of it new. Keep-alives and SYNs do not count."""
     retransmitted = []
     highest, fin_sent = 1, False

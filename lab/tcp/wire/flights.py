@@ -27,7 +27,7 @@ class Flights:
 
     def note(self, segment: Sent, acknowledged: int) -> bool:
         """A segment leaves, while so many bytes are acknowledged; whether it begins the response"""
-        if segment.again or not segment.payload:
+        if segment.retransmitted or not segment.payload:
             return False
         begin, self.sent = self.sent, self.sent + segment.payload
         if begin < self.handshake_bytes:

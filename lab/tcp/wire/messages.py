@@ -25,13 +25,13 @@ from lab.tcp.wire.flights import flights
 class Messages:
     """Bytes of the server's, counted from 0, and of the client's.
 
-    flight_bytes: of the server's first flight over TLS, 0 without TLS. asked_bytes: of
+    flight_bytes: of the server's first flight over TLS, 0 without TLS. before_request_bytes: of
     the client's, its Finished included, before the request. start, end: of the response,
     with what the server says in front of it once the request is there (tickets, settings).
     """
 
     flight_bytes: int
-    asked_bytes: int
+    before_request_bytes: int
     start: int
     end: int
 

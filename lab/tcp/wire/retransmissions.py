@@ -21,7 +21,7 @@ from lab.tcp.wire.exchange import Exchange, round_trip_ns
 
 # The causes, as a reader is told them.
 SYN_TIMER = "SYN timer (1 s) shorter than the RTT"
-ASKING = "SYN timer (1 s) shorter than the ARP exchange and the RTT together"
+ARP_AND_SYN_TIMER = "SYN timer (1 s) shorter than the ARP exchange and the RTT together"
 SYN_ACK_TIMER = "SYN-ACK timer (1 s) shorter than the RTT"
 FALLBACK_TIMER = "retransmission timer (3 s after a retransmitted SYN-ACK) shorter than the RTT"
 RETRANSMISSION_TIMER = "retransmission timer shorter than the wait in the queue"
@@ -47,10 +47,10 @@ class Retransmission:
     cause: str | None
 
 
-def explain(exchange: Exchange, asked_ms: float = 0.0) -> tuple[Retransmission, ...]:
+def explain(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Retransmission, ...]:
     """All that was retransmitted, with its cause, in no particular order.
 
-    asked_ms: how long the client asked for the server's address (ARP) before its
+    arp_ms: how long the client asked for the server's address (ARP) before its
     first SYN left; the SYN's timer ran meanwhile.
     """
     handshake = exchange.syns[1:] + exchange.syn_acks[1:]
@@ -61,7 +61,7 @@ def explain(exchange: Exchange, asked_ms: float = 0.0) -> tuple[Retransmission, 
         return tuple(Retransmission(segment, "") for segment
                      in handshake + server + exchange.client_retransmissions)
     return tuple(
-        [Retransmission(segment, _syn_cause(exchange, segment, asked_ms))
+        [Retransmission(segment, _syn_cause(exchange, segment, arp_ms))
          for segment in handshake]
         + [Retransmission(segment, _data_cause(exchange.at_server, segment))
            for segment in server]
@@ -69,13 +69,13 @@ def explain(exchange: Exchange, asked_ms: float = 0.0) -> tuple[Retransmission, 
            for segment in exchange.client_retransmissions])
 
 
-def _syn_cause(exchange: Exchange, segment: Segment, asked_ms: float) -> str | None:
+def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | None:
     """A timer explains a SYN or SYN-ACK if it ran out and the answer took longer."""
-    if exchange.handshake_ms is not None and exchange.handshake_ms + asked_ms < _SYN_TIMER_MS:
+    if exchange.handshake_ms is not None and exchange.handshake_ms + arp_ms < _SYN_TIMER_MS:
         return None
     if not segment.to_client:
-        waited_ms = asked_ms + segment.ms_after(exchange.syns[0])
-        cause = ASKING if asked_ms else SYN_TIMER
+        waited_ms = arp_ms + segment.ms_after(exchange.syns[0])
+        cause = ARP_AND_SYN_TIMER if arp_ms else SYN_TIMER
         return cause if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
     arrived = [s for s in exchange.at_server if not s.to_client and s.flags & SYN]
     if any(0 <= segment.ms_after(syn) < _ANSWER_MS for syn in arrived[1:]):

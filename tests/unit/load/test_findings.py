@@ -63,7 +63,7 @@ def test_the_report_has_the_checks_and_counts_the_runs() -> None:
 # Claims ------------------------------------------------------------------------------
 
 def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["gain"], records, RUN)
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     # Ten segments at once into a buffer of 25 packets lose more than three, in every cell.
     words = {expects: findings.statement(runs, replace(CLAIM, expects=expects)).word
              for expects in ("less", "more", "alike")}
@@ -74,7 +74,7 @@ def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> No
 
 
 def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["gain"], records, RUN)
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     full = findings.statement(runs, replace(CLAIM, where=(("load", (0.9,)),)))
     gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
                          "retransmission_percent")
@@ -85,7 +85,7 @@ def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
 
 
 def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
-    runs = Runs.of(FIGURES["mix"], records, RUN)
+    runs = Runs.of_figure(FIGURES["mix"], records, RUN)
     claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
                     quantity="mean_ms", expects="alike")
     found = findings.statement(runs, claim).found
@@ -212,7 +212,7 @@ def test_what_others_are_compared_with_is_faint(found: dict[str, Finding]) -> No
 
 def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
                                                                   ) -> None:
-    runs = Runs.of(FIGURES["gain"], records, RUN)
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     (line,) = analysis.lines(runs)
     alone = replace(line, window="")
     assert [charts.gain(runs, found).legend for found in ([line], [alone], [alone] * 2)] == [

@@ -53,7 +53,7 @@ def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     figure = next(each for each in STUDY.scenario.figures if each.kind == "gain")
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="p99_ms",
                       expects="less")
-    said = findings.statement(Runs.of(figure, records, RUN), claim)
+    said = findings.statement(Runs.of_figure(figure, records, RUN), claim)
     assert said.found == "no run measured it."
 
 
