@@ -1,4 +1,4 @@
-"""What the arithmetic says: the sums beside the printed means, what follows and what does not."""
+"""The findings of arithmetic: the sums and the printed means, what follows and what does not."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from lab.tcp.packets import (MS, MSS, RST, SYN, Connection, Segment, connection_
                              initial_numbers)
 from lab.tcp.path import LEAST_TIMEOUT_US
 
-# What limits a transfer, as a reader sees it.
+# What limits a transfer, in words.
 LINK, RECEIVER, SENDER, RECOVERY, WINDOW, NOTHING = (
     "the link", "the receive window", "the sender", "loss recovery", "the congestion window",
     "the round trip")

@@ -16,7 +16,7 @@ from lab.tcp.packets import ACK, SYN, RawSegment
 
 _ECHO, _ECHO_REPLY, _ECHO6, _ECHO6_REPLY = 8, 0, 128, 129
 _ECHO_BYTES = 8  # of its header
-_UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN says who is
+_UNKNOWN_PORT = 1024  # from it on ports are a client's, where no SYN shows who is
 End = tuple[str, int]  # address and port
 
 

@@ -35,13 +35,13 @@ def pictures(text: str) -> tuple[str, ...]:
 
 
 _WRITING = "writing"  # where the system names no file
-LATER_S = 0.02  # a signal that meets an import comes again
+LATER_S = 0.02  # after which a signal that meets an import is repeated
 _PROJECT = Path(__file__).resolve().parent.parent.parent
 _heeded: set[int] = set()  # the signals that interrupt the command
 
 
 def say(message: str) -> None:
-    """One message line to standard error; where nobody reads it, nothing can be told."""
+    """One message line to standard error; nothing where nobody reads it."""
     with contextlib.suppress(OSError):
         print(message, file=sys.stderr, flush=True)
 
@@ -167,7 +167,7 @@ def run_main(program: str, main: Callable[[Sequence[str]], int], kept: str = "")
 
 
 def _status_of(program: str, main: Callable[[Sequence[str]], int], kept: str) -> int:
-    """The exit status of a command's main, once its error is told. Raises KeyboardInterrupt."""
+    """The exit status of a command's main, once its error is printed. Raises KeyboardInterrupt."""
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -211,7 +211,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Handle a signal by KeyboardInterrupt, but not before the imports that it meets have ended.
 
     Within one numpy's C code prints a traceback and makes an ImportError of it. Whoever is
-    impatient sends it again, while what was begun is being ended: the first one counts.
+    impatient repeats it, while what was begun is being ended: the first one counts.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -234,7 +234,7 @@ def _send_later(number: int) -> None:
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """A signal may meet a finalizer, which can raise nothing: it comes again."""
+    """A signal may meet a finalizer, which can raise nothing: it is repeated."""
     if not isinstance(what.exc_value, KeyboardInterrupt) or not _heeded:
         sys.__unraisablehook__(what)
         return
@@ -252,7 +252,7 @@ def _open_streams() -> None:
 
 
 def _forget_output() -> None:
-    """What could not be written is not tried again when the interpreter ends."""
+    """What could not be written is not retried when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -285,7 +285,7 @@ PLAIN_INTERVAL_S = 30.0
 
 
 class Progress:
-    """Counts trials. Use as a context manager; quiet: says nothing at all."""
+    """Counts trials. Use as a context manager; quiet: prints nothing at all."""
 
     def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
         self.total, self.done, self.before, self.what = total, done, done, what
@@ -316,7 +316,7 @@ class Progress:
             self.bar.update()
 
     def line(self, elapsed_s: float) -> str:
-        """What a log is told; elapsed_s: since the first trial of this process began."""
+        """A line for a log; elapsed_s: since the first trial of this process began."""
         measured, rest = self.done - self.before, self.total - self.done
         left = (f", about {duration(elapsed_s * rest / measured)} left" if measured and rest else
                 "")

@@ -13,7 +13,7 @@ MESSAGE_CHARACTERS = 500  # more than a reader takes in; a file may hold a value
 
 
 def one_line(text: str) -> str:
-    """The text on one line of at most MESSAGE_CHARACTERS, its middle left out where it is longer.
+    """The text on one line of at most MESSAGE_CHARACTERS, without its middle where it is longer.
 
     What moves a terminal's cursor or hides text is shown as its escape: the
     words of a stranger's file are in many messages.
@@ -27,7 +27,7 @@ def one_line(text: str) -> str:
 
 
 class FirstFlightError(Exception):
-    """What the user is told: what happened, and what to do about it."""
+    """A message for the user: what happened, and what to do about it."""
 
     exit_status = FAILED
 

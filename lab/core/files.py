@@ -72,12 +72,12 @@ _ADVICE = {errno.ENOSPC: "make room", errno.EDQUOT: "make room or raise the quot
 
 
 class WriteError(FirstFlightError):
-    """A file or a folder cannot be written; its text says which, why, and what to do."""
+    """A file or a folder cannot be written; its text has which, why, and what to do."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Makes a WriteError of whatever the system says while `path` is written."""
+    """Makes a WriteError of whatever error there is while `path` is written."""
     try:
         yield
     except OSError as error:
@@ -168,7 +168,7 @@ def remove(path: Path) -> None:
     with suppress(WriteError, OSError), _folder(path.parent, make=False) as folder:
         try:
             os.unlink(path.name, dir_fd=folder)
-        except (IsADirectoryError, PermissionError):  # Linux and POSIX say it differently
+        except (IsADirectoryError, PermissionError):  # Linux and POSIX differ in it
             # Not shutil.rmtree: it calls itself for each folder in a folder, and a guest's may be
             # thousands deep.
             subprocess.run(["rm", "-rf", "--", f"/proc/self/fd/{folder}/{path.name}"],

@@ -19,7 +19,7 @@ def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """What each task returns, in their order: a share of them for each processor.
 
     What a task raises is raised here: a share whose process ended without a
-    result is done again in this one. No process outlives the call, nor this
+    result is repeated in this one. No process outlives the call, nor this
     process for longer than its share takes.
     """
     count = max(1, min(len(tasks), len(os.sched_getaffinity(0))))
@@ -48,7 +48,7 @@ def _begin(share: Sequence[Callable[[], T]]) -> tuple[int, int]:
     if pid:
         os.close(writing)
         return pid, reading
-    try:  # a copy: whatever happens, it says nothing and nobody else's cleaning up is done here
+    try:  # a copy: whatever happens, it prints nothing and nobody else's cleaning up is done here
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
             pickle.dump(_done(share), pipe)

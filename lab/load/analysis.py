@@ -1,4 +1,4 @@
-"""What load runs say: estimates over independent seeds, and the numbers of each figure.
+"""What load runs show: estimates over independent seeds, and the numbers of each figure.
 
 A quantity is computed for every run by itself; its estimate is the mean over
 the seeds with a 95 % Student interval. Windows meet the same arrivals, so
@@ -32,7 +32,7 @@ QUEUE_SMOOTHED_S = 2.0
 
 
 class MissingRuns(FirstFlightError):
-    """A figure lacks runs; its text says which."""
+    """A figure lacks runs; its text names them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Runs:
     """The runs of one figure: those that count, by window and seed.
 
     folder: the run folder; left_out: runs that do not count. _read: by id,
-    the connections read so far, since several of a figure's numbers ask.
+    the connections read so far, since several of a figure's numbers need them.
     """
 
     figure: LoadFigure
@@ -64,7 +64,7 @@ class Runs:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is said of runs that do not count, if there are any."""
+        """How many runs do not count, if there are any."""
         are = "run is" if self.left_out == 1 else "runs are"
         return (f"{self.left_out} {are} excluded: not measured, or not verified",
                 ) if self.left_out else ()
@@ -129,7 +129,7 @@ def describe(axis: str, value: Any) -> str:
 
 
 def named(axis: str, value: Any) -> str:
-    """A place with its axis's name, where the value alone does not say it: "buffer 2 BDP"."""
+    """A place with its axis's name, where the value alone is not clear: "buffer 2 BDP"."""
     name = "" if axis == "variant" else f"{name_of(axis)} "
     return name + describe(axis, value)
 

@@ -18,7 +18,7 @@ from lab.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 
 ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
 TAIL = 99.5  # percentile at which a distribution's axis ends
-MOST_POINTS = 2000  # of one curve, roughly: more is not to be seen
+MOST_POINTS = 2000  # of one curve, roughly: more is not visible
 HALVES = (0.42, 0.4)  # widths of two columns
 
 

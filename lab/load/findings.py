@@ -1,4 +1,4 @@
-"""What a load scenario found: its figures, and what became of each claim."""
+"""The findings of a load scenario: its figures, and what became of each claim."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Content:
 
 def of_figures(scenario: LoadScenario, records: Sequence[LoadRecord],
                folder: Path) -> tuple[Finding, ...]:
-    """One for each figure; one that lacks runs says so. Raises FirstFlightError."""
+    """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
     return tuple(_assumed(scenario, figure, _finding(
         figure, [claim for claim in scenario.claims if claim.figure == figure.name], records,
         folder)) for figure in scenario.figures)
 
 
 def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Finding:
-    """A figure that nobody published says what it rests on."""
+    """A figure that nobody published states its assumptions."""
     if figure.kind != SHARE or finding.missing or not scenario.head.note:
         return finding
     return replace(finding, statements=(*finding.statements, Statement(
@@ -98,7 +98,7 @@ def _mix(runs: Runs) -> Content:
 
 
 def _mix_answers(mixes: Mixes) -> tuple[Statement, ...]:
-    """What a mix does to each of its groups, and what a comparison within it would say."""
+    """What a mix does to each of its groups, and what a comparison within it would show."""
     answers = []
     for groups in mixes.groups.values():
         answers += [_against_own(group, mixes.alone.get(group.window)) for group in groups]
@@ -119,7 +119,7 @@ def _against_own(group: Distribution, own: Distribution | None) -> Statement | N
 
 def _within(first: Distribution, group: Distribution,
             alone: dict[str, Distribution]) -> Statement | None:
-    """What a comparison within the mix says, and what one between whole runs."""
+    """What a comparison within the mix shows, and what one between whole runs."""
     if first.window not in alone or group.window not in alone:
         return None
     base, own = alone[first.window], alone[group.window]
@@ -210,7 +210,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     """What became of a claim: reproduced where every cell has what it expects.
 
     Direction only: the mean over the cells has it for certain, and a cell has not. Where every
-    cell has it or leaves it open, there are too few data to tell.
+    cell has it or leaves it open, there are too few data to decide.
     """
     gains = _gains(runs, claim)
     if not gains:

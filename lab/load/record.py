@@ -197,7 +197,7 @@ REPEATED_MS = 1000.0
 
 @dataclass(frozen=True)
 class LoadEvidence:
-    """One run, seen.
+    """One run, observed.
 
     everything: all connections; bottleneck: its samples while it counts.
     flights: segments of the first flights on the wire, by client address.
@@ -264,7 +264,7 @@ class LoadEvidence:
 def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
     """By client address: segments of the first flight of each sampled connection, on the wire.
 
-    Only of those that lost nothing: what a timer sends again before the first
+    Only of those that lost nothing: what a timer retransmits before the first
     acknowledgement, or in its place, is no part of a flight.
     """
     flights: dict[str, list[int]] = {}

@@ -8,7 +8,7 @@ The first comment line is the claim in one sentence, then::
 
     [sysctls]                 # optional, as in every scenario
 
-    [defaults]                # what every sweep has unless it says otherwise
+    [defaults]                # what every sweep has unless it has its own
     bandwidth_kbps = 20000    # the bottleneck
     rtt_ms = 300
     queue_bdp = [1.0]         # drop-tail limit as a part of the bandwidth-delay product
@@ -149,7 +149,7 @@ class LoadPopulation:
 class LoadSweep:
     """Runs in every combination of the lists; see the module's first lines.
 
-    links: the clients, still without a window, as `population` or `clients` says.
+    links: the clients, still without a window, as of `population` or `clients`.
     """
 
     name: str = key(reader=schema.file_name)
@@ -242,13 +242,13 @@ class LoadSweep:
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
 DISTRIBUTION, GAIN, MIX, HIT, DECK, SHARE = ("distribution", "gain", "mix", "hit", "percentiles",
                                              "share")
-# Where a run stands on each of a figure's axes, its trial says.
+# Where a run stands on each of a figure's axes, by its trial.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "50", "75", "90", "99", "Retrans. %")
 LESS, MORE, ALIKE = "less", "more", "alike"
-# What the command line may say in place of the sweeps.
+# What the command line may set in place of the sweeps.
 OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat")
 
 
@@ -291,7 +291,7 @@ def _places(value: Any, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadClaim:
-    """What a source says of two windows: the second has `expects` of the quantity.
+    """What a source claims of two windows: the second has `expects` of the quantity.
 
     where: only these values of an axis.
     """

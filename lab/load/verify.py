@@ -1,6 +1,6 @@
 """The verdict on a load run.
 
-A run counts only if its own packets and counters say that it was what was
+A run counts only if its own packets and counters show that it was what was
 requested: arrivals at the offered load, initial windows as TCP used them, for
 all connections by tcp_info and for some by their packets, and a bottleneck
 that let through what it may.
@@ -97,7 +97,7 @@ def _first_flight(run: LoadEvidence) -> Iterator[Compared]:
 
 
 def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:
-    """Number (from 1), initial window, and its connections whose window was seen."""
+    """Number (from 1), initial window, and its connections whose window was observed."""
     for number, host in enumerate(run.trial.hosts):
         mine = run.smooth.of_hosts({number})
         yield number + 1, host.initcwnd, mine.where(mine.initial_window == mine.initial_window)

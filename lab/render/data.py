@@ -39,7 +39,7 @@ def dumps(report: Report) -> str:
 
 
 def loads(text: str) -> Report:
-    """The report again. Raises ValueError, TypeError, LookupError where it is none."""
+    """The report from its text. Raises ValueError, TypeError, LookupError where it is none."""
     report = _decoded(json.loads(text))
     if not isinstance(report, Report):
         raise ValueError("is no report")

@@ -187,7 +187,7 @@ def code(text: str) -> str:
     return f"`{clean(text).replace('`', ' ')}`"
 
 
-# docs/GALLERY.md: every scenario's figure, what it says, the command that draws it ---
+# docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
 
 GALLERY_HEAD = """\
 # Gallery
@@ -205,7 +205,7 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, str], before: str 
     """The whole document.
 
     pictures: by the name of the scenario, the path of its figure as seen from
-    the document. A scenario without one is left out. before: the document as it
+    the document. A scenario without one is excluded. before: the document as it
     stands, whose words for a picture are kept where a report has none.
     """
     words = {picture: alternative for alternative, picture in _PICTURE.findall(before)}

@@ -1,7 +1,7 @@
-"""report.html: all that a run says, as one page that needs nothing else.
+"""report.html: all that a run shows, as one page that needs nothing else.
 
 Figures, style and script are inside, and nothing is loaded from anywhere. It
-depends on the report and the drawings only, so that building it again gives
+depends on the report and the drawings only, so that another build gives
 the same bytes. The templates (page.html.j2 and what it includes) alone know
 HTML; whatever they are given is escaped.
 """

@@ -19,7 +19,7 @@ WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
 
 
 def text(report: Report, width: int = WIDTH) -> str:
-    """All that a run says, but for its trials and its provenance, which a page has.
+    """All that a run shows, but for its trials and its provenance, which a page has.
 
     A part of a scenario does not speak for its claim, and leaves it out.
     """
@@ -34,7 +34,7 @@ def text(report: Report, width: int = WIDTH) -> str:
 
 
 def lines_of(whole: str) -> str:
-    """Lines without what is not to be seen, the last one ended."""
+    """Lines without invisible characters, the last one ended."""
     return "\n".join(clean(line).rstrip() for line in whole.split("\n")) + "\n"
 
 
@@ -58,7 +58,7 @@ def _finding(finding: Finding, width: int) -> str:
 
 
 def statement_text(statement: Statement) -> str:
-    """Such as "“What is said” Here: what was found → the word"."""
+    """Such as "“The claim” Here: what was measured → the result"."""
     if not statement.word:
         return f"{statement.says} {statement.found}"
     return f"“{statement.says}” Here: {statement.found} → {in_full(statement.word)}"
@@ -179,7 +179,7 @@ def _head(report: Report) -> str:
 
 
 def _points(report: Report, sentence: str) -> list[str]:
-    """What each finding shows, or its statements, but for what the sentence says already."""
+    """What each finding shows, or its statements, but for what the sentence has already."""
     points = [point for finding in report.findings if not finding.missing
               for point in _points_of(finding)
               if not sentence or sentence.split("? ")[-1] not in point]

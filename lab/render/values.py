@@ -31,7 +31,7 @@ def written(cell: Cell, column: Column) -> str:
     """A cell as its column, or its Rounded, has numbers written.
 
     An Estimate is "1205 ± 3", half of its interval, and an Interval
-    "1202 … 1208". Whole numbers have no decimals whatever the column says.
+    "1202 … 1208". Whole numbers have no decimals whatever the column has.
     """
     if isinstance(cell, Rounded):
         return _value(cell.value, cell.digits, cell.signed)

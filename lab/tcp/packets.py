@@ -160,7 +160,7 @@ def read_connections(client_pcap: bytes, server_pcap: bytes
                      ) -> dict[tuple[str, int], Connection]:
     """All connections of captures of many, by the client's address and port.
 
-    A port that was used more than once is left out. Raises CaptureError.
+    A port that was used more than once is excluded. Raises CaptureError.
     """
     ends: dict[tuple[bytes, int], tuple[list[RawSegment], list[RawSegment]]] = {}
     for side, pcap in enumerate((client_pcap, server_pcap)):
@@ -262,7 +262,7 @@ def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSeg
 def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
-    Without a SYN it is taken to be one below the first number seen.
+    Without a SYN it is taken to be one below the first number observed.
     """
     starts: dict[bool, int] = {}
     for to_client in (False, True):

@@ -1,4 +1,4 @@
-"""What traces found: tables, the source's sentences beside what was measured, and charts."""
+"""The findings of traces: tables, the source's claims with what was measured, and charts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
 
 
 def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
-    """What can be told of a run on another network than the scenario's.
+    """What can be shown of a run on another network than the scenario's.
 
     The source's sentences are not to be tested there, and a figure may name an
     initial window that is not measured.
@@ -128,7 +128,7 @@ def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[Trace
 
 
 def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> list[Table]:
-    """Every idle time of more than an RTO: what was done, and what the rule says."""
+    """Every idle time of more than an RTO: what was done, and what the rule requires."""
     rows: list[tuple[Cell, ...]] = []
     for view, at_s, restart in views.restarts(figure):
         cwnd, ssthresh = restart.rule or (None, None)
@@ -163,7 +163,7 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
 
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
-    """The word, and what else is to be said."""
+    """The result, and what else the sentence has."""
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
         return word_of({"larger": first > second, "smaller": first < second,

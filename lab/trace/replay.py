@@ -36,13 +36,13 @@ class Restart:
 
     @property
     def agrees(self) -> bool:
-        """Whether TCP_INFO and the wire show what the rule says."""
+        """Whether TCP_INFO and the wire show what the rule requires."""
         return self.rule in (None, self.after) and self.flight == self.may_send
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A sample that is not what the rules say."""
+    """A sample that is not what the rules require."""
 
     time_ns: int
     observed: tuple[int, int]
@@ -73,7 +73,7 @@ class SendGroup:
 
 
 def groups_of(exchange: Exchange) -> list[SendGroup]:
-    """The server's packets in groups, in order of time; the handshake is left out."""
+    """The server's packets in groups, in order of time, without the handshake."""
     groups: list[SendGroup] = []
     for segment in exchange.at_server:
         if segment.flags & SYN:
@@ -100,7 +100,7 @@ class _Replayer:
         self.groups = groups_of(exchange)
         self.times = [sample.time_ns for sample in samples]
         first = next((s for s in exchange.at_client if not s.to_client), None)
-        # Trials start on a grid of the kernel's clock; the packets tell where in a tick.
+        # Trials start on a grid of the kernel's clock; the packets show where in a tick.
         self.tick_start_ns = (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
         start = self._tick(self.groups[0].time_ns)
         rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd, trial.mss,
@@ -132,7 +132,7 @@ class _Replayer:
                 or self.outstanding_end + sample.notsent_bytes != self.written)
 
     def _window_scale(self) -> int:
-        """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO tells."""
+        """Of the client (RFC 7323): what makes of its headers the windows that TCP_INFO has."""
         windows = {sample.send_window_bytes for sample in self.samples}
         return max(range(15), key=lambda scale: sum(
             group.window << scale in windows for group in self.groups))
@@ -244,6 +244,6 @@ class _Replayer:
         self._take_over(observed)
 
     def _take_over(self, observed: tuple[int, int]) -> None:
-        """Go on with the window that was seen."""
+        """Go on with the window that was observed."""
         self.candidates = self.candidates[:1]
         self.candidates[0].set_window(*observed)

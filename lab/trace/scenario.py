@@ -1,6 +1,6 @@
 """Scenarios of kind "trace": one connection that is written to on a schedule, under several TCPs.
 
-A file says which TCPs to compare, the schedules, and the networks; it expands
+A file names the TCPs to compare, the schedules, and the networks; it expands
 into one trial for each TCP on each of its traces.
 """
 

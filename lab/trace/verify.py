@@ -185,7 +185,7 @@ def _is_estimated(record: TraceRecord) -> bool:
     return _measured(record) and packet_path.PATH not in record.judged_by.split()
 
 
-# Whether a record was in virtual time it does not say: in real time samples may differ from the
+# Whether it was in virtual time a record does not hold: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
 CHECKS = (
     Check("size", "bytes of each response, at both ends and as requested", _sizes, _measured),

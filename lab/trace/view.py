@@ -1,4 +1,4 @@
-"""One measured trace, ready to be asked: its packets, its window, and times from its request on."""
+"""One measured trace, ready for analysis: its packets, its window, times since its request."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Metric:
 
     value: (view, from when on or at which time, s) → value. past: what the
     number is, in a sentence. at_a_time: it is of one moment, which the
-    sentence says.
+    sentence names.
     """
 
     value: Callable[[View, float], float]

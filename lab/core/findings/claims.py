@@ -53,7 +53,7 @@ class ComparedNumber:
 
     @property
     def result(self) -> str:
-        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or TOO_FEW to tell."""
+        """Whether the numbers are near: REPRODUCED, NOT_REPRODUCED, or TOO_FEW to decide."""
         low, high = (end - self.published for end in self.ends)
         return equivalent((low, high), self.allowed)
 

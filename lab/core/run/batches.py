@@ -96,7 +96,7 @@ class TrialBatch:
                        "trials": list(map(given, self.trials))})
 
     def read(self, content: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
-        """What a machine made of it, and what its kernel says of itself.
+        """What a machine made of it, and what its kernel reported of itself.
 
         Raises ValueError where that is not a result of these trials.
         """
@@ -129,7 +129,7 @@ class TrialBatch:
 
 @dataclass(frozen=True)
 class _Failed:
-    """What is seen of a trial that no machine measured (lab.core.run.kinds.SeenTrial)."""
+    """The observation of a trial that no machine measured (lab.core.run.kinds.SeenTrial)."""
 
     trial_id: str
     content: dict[str, Any]
@@ -148,7 +148,7 @@ class ManyMachines:
     name, exact = "uml", True
 
     def __init__(self, cluster: MachinePool, kernel: Mapping[str, Any]) -> None:
-        """kernel: what run.json says of the source of its kernel (engines.uml.made_from)."""
+        """kernel: what run.json has of the source of its kernel (engines.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel
         self.seen: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """Runs side by side: the same cells paired, what differs in numbers, and in what was requested.
 
-A cell is all that a trial asks but for its number and what is drawn at random.
+A cell is all parameters of a trial but for its number and what is drawn at random.
 Of each cell the runs' means are compared, over repeats; the whole is the mean
 difference over all cells that the runs share.
 """
@@ -26,7 +26,7 @@ from lab.core.stats import Estimate, estimate
 
 METRICS = ("total_ms", "mean_ms", "finish_ms")  # the first that a kind's records have
 DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
-# Keys of run.json that say what was requested and with what, and what differs each time anyway.
+# Keys of run.json that hold what was requested and with what, and what differs each time anyway.
 OF_EACH = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed", "scenario_file",
            "started_at", "trials", "wall_s", "emulated_s", "state"}
 
@@ -142,7 +142,7 @@ def _whole(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
 
 
 def _differs(runs: Sequence[tuple[str, RunData]]) -> Table:
-    """What run.json says otherwise of one of them: kernel, sysctls, seed, tools, machine."""
+    """What differs between the runs' run.json: kernel, sysctls, seed, tools, machine."""
     descriptions = [dict(_flat(run.facts)) for _, run in runs]
     names = sorted({name for facts in descriptions for name in facts})
     rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
@@ -163,7 +163,7 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]
 
 
 def _cells(pairs: Mapping[str, Sequence[ComparedCells]], metric: str) -> Table:
-    """A row a cell; what is the same in all of them is left out."""
+    """A row a cell; without what is the same in all of them."""
     every = [pair.cell for cells in pairs.values() for pair in cells]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
     swept = varied(values)

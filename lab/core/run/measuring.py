@@ -26,9 +26,9 @@ GUEST_START_S = 1.5  # of wall time, on two cores; for the expected time
 class Engine(Protocol):
     """What runs trials here (engines.engine).
 
-    build: what tells its kernel from another one, before it runs. exact: its clock is virtual, so
+    build: what identifies its kernel, before it runs. exact: its clock is virtual, so
     times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
-    jobs: how many workers it runs side by side. facts: what its kernel says of itself, once
+    jobs: how many workers it runs side by side. facts: what its kernel reports of itself, once
     trials run.
     """
 
@@ -83,7 +83,7 @@ class Measurer(Protocol):
 
 
 class OneMachine:
-    """An engine of this machine's; what it sees is judged here."""
+    """An engine of this machine's; what it observes is judged here."""
 
     doing = ""
 
@@ -117,7 +117,7 @@ def judge(kind: Kind, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping
 class MeasureOptions:
     """How a study is to be measured: where results go, with which seed, what is kept.
 
-    facts: what else run.json is to say. quiet: without progress.
+    facts: what else run.json is to hold. quiet: without progress.
     """
 
     results: Path
@@ -159,7 +159,7 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
 
 
 def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
-    """Append the record of each trial as it comes, and add up what run.json says of them."""
+    """Append the record of each trial as it comes, and add up what run.json has of them."""
     started, emulated_s = time.monotonic(), 0.0
     missing = run.missing(study.trials)
     captured = ({trial.id for trial in missing}
@@ -190,7 +190,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
 
 
 def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, Any]:
-    """What run.json says about a run before it starts."""
+    """What run.json holds of a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **requested.facts}

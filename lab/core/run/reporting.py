@@ -16,11 +16,11 @@ from lab.core.run import runs
 from lab.core.run.kinds import RunData, Study
 from lab.core.scenario import scenario_file
 
-MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person has seen enough
+MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person reads no more
 
 
 def report_of(study: Study, run: RunData, findings: Sequence[Finding], **more: Any) -> Report:
-    """The report of a run; more: whatever else of a Report its kind has to say."""
+    """The report of a run; more: whatever else of a Report its kind has."""
     head, records = study.head, run.records
     name = head.name
     path = f"{name}/{run.folder.resolve().name}"
@@ -90,7 +90,7 @@ def settings(facts: Mapping[str, Any]) -> Table | None:
 # Provenance --------------------------------------------------------------------------
 
 def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str) -> list[Fact]:
-    """What run.json says, in a reader's order; what it does not say is left out.
+    """What run.json holds, in a reader's order, without what it lacks.
 
     path: of the run's folder, as seen from where results are; text_now: the
     scenario's file as it is today.
@@ -127,7 +127,7 @@ def provenance(facts: Mapping[str, Any], scenario: str, path: str, text_now: str
 
 
 def command(facts: Mapping[str, Any], scenario: str) -> str:
-    """The command line that measures this again; where its files went is left out."""
+    """The command line that repeats this, without where its files went."""
     given = facts.get("arguments")
     arguments = [str(word) for word in given] if isinstance(given, list) else []
     kept = [word for place, word in enumerate(arguments)

@@ -1,6 +1,6 @@
 """Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv and run.json.
 
-A run that was interrupted is resumed by the next one that asks for the same;
+A run that was interrupted is resumed by the next one with the same request;
 nothing is ever overwritten. `latest` is a link to the newest whole run,
 `latest-partial` to the newest one of a part or of values of one's own.
 """
@@ -113,7 +113,7 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
     """The newest unfinished run of exactly what is requested, or a new one.
 
     A run that another process is still measuring is left alone. Where the
-    newest unfinished one is not resumed, a line says why. Raises FirstFlightError
+    newest unfinished one is not resumed, a line has the reason. Raises FirstFlightError
     where the scenario's name is none of a folder, or where nothing can be written.
     """
     home = files.make_folder(files.inside(results, study.head.name))
@@ -144,7 +144,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
     Of the trials every value that is not its default, with all digits: a
     column that a later version adds does not change what was requested. Neither
     the version of the project nor that of the tools splits a run: run.json
-    says with which it was begun and resumed. Raises UsageError where two
+    has with which it was begun and resumed. Raises UsageError where two
     trials have one name, which is that of their files.
     """
     names = Counter(trial.id for trial in study.trials)
@@ -193,7 +193,7 @@ def newest_whole(name: str, results: Path) -> Path:
 def load(folder: Path, study: Study) -> RunData:
     """A stored run. Raises FirstFlightError where it is not whole, or another scenario's.
 
-    Where its trials.csv was changed since it was measured, a line says so.
+    Where its trials.csv was changed since it was measured, a line reports it.
     """
     records = read_records(folder / TRIALS_CSV, study.kind.record)
     name = study.head.name
@@ -219,7 +219,7 @@ def load(folder: Path, study: Study) -> RunData:
 
 
 def scenario_of(folder: Path) -> str:
-    """The name of a stored run's scenario. Raises RecordsError where run.json does not say."""
+    """The name of a stored run's scenario. Raises RecordsError where run.json lacks it."""
     path = folder / RUN_JSON
     if not os.path.isdir(folder):
         raise RecordsError(f"{folder}: there is no such run; measure with ./run.sh")
@@ -251,7 +251,7 @@ def now_text() -> str:
 
 
 def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
-    """An unfinished run; why it is not resumed, "" where there is no need to say it."""
+    """An unfinished run; why it is not resumed, "" where that needs no message."""
     facts = read_facts(folder)
     if facts.get("state") != RUNNING:
         return ""

@@ -33,7 +33,7 @@ BANDWIDTH_ENDS_KBPS = (9.6, 10_000.0)
 LAST_PERCENTILE = 0.98  # a curve known so far is continued; one that ends below is not
 SIZE_AXIS_END_BYTES = 499_000.0  # Figure 1 is cut there
 # Of a tail's points: numpy's powers differ in the last place between processors, and the
-# same seed is to ask for the same responses on each.
+# same seed is to request the same responses on each.
 TAIL_DECIMALS, SHARE_DECIMALS = 6, 12
 
 

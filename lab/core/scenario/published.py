@@ -114,7 +114,7 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
 
 
 def path_of(file: str, folder: Path = PAPER) -> Path:
-    """A file of the folder, whatever a scenario says. Raises UsageError."""
+    """A file of the folder, whatever a scenario names. Raises UsageError."""
     try:
         return files.inside(folder, file)
     except FirstFlightError as error:

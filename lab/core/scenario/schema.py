@@ -1,6 +1,6 @@
 """Dataclasses read from TOML tables: the class is the list of keys, with types, ranges, defaults.
 
-A field's annotation and its `key(...)` say what a table may hold:
+A field's annotation and its `key(...)` are what a table may hold:
 
     str, bool                  a string, true or false
     Literal["a", "b"]          one of these words
@@ -10,7 +10,7 @@ A field's annotation and its `key(...)` say what a table may hold:
     a dataclass, tuple of it   a table, or tables [[name]]
 
 Every fault is one line that names file, table and key. A class may have a
-method `check(where)` for what one field cannot say; it raises UsageError.
+method `check(where)` for what one field cannot express; it raises UsageError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEY = "lab.core.scenario.schema"
 
 def key(default: Any = MISSING, *, quantity: str = "", quantity_in: str = "",
         reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
-    """A field that is not read as its annotation alone says.
+    """A field that is not read by its annotation alone.
 
     default: where the table lacks it; without one the key is required.
     quantity: whose range a number has, if not the field's; quantity_in: the
@@ -83,8 +83,8 @@ def read_tables(kind: type[T], raw: Mapping[str, Any], name: str, where: str, *,
                 **given: Any) -> tuple[T, ...]:
     """The [[name]] tables of a document.
 
-    called: the key that tells two of them apart. defaults: keys that each has
-    unless it says otherwise. Raises UsageError.
+    called: the key that distinguishes two of them. defaults: keys that each has
+    unless it has its own. Raises UsageError.
     """
     return tuple(read(kind, {**(defaults or {}), **table}, place, **given)
                  for table, place in tables(raw, name, where, called=called,

@@ -1,7 +1,7 @@
 """Why a host sent: in virtual time computing takes no time, so all data has a cause.
 
 A host sends when a packet reaches it, when a timer of its kernel fires, or when a pause
-that a trial asks for is over. What leaves at another moment has been held up, and nothing
+that a trial requests is over. What leaves at another moment has been held up, and nothing
 that was built here may do that.
 """
 
@@ -26,7 +26,7 @@ def without_cause(exchange: Exchange, to_client: bool, tick_ns: int,
     """The data that a host sent although nothing had happened.
 
     to_client: whether the host is the server. tick_ns: some tick of the kernel's clock, which
-    has one each millisecond. pauses_ms: how long the host was asked to wait.
+    has one each millisecond. pauses_ms: how long the host was to wait.
     """
     pauses_ns = [round(pause_ms * 1e6) for pause_ms in pauses_ms if pause_ms]
     unexplained: list[Segment] = []

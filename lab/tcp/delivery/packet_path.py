@@ -52,7 +52,7 @@ class Deviation:
     """A packet that the path did not treat as it has to.
 
     number: in the capture of the host that sent it; of one that nobody sent in the capture of
-    the other host. what: as a reader is told it.
+    the other host. what: in words.
     """
 
     number: int
@@ -125,7 +125,7 @@ def deliveries(client_pcap: bytes, server_pcap: bytes, to_client: Way, to_server
 def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], way: Way, late_ns: int) -> Delivery:
     """What a way without jitter did to the packets that came to it, and those that it let go.
 
-    Their heads tell them apart. late_ns: how much later than due a packet may be, where others'
+    Their heads distinguish them. late_ns: how much later than due a packet may be, where others'
     timers and system calls are in between.
     """
     return _delivery(list(sent), list(came), way, (), 0, Delivery(len(sent), (), late_ns=late_ns))
@@ -184,7 +184,7 @@ def _settle(through: list[tuple[int, int]], arrived: Sequence[int | None]) -> No
 
 
 def _cut(way: Way, since_ns: int) -> tuple[bool, bool]:
-    """Whether an outage may take a packet, and whether it has to: it begins when a program says."""
+    """Whether an outage may take a packet, and whether it has to: a program begins it."""
     if not way.outage_ms[1]:
         return False, False
     begins, ends = (round(each_ms * MS) for each_ms in way.outage_ms)

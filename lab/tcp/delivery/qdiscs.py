@@ -93,7 +93,7 @@ def _losses(way: Way, numbers: Iterator[int]) -> Iterator[bool]:
 
 
 def _share(percent: float) -> int:
-    """A probability in the kernel's unit, with as many digits as tc is told."""
+    """A probability in the kernel's unit, with as many digits as tc is given."""
     return round(float(f"{percent:g}") / 100 * MOST_U32)
 
 
@@ -158,7 +158,7 @@ class Rate:
         self.left = left
 
     def _noticed(self, reached: int) -> int:
-        """When a packet that comes just after a timer is looked at."""
+        """When a packet that comes just after a timer is handled."""
         return max(reached, self.left + LEAST_TIMER_NS) if reached > self.left else reached
 
 
@@ -245,5 +245,5 @@ class Htb:
 
 
 def _burst_ns(rate: int, size: int) -> int:
-    """As a kernel is told a burst: whole microseconds, in ticks (engines.network.qdiscs)."""
+    """A burst as a kernel is given it: whole microseconds, in ticks (engines.network.qdiscs)."""
     return max(size * 1_000_000 // rate * 125 // 8, 1) * TICK_NS

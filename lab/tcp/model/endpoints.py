@@ -28,7 +28,7 @@ class Handshake:
     connected: when the client has the first SYN-ACK; accepted: when the server
     has its acknowledgement; requested: when the server has the request, which left
     with that. client_us, server_us: the RTT as each side takes it, in whole
-    milliseconds where it sent twice. challenges: when each answer to a further
+    milliseconds where it retransmitted. challenges: when each answer to a further
     SYN-ACK left, and when it arrived.
     """
 
@@ -55,13 +55,13 @@ class Handshake:
         return self._round_trip_us(self.requested_at, self.accepted, self.syn_acks)
 
     def _round_trip_us(self, sent: int, heard: int, times: int) -> int:
-        """Of what was sent more than once only the time stamps tell it (tcp_rtt_tsopt_us)."""
+        """Of what was retransmitted only the time stamps show it (tcp_rtt_tsopt_us)."""
         if times > 1:
             return 1000 * (self.clock.jiffies(heard) - self.clock.jiffies(sent))
         return self.clock.us(heard) - self.clock.us(sent)
 
     def _send_syn(self, now: int) -> None:
-        """And again when the timer fires (tcp_retransmit_timer)."""
+        """The first SYN, and a retransmission when the timer fires (tcp_retransmit_timer)."""
         if self.connected:
             return
         self.syns += 1
@@ -111,14 +111,14 @@ class Handshake:
 
 # Both ends ----------------------------------------------------------------------------
 
-# As many segments as its buffer holds: no route says what the server offers.
+# As many segments as its buffer holds: no route sets what the server offers.
 SERVER_WINDOW = 64
 
 
 class Ends(Events):
     """sender: the server; receiver: the client; server: what the former does with what it gets.
 
-    With TLS the client says more than one thing, and what answers may be late:
+    With TLS the client sends more than one message, and what answers may be late:
     the server's kernel then acknowledges by itself.
     """
 
@@ -154,7 +154,7 @@ class Ends(Events):
         self.message_bytes = transfer.first_request_bytes + transfer.request_bytes + (
             transfer.secure.finished_bytes if transfer.secure else 0)
         self.acknowledged_bytes = 0
-        self.retransmitted_ends: set[int] = set()  # where messages end that the client sent twice
+        self.retransmitted_ends: set[int] = set()  # where the client's end
 
     def _take_first_message(self, now: int) -> None:
         """The server's kernel acknowledges the first request before it is answered."""
@@ -208,7 +208,7 @@ class Ends(Events):
         return (partial(self._hear_server, self.server.received, self.echo),)
 
     def _hear_server(self, upto: int, echo: int, now: int) -> None:
-        """If what was repeated is acknowledged only stamps tell the RTT.
+        """If a retransmission is acknowledged only time stamps show the RTT.
 
         After a timeout there is no probe while the next one was repeated too (tcp_try_keep_open).
         """

@@ -15,10 +15,10 @@ Happening = Callable[[int], None]  # given when it happens, in ns
 
 
 class Events:
-    """What is due, each with its time; of one time in the order in which it was said.
+    """What is due, each with its time; of one time in the order in which it was set.
 
     Qdiscs wait by timers: the guest has one clock for them all, which is set to the first
-    (clockevents_program_event) and sees by then to all that are due.
+    (clockevents_program_event) and handles all that are due by then.
     """
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ class Receiver:
         self.measured_at, self.measured_from = connected, 0
         self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
         self.window_round: tuple[int, int] | None = None
-        # The server's acknowledgement of the request has said it first.
+        # The server's acknowledgement of the request has echoed it first.
         self.last_echo_ms = self.clock.jiffies(connected)
 
     def hear(self, us: int) -> None:
@@ -140,7 +140,7 @@ class Receiver:
             self.stamp = max(self.stamp, sent_at)
 
     def receive_duplicate(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
-        """Take a segment that is there already (tcp_enter_quickack_mode); it is told at once.
+        """Take a segment that is there already; it is acknowledged now (tcp_enter_quickack_mode).
 
         Before the window it is no more than that (tcp_validate_incoming); else
         it is measured, and its acknowledgement counts as one of data.
@@ -224,7 +224,7 @@ class Receiver:
         return min(self.window // (2 * self.full) or 2, MAX_QUICK_ACKS)
 
     def _measure_full(self, payload: int) -> None:
-        """The largest segment tells how much of the memory is payload (tcp_measure_rcv_mss).
+        """The largest segment shows how much of the memory is payload (tcp_measure_rcv_mss).
 
         Two shorter ones of one length in a row count as full from then on.
         """
@@ -307,7 +307,7 @@ class Receiver:
 def window_unit(buffers: tuple[int, int]) -> int:
     """Bytes that a client's packets count the window in (tcp_select_initial_window).
 
-    Of older kernels the SYN tells: theirs may be less, by net.core.rmem_max.
+    Of older kernels the SYN has it: theirs may be less, by net.core.rmem_max.
     """
     space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
     return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
@@ -328,5 +328,5 @@ def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS
 
 
 def scaled(window: int, unit: int) -> int:
-    """A window as the header can say it, rounded up (__tcp_select_window)."""
+    """A window as the header can express it, rounded up (__tcp_select_window)."""
     return -(-window // unit) * unit

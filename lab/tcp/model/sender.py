@@ -21,7 +21,7 @@ from lab.tcp.path import Sent
 class Sender(Windowed):
     """The server: which segments leave when (tcp_write_xmit)."""
 
-    beyond: int = 0  # segments that probes sent; the packets tell those that left alone
+    beyond: int = 0  # segments that probes sent; the packets show those that left alone
     # Bytes of memory that the host's own queue holds (sk_wmem_alloc), None where that is emptied
     # at once: while the server writes.
     queued: int | None = None
@@ -159,7 +159,7 @@ class Sender(Windowed):
         return out
 
     def _repeat_last(self, now: int) -> list[Sent]:
-        """The last segment again, as a probe."""
+        """Retransmit the last segment, as a probe."""
         batch = self.batches[-1]
         if len(batch.ends) > 1:
             end, call_end = batch.ends.pop(), 0
@@ -169,7 +169,7 @@ class Sender(Windowed):
         return self._retransmit(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
-        """The first segment again, until its acknowledgement undoes it (tcp_retransmit_timer)."""
+        """Retransmit the first segment; its acknowledgement undoes it (tcp_retransmit_timer)."""
         self.timer.at = None
         if not self.batches or self.timer.gives_up(now):
             return []
@@ -225,7 +225,7 @@ class Sender(Windowed):
         if count:
             self.acknowledged = upto
             self.in_flight -= count
-            if retransmitted:  # only the time stamps tell, in milliseconds (tcp_rtt_tsopt_us)
+            if retransmitted:  # only the time stamps show it, in milliseconds (tcp_rtt_tsopt_us)
                 first_sent = last_sent = now - MS * max(
                     self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
             # What came twice counts as delivered twice (tcp_dsack_seen).

@@ -41,7 +41,7 @@ class Reads:
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
 # A system call that fails takes so long in virtual time (um_udelay in UML's handle_syscall); the
-# server asks for time stamps in vain before it answers.
+# server reads time stamps in vain before it answers.
 FAILED_CALL_NS = 1000
 HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
@@ -60,7 +60,7 @@ class Course(Ends):
         self.expected = transfer.first_bytes
         self.readable = self.end = (transfer.response_bytes
                                     + transfer.earlier_count * transfer.earlier_bytes)
-        # Of kept connections: how many responses the client asks for yet, the server writes yet.
+        # Of kept connections: how many responses the client has to request, the server to write.
         self.to_request = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
         if transfer.secure is not None:
             before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
@@ -181,7 +181,7 @@ class Course(Ends):
             timer.back_off(now)
 
     def _refuse(self, sent_at: int, now: int) -> None:
-        """The server has the request already, and says so (DSACK, tcp_ack_snd_check).
+        """The server has the request already, and reports it (DSACK, tcp_ack_snd_check).
 
         What waits and may leave by then takes that along (tcp_data_snd_check); else it leaves
         alone, before what is written then.
@@ -195,7 +195,7 @@ class Course(Ends):
         self._wake(now)
 
     def _take_answer(self, now: int) -> None:
-        """The answer acknowledges the request; if that was repeated only stamps tell the RTT."""
+        """The answer acknowledges the request; only time stamps show the RTT of a repeated one."""
         self.is_answered = True
         us = self.clock.us(now) - self.clock.us(self.started)
         if self.receiver.timer.repeated:
@@ -289,7 +289,7 @@ class Course(Ends):
             self.receiver.end()
         at_once = self.receiver.read(now, segment, self.reads.first(
             self.receiver.received - segment.payload, self.receiver.received))
-        # With its last byte the client closes: what it says acknowledges, unless that was done.
+        # With its last byte the client closes: what it sends acknowledges, unless that was done.
         closing = self.transfer.secure.close_bytes if self.transfer.secure is not None else 0
         if at_once:
             self._acknowledge(now)

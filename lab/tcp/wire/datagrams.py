@@ -1,4 +1,4 @@
-"""What the datagrams of a QUIC connection say: the two captures of a trial, summed up.
+"""What the datagrams of a QUIC connection show: the two captures of a trial, summed up.
 
 QUIC encrypts almost all of itself. In the open are each datagram's size and time, and of its
 first packet whether the header is long, of the handshake, or short (RFC 9000, 17.2 and 17.3).

@@ -1,4 +1,4 @@
-"""What the packets of an exchange say: the two captures of a connection, summed up."""
+"""What the packets of an exchange show: the two captures of a connection, summed up."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Exchange:
     probes: new data, or a first FIN, that a timer sent beyond the window
         (tail loss probe, RFC 8985 section 7).
     retransmissions: data that the server retransmitted; fin_retransmissions:
-        its FIN alone, again; client_retransmissions: the client's request
-        or FIN, again.
+        its FIN alone; client_retransmissions: the client's request
+        or FIN.
     lost_to_client, lost_to_server: sent and never received, whatever it was.
     response_start_ns, response_acknowledged_ns: at the server, the first
         segment of the response and the first acknowledgement of all of it.
@@ -93,7 +93,7 @@ def read_exchange(client_pcap: bytes, server_pcap: bytes, client_port: int = 0,
 def read_exchanges(client_pcap: bytes, server_pcap: bytes) -> dict[tuple[str, int], Exchange]:
     """All exchanges of captures of many, by the client's address and port.
 
-    A port that was used more than once is left out. Raises CaptureError.
+    A port that was used more than once is excluded. Raises CaptureError.
     """
     return {client: _sum_up(connection, response_bytes=0) for client, connection
             in read_connections(client_pcap, server_pcap).items()}
@@ -109,7 +109,7 @@ def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
     """How far into a millisecond of the kernel's clock the client's first packet left.
 
     The client's time stamps (RFC 7323) count whole milliseconds of that
-    clock; each packet says within which one it left, and all of them together
+    clock; each packet shows within which one it left, and all of them together
     narrow the phase down. The least and the most that remain; None without
     stamps, or where they contradict each other.
     """
@@ -153,7 +153,7 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     """The least and the most that the handshake's RTT can be to the server, µs; None without any.
 
     TCP takes it as a difference of whole µs. Where SYN-ACKs were retransmitted only the time stamp
-    that comes back tells it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
+    that comes back shows it, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
     """
     sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
     heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
@@ -173,7 +173,7 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
     """First SYN or SYN-ACK to its acknowledgement, at the side that sent it.
 
-    at_sender: all that was seen there; to_client: whether that is the server.
+    at_sender: all segments there; to_client: whether that is the server.
     """
     sent = next((s.time_ns for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
     answered = next((s.time_ns for s in at_sender if s.to_client != to_client and s.ack == 1), None)
@@ -254,7 +254,7 @@ def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...]
 
 
 def _key(segment: Segment) -> tuple[int, int, int, int]:
-    """Tells one transmission from another on either capture."""
+    """What identifies one transmission on either capture."""
     return segment.identification, segment.seq, segment.payload_bytes, segment.flags
 
 

@@ -1,6 +1,6 @@
 """Where the messages of a connection begin and end, by its packets alone.
 
-For servers that say nothing of themselves. TLS 1.3 (RFC 8446, 2) gives the order away,
+For servers that report nothing. TLS 1.3 (RFC 8446, 2) gives the order away,
 encrypted or not: the client's hello leaves before anything of the server's is
 acknowledged; its Finished only once all of the server's first flight is there, which
 its acknowledgement counts; then the request, behind the settings of HTTP/2, before the
@@ -27,7 +27,7 @@ class Messages:
 
     flight_bytes: of the server's first flight over TLS, 0 without TLS. before_request_bytes: of
     the client's, its Finished included, before the request. start, end: of the response,
-    with what the server says in front of it once the request is there (tickets, settings).
+    with what the server sends in front of it once the request is there (tickets, settings).
     """
 
     flight_bytes: int
@@ -37,7 +37,7 @@ class Messages:
 
 
 def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
-    """What the packets say; None where there is no whole request, or no answer to it.
+    """What the packets show; None where there is no whole request, or no answer to it.
 
     before: so many requests come before the one that counts, a packet each; over TLS none.
     """
@@ -69,7 +69,7 @@ def timed(exchange: Exchange, response: Messages) -> Exchange:
 
 
 def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
-    """The client's, those that repeat left out."""
+    """The client's, without retransmissions."""
     new: list[Segment] = []
     highest = 1
     for segment in segments:
@@ -82,7 +82,7 @@ def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
 def response_end(exchange: Exchange) -> int:
     """The sequence number behind the response: what the client had when it closed.
 
-    What a server says to a client that has closed (an alert, GOAWAY) is not part of it.
+    What a server sends to a client that has closed (an alert, GOAWAY) is not part of it.
     """
     last = max((s.end for s in exchange.at_server if s.to_client and s.payload_bytes),
                default=1)
@@ -101,7 +101,7 @@ _OFFSET_AT = 12  # in a header of TCP, where its data begins
 
 @dataclass(frozen=True)
 class Early:
-    """What the packets say of early data.
+    """What the packets show of early data.
 
     wire_bytes: of it, encrypted, what left before anything of the server's was there.
     answer_ms: from when all of it was at the server to the response. round_trips, segments: in
