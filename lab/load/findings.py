@@ -12,6 +12,7 @@ from lab.core.findings.charts import Chart
 from lab.core.findings.claims import (ANY, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, TOO_FEW, Ends,
                                       equivalent, word_of)
 from lab.core.findings.findings import Finding, Rounded, Statement, Table
+from lab.core.run.kinds import RunData
 from lab.core.scenario import published
 from lab.core.scenario.quantities import quantity
 from lab.core.stats import Estimate
@@ -35,12 +36,11 @@ class Content:
     answers: tuple[Statement, ...] = ()
 
 
-def of_figures(scenario: LoadScenario, records: Sequence[LoadRecord],
-               folder: Path) -> tuple[Finding, ...]:
+def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
     """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
     return tuple(_assumed(scenario, figure, _finding(
-        figure, [claim for claim in scenario.claims if claim.figure == figure.name], records,
-        folder)) for figure in scenario.figures)
+        figure, [claim for claim in scenario.claims if claim.figure == figure.name], run.records,
+        run.folder)) for figure in scenario.figures)
 
 
 def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Finding:
@@ -51,7 +51,7 @@ def _assumed(scenario: LoadScenario, figure: LoadFigure, finding: Finding) -> Fi
         "How was it measured?", f"{scenario.head.note}.")))
 
 
-def of_runs(records: Sequence[LoadRecord]) -> Finding:
+def partial(records: Sequence[LoadRecord]) -> Finding:
     """Of a part of a scenario: a line a run, and what the windows changed in each cell."""
     changes = tables.changes(records)
     return Finding("runs", "what was requested, and what was measured",

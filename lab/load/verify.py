@@ -25,7 +25,7 @@ SIGMAS = 4.0
 FULL = 1.0001
 
 
-def judged(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
+def judge(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """The record of a run, and what of its files is kept."""
     fault = seen.content.get("error", "")
     if QUEUE_FILE not in seen.files:

@@ -406,12 +406,12 @@ def _check_measured(curves: Sequence[TraceCurve], scenario: TraceScenario, where
 def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
            seed: int = 1) -> list[TraceTrial]:
     """Its trials; nothing of them is drawn at random. Raises UsageError."""
-    requested = overridden(scenario, overrides)
+    requested = apply(scenario, overrides)
     check_count(requested.count, "traces", overrides.many)
     return requested.trials()
 
 
-def overridden(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
+def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
     for name, flag in overrides.given.items():
         if name not in OVERRIDDEN:

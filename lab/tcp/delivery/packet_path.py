@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from lab.core.results.checks import Compared
@@ -332,8 +332,7 @@ def _waiting(events: Sequence[tuple[int, int, int]], arrived: Sequence[int | Non
 
 def _crowded(times: Sequence[int]) -> set[int]:
     """Those at which several packets come: all of them are queued before the first can leave."""
-    return {time for before, time in zip(times, times[1:]) if time - before <= TOLERANCE_NS} | {
-        before for before, time in zip(times, times[1:]) if time - before <= TOLERANCE_NS}
+    return {time for pair in pairwise(times) if pair[1] - pair[0] <= TOLERANCE_NS for time in pair}
 
 
 def _connection(frame: Frame) -> bytes:
@@ -344,7 +343,7 @@ def _connection(frame: Frame) -> bytes:
 
 # What every kind compares -------------------------------------------------------------
 
-TO_CLIENT, TO_SERVER = SIDES = ("to_client", "to_server")
+SIDES = ("to_client", "to_server")
 PATH = "path"  # of what a record's column judged_by names
 NAME = "path"
 WHY = ("each packet arrives to the microsecond when delay, rate and queue let it, or is dropped"

@@ -194,18 +194,15 @@ class TokenBucket:
 
     def __init__(self, rate: int) -> None:
         self.scale = Scale.for_rate(rate)
-        self.burst = self.tokens = self._takes(FULL_FRAME_BYTES)
+        self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)
         self.left = 0
 
-    def _takes(self, size: int) -> int:
-        return self.scale.takes(size)
-
     def due(self, reached: int, size: int) -> int:
-        ready = self.left + self._takes(size) - self.tokens
+        ready = self.left + self.scale.takes(size) - self.tokens
         return reached if ready <= reached else ready + LATE_NS
 
     def take(self, reached: int, size: int, left: int) -> None:
-        self.tokens = min(self.burst, self.tokens + left - self.left) - self._takes(size)
+        self.tokens = min(self.burst, self.tokens + left - self.left) - self.scale.takes(size)
         self.left = left
 
 

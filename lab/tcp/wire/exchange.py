@@ -188,7 +188,9 @@ def _sum_up(connection: Connection, response_bytes: int) -> Exchange:
     flight, flight_end_ns = _first_flight(at_server, probes)
     arrivals = _busy_arrivals(flight, at_client)
     retransmitted = _retransmitted(s for s in at_server if s.to_client)
-    start_ns, acknowledged_ns = _response_times(at_server, response_bytes)
+    end = max((s.end for s in at_server if s.to_client and s.payload_bytes), default=0)
+    start_ns, acknowledged_ns = response_times(
+        at_server, end - response_bytes if response_bytes else 1, end) if end else (None, None)
     return Exchange(
         client_port=connection.client_port, at_client=at_client, at_server=at_server,
         syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
@@ -319,15 +321,16 @@ def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[
     return tuple(lost)
 
 
-def _response_times(at_server: tuple[Segment, ...], response_bytes: int
-                    ) -> tuple[int | None, int | None]:
-    """T_Res1 and T_ACK, ns: first data sent, first acknowledgement of all data."""
-    data = [s for s in at_server if s.to_client and s.payload_bytes]
-    end = max((segment.end for segment in data), default=0)
-    start = end - response_bytes if response_bytes else 1
-    sent = next((s.time_ns for s in data if s.end > start), None)
-    acknowledged = next((s.time_ns for s in at_server if data
-                         and not s.to_client and s.ack is not None and s.ack >= end), None)
+def response_times(at_server: tuple[Segment, ...], start: int, end: int
+                   ) -> tuple[int | None, int | None]:
+    """T_Res1 and T_ACK of a response, ns: when its first data was sent, and all acknowledged.
+
+    start, end: sequence numbers of its first byte and behind its last one.
+    """
+    sent = next((s.time_ns for s in at_server
+                 if s.to_client and s.payload_bytes and s.end > start), None)
+    acknowledged = next((s.time_ns for s in at_server if not s.to_client
+                         and s.ack is not None and s.ack >= end), None)
     return sent, acknowledged
 
 

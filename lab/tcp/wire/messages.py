@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from lab.tcp.packets import ETHERNET_BYTES, RST, CaptureError, Segment, frames
 from lab.tcp.path import NEVER
-from lab.tcp.wire.exchange import Exchange
+from lab.tcp.wire.exchange import Exchange, response_times
 from lab.tcp.wire.flights import flights
 
 @dataclass(frozen=True)
@@ -61,10 +61,7 @@ def messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages |
 
 def timed(exchange: Exchange, response: Messages) -> Exchange:
     """The exchange with the response's times as these messages have them."""
-    sent = next((s.time_ns for s in exchange.at_server
-                 if s.to_client and s.payload_bytes and s.end > 1 + response.start), None)
-    acknowledged = next((s.time_ns for s in exchange.at_server if not s.to_client
-                         and s.ack is not None and s.ack >= 1 + response.end), None)
+    sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
 
 
