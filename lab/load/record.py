@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.core.errors import FirstFlightError
 from lab.core.results.records import Record, measured
-from lab.core.run.kinds import SeenTrial
+from lab.core.run.kinds import ObservedTrial
 from lab.load.trial import LoadTrial, wire_bytes
 from lab.tcp.wire.exchange import read_exchanges
 
@@ -211,12 +211,12 @@ class LoadEvidence:
     ended_servers: tuple[int, ...]
 
     @classmethod
-    def read(cls, trial: LoadTrial, seen: SeenTrial, connections: bytes) -> LoadEvidence:
+    def read(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
         """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
         return cls(trial, read(connections),
-                   read_bottleneck(seen.files[QUEUE_FILE]).between(trial.counted_s),
-                   wire_flights(seen.client_pcap, seen.server_pcap),
-                   tuple(seen.content.get("ended_servers", ())))
+                   read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
+                   wire_flights(observed.client_pcap, observed.server_pcap),
+                   tuple(observed.content.get("ended_servers", ())))
 
     @cached_property
     def counted(self) -> Connections:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lab.core.findings.findings import Report
-from lab.core.run.kinds import Kind, RunData, SeenTrial, Study
+from lab.core.run.kinds import Kind, ObservedTrial, RunData, Study
 from lab.core.run.reporting import report_of
 from lab.load import scenario, verify
 from lab.load.record import LoadRecord
@@ -16,10 +16,10 @@ from lab.tcp.packets import MSS
 START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
 
 
-def judge(trial: LoadTrial, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """exact: of no matter here: nothing that is judged depends on computing time."""
-    return verify.judge(trial, seen)
+    return verify.judge(trial, observed)
 
 
 def report(study: Study, run: RunData) -> Report:

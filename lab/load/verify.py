@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from lab.core.results import checks, records
 from lab.core.results.checks import Check, Compared
-from lab.core.run.kinds import SeenTrial
+from lab.core.run.kinds import ObservedTrial
 from lab.core.run.runs import now_text
 from lab.load.record import (FAILED, FILE, QUEUE_FILE, Connections, ConnectionsError, LoadEvidence,
                              LoadRecord, joined, whole_numbers)
@@ -25,16 +25,16 @@ SIGMAS = 4.0
 FULL = 1.0001
 
 
-def judge(trial: LoadTrial, seen: SeenTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
+def judge(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """The record of a run, and what of its files is kept."""
-    fault = seen.content.get("error", "")
-    if QUEUE_FILE not in seen.files:
-        return _failed(trial, fault or "the run left no records"), seen.files
-    files = {FILE: joined(seen.files), QUEUE_FILE: seen.files[QUEUE_FILE]}
+    fault = observed.content.get("error", "")
+    if QUEUE_FILE not in observed.files:
+        return _failed(trial, fault or "the run left no records"), observed.files
+    files = {FILE: joined(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
     if fault:
         return _failed(trial, fault), files
     try:
-        evidence = LoadEvidence.read(trial, seen, files[FILE])
+        evidence = LoadEvidence.read(trial, observed, files[FILE])
     except (ConnectionsError, CaptureError) as unreadable:
         return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers

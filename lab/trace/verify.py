@@ -10,7 +10,7 @@ from lab.core.errors import FirstFlightError
 from lab.core.results import checks
 from lab.core.results.checks import Check, Compared
 from lab.core.results.records import SKIPPED, measure, started_at
-from lab.core.run.kinds import SeenTrial
+from lab.core.run.kinds import ObservedTrial
 from lab.tcp.delivery import packet_path
 from lab.tcp.delivery.packet_path import deliveries
 from lab.tcp.delivery.qdiscs import Way
@@ -25,19 +25,19 @@ ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after i
 MOST_RESTARTS = 3  # of those that differ, in one reason
 
 
-def judge(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceRecord:
+def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceRecord:
     """The record of one trial.
 
     exact: in virtual time, where the rules are judged to the segment.
     """
-    observation, measured_at = seen.content, started_at(seen.content)
+    observation, measured_at = observed.content, started_at(observed.content)
     if observation.get("skipped"):
         return TraceRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
                            measured_at=measured_at)
     error = _failure(observation)
     try:
         if not error:
-            evidence = _evidence(trial, seen, exact)
+            evidence = _evidence(trial, observed, exact)
             columns: dict[str, Any] = {**measure(TraceRecord, evidence),
                                        **checks.verdict(CHECKS, evidence)}
             return TraceRecord(trial, True, measured_at=measured_at, **columns)
@@ -46,18 +46,18 @@ def judge(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceRecord:
     return TraceRecord(trial, False, error, measured_at=measured_at)
 
 
-def _evidence(trial: TraceTrial, seen: SeenTrial, exact: bool) -> TraceEvidence:
+def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:
     """Raises FirstFlightError where captures or samples are missing or damaged."""
-    exchange = read_exchange(seen.client_pcap, seen.server_pcap)
-    if WINDOW_FILE not in seen.files:
+    exchange = read_exchange(observed.client_pcap, observed.server_pcap)
+    if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
-    samples = parse(seen.files[WINDOW_FILE], WINDOW_FILE)
+    samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
     both: dict[str, Any] = {"delay_ms": trial.rtt_ms / 2, "queue_packets": trial.queue_packets}
     ways = (Way(rate_kbps=trial.bandwidth_kbps,
                 outage_ms=(trial.outage_from_ms, trial.outage_to_ms), **both),
             Way(rate_kbps=trial.uplink_kbps, **both))
-    path = deliveries(seen.client_pcap, seen.server_pcap, *ways, tuple) if exact else None
-    return TraceEvidence(view_of(trial, exchange, samples), seen.content, exact, path)
+    path = deliveries(observed.client_pcap, observed.server_pcap, *ways, tuple) if exact else None
+    return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
 
 
 def _failure(observation: dict[str, Any]) -> str:

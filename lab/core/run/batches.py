@@ -129,7 +129,7 @@ class TrialBatch:
 
 @dataclass(frozen=True)
 class _Failed:
-    """The observation of a trial that no machine measured (lab.core.run.kinds.SeenTrial)."""
+    """The observation of a trial that no machine measured (lab.core.run.kinds.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]
@@ -151,12 +151,12 @@ class ManyMachines:
         """kernel: what run.json has of the source of its kernel (engines.uml.made_from)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel = kernel
-        self.seen: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
         self.machines: dict[str, dict[str, Any]] = {}
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {**self.seen, **self.kernel,
+        return {**self.reported, **self.kernel,
                 "cluster": {**self.cluster.facts, "machines": self.machines}}
 
     @property
@@ -172,9 +172,9 @@ class ManyMachines:
             machine = self.machines.setdefault(name, {"trials": 0})
             machine.update(facts.pop("machine", {}))
             machine["trials"] += len(judged)
-            if self.seen.get("confined") is False:  # of any machine
+            if self.reported.get("confined") is False:  # of any machine
                 facts.pop("confined", None)
-            self.seen.update(facts)
+            self.reported.update(facts)
             yield from judged
 
 
@@ -234,10 +234,11 @@ def measured(content: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     order, captured, replies = list(waiting), set(requested["captured"]), {}
     writer = RowWriter(kind.record, columns_of(kind.record))
     jobs = [trial.job() for trial in waiting.values()]
-    for seen in engine.run(jobs, requested["sysctls"], folder):
-        replies[seen.trial_id] = _sent(judge(kind, waiting.pop(seen.trial_id), seen, engine.exact,
-                                             requested["sysctls"], seen.trial_id in captured,
-                                             bool(requested["known_kernel"])), writer)
+    for observed in engine.run(jobs, requested["sysctls"], folder):
+        trial_id = observed.trial_id
+        replies[trial_id] = _sent(judge(kind, waiting.pop(trial_id), observed, engine.exact,
+                                        requested["sysctls"], trial_id in captured,
+                                        bool(requested["known_kernel"])), writer)
     facts = {name: value for name, value in engine.facts.items() if name in _of_engine}
     return packed({"facts": {**facts, "machine": dict(machine)},
                    "trials": [replies[trial_id] for trial_id in order]})

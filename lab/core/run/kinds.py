@@ -34,8 +34,8 @@ class AnyTrial(Protocol):
     def job(self) -> dict[str, Any]: ...
 
 
-class SeenTrial(Protocol):
-    """What an engine brings back of a trial (engines.job.Observation)."""
+class ObservedTrial(Protocol):
+    """What an engine observed of a trial (engines.job.Observation)."""
 
     @property
     def trial_id(self) -> str: ...
@@ -124,7 +124,7 @@ class Judge(Protocol):
     which has the trial only.
     """
 
-    def __call__(self, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+    def __call__(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
                  known_kernel: bool = True) -> tuple[Any, Mapping[str, bytes]]: ...
 
 

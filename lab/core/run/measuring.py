@@ -14,7 +14,7 @@ from lab.core.command_line import Progress, say
 from lab.core.errors import FirstFlightError
 from lab.core.files import WriteError
 from lab.core.run import runs
-from lab.core.run.kinds import Kind, RunData, SeenTrial, Study
+from lab.core.run.kinds import Kind, ObservedTrial, RunData, Study
 from lab.core.run.runs import Run
 from lab.tcp.packets import capture_file
 
@@ -100,17 +100,19 @@ class OneMachine:
     def judged(self, study: Study, trials: Sequence[Any], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
         waiting = {trial.id: trial for trial in trials}
-        for seen in self.engine.run([trial.job() for trial in trials], study.head.sysctls, folder):
-            yield judge(study.kind, waiting.pop(seen.trial_id), seen, self.exact,
-                        study.head.sysctls, seen.trial_id in captured, self.known_kernel)
+        jobs = [trial.job() for trial in trials]
+        for observed in self.engine.run(jobs, study.head.sysctls, folder):
+            yield judge(study.kind, waiting.pop(observed.trial_id), observed, self.exact,
+                        study.head.sysctls, observed.trial_id in captured, self.known_kernel)
 
 
-def judge(kind: Kind, trial: Any, seen: SeenTrial, exact: bool, sysctls: Mapping[str, str],
+def judge(kind: Kind, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           with_captures: bool, known_kernel: bool) -> JudgedTrial:
     """What an engine saw of a trial, judged."""
-    record, files_kept = kind.judge(trial, seen, exact, sysctls, known_kernel)
-    captures = {"client": seen.client_pcap, "server": seen.server_pcap} if with_captures else {}
-    return JudgedTrial(record, captures, files_kept, seen.content.get("duration_s", 0.0))
+    record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
+    captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
+                if with_captures else {})
+    return JudgedTrial(record, captures, files_kept, observed.content.get("duration_s", 0.0))
 
 
 @dataclass(frozen=True)
