@@ -282,7 +282,7 @@ def _provenance(facts: Mapping[str, Any], capture: Capture, excluded: Mapping[st
                                  f" {duration(facts['wall_s'])}"))
     lines.append(Fact("packets", f"{len(capture.packets)}, each once for each device that sent it"))
     if rest := [f"{count} {name}" for name, count in sorted(excluded.items()) if count]:
-        lines.append(Fact("left out", ", ".join(rest)))
+        lines.append(Fact("excluded", ", ".join(rest)))
     return tuple(lines)
 
 
