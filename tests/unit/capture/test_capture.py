@@ -15,7 +15,8 @@ import pytest
 from lab.capture import headers, pcapng
 from lab.capture.connections import merged, observed
 from lab.capture.conversations import conversations
-from lab.capture.links import Link, links
+from lab.capture.headers import TCP, UDP
+from lab.capture.links import Link, links, wire_bytes
 from lab.capture.pcapng import Capture, NoCapture, Packet, read
 from lab.capture.report import Reported, reported
 from lab.capture.qdiscs import parsed, rate_words
@@ -250,3 +251,16 @@ def test_settings_of_a_cut_message_are_refused(tmp_path: Path) -> None:
     assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
     with pytest.raises((ValueError, struct.error)):
         parsed(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
+
+
+@pytest.mark.parametrize(("version", "protocol", "header_bytes"), [(4, TCP, 54), (6, UDP, 62)])
+def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
+        version: int, protocol: int, header_bytes: int) -> None:
+    transport = struct.pack(">HHIIHHHH", 1, 2, 3, 4, 5 << 12, 6, 0, 0) if protocol == TCP else \
+        struct.pack(">HHHH", 1, 2, 3008, 0)
+    size = len(transport) + 3000
+    ip = struct.pack(">BBHIBB10x", 0x45, 0, size + 20, 0, 64, protocol) if version == 4 else \
+        struct.pack(">IHBB32x", 6 << 28, size, protocol, 64)
+    head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
+    packet = Packet(0, 1, 1, 1, True, 0, 3, header_bytes + 3000, head)
+    assert wire_bytes(packet) == 3000 + 3 * header_bytes
