@@ -23,6 +23,11 @@ _NETEM = struct.Struct("=6I")  # latency, limit, loss, gap, duplicate, jitter
 (_CORRELATION, _REORDER, _CORRUPT, _LOSS_MODEL, _RATE, _ECN, _RATE64, _LATENCY64, _JITTER64
  ) = 1, 3, 4, 5, 6, 7, 8, 10, 11
 _SEED = 14
+# Attributes of the other qdiscs' options (TCA_HTB_PARMS and so on).
+_HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
+_HFSC_USC = 3
+_TBF_PARMS, _TBF_RATE64 = 1, 4
+_CODEL_LIMIT = 2  # of fq_codel as well
 _UNLIMITED = 1 << 31
 # These take what comes and release it at once, while nothing shapes above or below them.
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
@@ -216,29 +221,29 @@ def _burst(ticks: int, kbps: float) -> int:
 
 def _netem(queue: Queue, options: bytes) -> Queue:
     latency, limit, loss, _, duplicate, jitter = _NETEM.unpack_from(options)
-    more = _attributes(options[_NETEM.size:])
+    attributes = _attributes(options[_NETEM.size:])
     latency_ns, jitter_ns = latency * TICK_NS, jitter * TICK_NS
-    if _LATENCY64 in more:
-        latency_ns, = struct.unpack("=q", more[_LATENCY64])
-    if _JITTER64 in more:
-        jitter_ns, = struct.unpack("=q", more[_JITTER64])
-    rate, overhead, *_ = struct.unpack("=IiIi", more.get(_RATE, bytes(16)))
-    if _RATE64 in more:
-        rate, = struct.unpack("=Q", more[_RATE64])
-    seed, = struct.unpack("=Q", more.get(_SEED, bytes(8)))
+    if _LATENCY64 in attributes:
+        latency_ns, = struct.unpack("=q", attributes[_LATENCY64])
+    if _JITTER64 in attributes:
+        jitter_ns, = struct.unpack("=q", attributes[_JITTER64])
+    rate, overhead, *_ = struct.unpack("=IiIi", attributes.get(_RATE, bytes(16)))
+    if _RATE64 in attributes:
+        rate, = struct.unpack("=Q", attributes[_RATE64])
+    seed, = struct.unpack("=Q", attributes.get(_SEED, bytes(8)))
     also = []
     for name, share in (("duplicate", duplicate), *(
-            (name, struct.unpack_from("=I", more.get(kind, bytes(8)))[0])
+            (name, struct.unpack_from("=I", attributes.get(kind, bytes(8)))[0])
             for kind, name in ((_REORDER, "reorder"), (_CORRUPT, "corrupt")))):
         if share:
             also.append(f"{name} {100 * share / MOST_U32:.4g} %")
-    if any(more.get(_CORRELATION, b"")):
+    if any(attributes.get(_CORRELATION, b"")):
         also.append("correlated")
     if overhead:
         also.append(f"overhead {overhead} bytes")
-    if any(more.get(_ECN, b"")):
+    if any(attributes.get(_ECN, b"")):
         also.append("ecn")
-    models = _LOSS_MODEL in more
+    models = _LOSS_MODEL in attributes
     return replace(queue, delay_ms=latency_ns / 1e6, jitter_ms=jitter_ns / 1e6,
                    rate_kbps=rate * 8 / 1000 if rate else math.inf, seed=seed,
                    loss_percent=None if models else float(f"{100 * loss / MOST_U32:.4g}"),
@@ -246,11 +251,11 @@ def _netem(queue: Queue, options: bytes) -> Queue:
 
 
 def _htb_class(queue: Queue, options: bytes) -> Queue:
-    more = _attributes(options)
-    parameters = more.get(1, b"")
-    ceiling = _kbps(parameters[12:], more.get(7))
+    attributes = _attributes(options)
+    parameters = attributes.get(_HTB_PARMS, b"")
+    ceiling = _kbps(parameters[12:], attributes.get(_HTB_CEIL64))
     buffer, ceiling_buffer, _, level, _ = struct.unpack_from("=5I", parameters, 24)
-    rate = _kbps(parameters, more.get(6))
+    rate = _kbps(parameters, attributes.get(_HTB_RATE64))
     if level:
         return replace(queue, also=("with classes below",))
     return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(buffer, rate),
@@ -260,18 +265,18 @@ def _htb_class(queue: Queue, options: bytes) -> Queue:
 
 
 def _hfsc_class(queue: Queue, options: bytes) -> Queue:
-    more = _attributes(options)
-    if 3 not in more:  # without an upper limit (ulimit)
+    attributes = _attributes(options)
+    if _HFSC_USC not in attributes:  # without an upper limit (ulimit)
         return queue
-    rate = struct.unpack("=3I", more[3])[2]
+    rate = struct.unpack("=3I", attributes[_HFSC_USC])[2]
     return replace(queue, rate_kbps=rate * 8 / 1000 if rate else math.inf)
 
 
 def _tbf(queue: Queue, options: bytes) -> Queue:
-    more = _attributes(options)
-    parameters = more.get(1, b"")
+    attributes = _attributes(options)
+    parameters = attributes.get(_TBF_PARMS, b"")
     limit, buffer, _ = struct.unpack_from("=3I", parameters, 24)
-    rate = _kbps(parameters, more.get(4))
+    rate = _kbps(parameters, attributes.get(_TBF_RATE64))
     return replace(queue, rate_kbps=rate, burst_bytes=_burst(buffer, rate),
                    limit_bytes=limit if limit < _UNLIMITED else None)
 
@@ -285,7 +290,7 @@ def _in_bytes(queue: Queue, options: bytes) -> Queue:
 
 
 def _codel(queue: Queue, options: bytes) -> Queue:
-    limit = _attributes(options).get(2)
+    limit = _attributes(options).get(_CODEL_LIMIT)
     return replace(queue, limit_packets=struct.unpack("=I", limit)[0] if limit else None)
 
 
