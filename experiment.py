@@ -15,49 +15,46 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from commands import compare, probe, scenarios
+from commands import without_trials
 from commands.flags import QUESTIONS, parse
 from commands.run import KEPT
 from commands.runners import check_rights
 from lab.core import errors
 from lab.core.command_line import heed, run_main
 
-# run.sh sets it where something has to be installed first: what is wrong with the flags is told
-# before that, as far as it can be seen without what is missing.
+# run.sh sets it where something has to be installed first: what is wrong with the flags is reported
+# before that, as far as it can be known without what is missing.
 READ_ONLY = "FIRST_FLIGHT_READ_ONLY"
-# The flags that are a command of their own, the first that is given: before QUESTIONS, or a run.
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "list": scenarios.show, "new": scenarios.new, "check": scenarios.check, "probe": probe.run,
-    "compare": compare.run}
-
-# Those whose flags are their own, by a flag that each has: other people's programs.
-VIRTUAL = {"--report": "commands.virtual.captured",  # of a command that ran with --capture
-           "--packetdrill": "commands.virtual.packetdrill"}
+# Commands with flags of their own, by the word that selects them, the first that is there: modules
+# that have read() and run() of the whole command line.
+PROGRAMS = {"--": "commands.virtual.command",  # what stands behind it is somebody's command
+            "--report": "commands.virtual.captured",  # of a command that ran with --capture
+            "--packetdrill": "commands.virtual.packetdrill"}
+# The flags of run.sh that run no trial, the first that is given; next come QUESTIONS, or a run.
+WITHOUT_TRIALS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "list": without_trials.list_scenarios, "new": without_trials.new,
+    "check": without_trials.check, "probe": without_trials.probe,
+    "compare": without_trials.compare}
 
 
 def main(argv: Sequence[str]) -> int:
     heed(signal.SIGTERM, signal.SIGHUP)
-    if "--" in argv:  # what stands behind it is somebody's command
-        place = list(argv).index("--")
-        command = import_module("commands.virtual.command")
-        does = command.read if READ_ONLY in os.environ else command.run
-        status: int = does(argv[:place], argv[place + 1:])
+    reads_only = READ_ONLY in os.environ
+    flags = {word if word.startswith("--=") else word.partition("=")[0] for word in argv}
+    if program := next((name for flag, name in PROGRAMS.items() if flag in flags), ""):
+        module = import_module(program)
+        status: int = (module.read if reads_only else module.run)(argv)
         return status
-    for flag, name in VIRTUAL.items():
-        if any(word.partition("=")[0] == flag for word in argv):
-            module = import_module(name)
-            status = module.read(argv) if READ_ONLY in os.environ else module.run(argv)
-            return status
     arguments = parse(argv)
-    flag = next((flag for flag in (*COMMANDS, *QUESTIONS) if getattr(arguments, flag)), "")
+    flag = next((flag for flag in (*WITHOUT_TRIALS, *QUESTIONS) if getattr(arguments, flag)), "")
     question = import_module(QUESTIONS.get(flag, "commands.run"))
-    if READ_ONLY in os.environ:
+    if reads_only:
         with suppress(ModuleNotFoundError):  # of a package that is going to be installed
             check_rights(arguments)
-            if flag not in COMMANDS:
+            if flag not in WITHOUT_TRIALS:
                 question.read(arguments)
         return errors.OK
-    status = COMMANDS.get(flag, question.run)(arguments)
+    status = WITHOUT_TRIALS.get(flag, question.run)(arguments)
     return status
 
 

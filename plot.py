@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
-    """Draw a stored run, print the paths, and tell what of it cannot be drawn.
+    """Draw a stored run, print the paths, and report what of it cannot be drawn.
 
     Raises FirstFlightError.
     """

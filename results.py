@@ -111,13 +111,13 @@ def finished(facts: Mapping[str, Any]) -> str:
 
 def kept_reports(findings: Path) -> dict[str, Report]:
     """What is kept of each scenario, in its file's words of today. Raises FirstFlightError."""
-    found = {}
+    reports = {}
     for name in scenario_file.names():
         if (findings / f"{name}.json").exists():
             head = scenario_file.find(name).head()
-            found[name] = replace(data.read(findings / f"{name}.json"), title=head.title,
-                                  claim=head.claim, source=head.source, opening=head.result)
-    return found
+            reports[name] = replace(data.read(findings / f"{name}.json"), title=head.title,
+                                    claim=head.claim, source=head.source, opening=head.result)
+    return reports
 
 
 def documents(reports: Mapping[str, Report], index: Path, findings: Path,
@@ -153,7 +153,7 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
     known: what is kept of each scenario. Of one without a whole run its picture stands.
     """
     import drawing  # and with it matplotlib: only where it draws
-    told = []
+    shown = []
     for name, report in known.items():
         measured = first_figure(name, results)
         if measured:
@@ -161,20 +161,20 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
             for content in drawn.values():
                 print(files.write(GALLERY / f"{name}.png", content))
         if (GALLERY / f"{name}.png").exists():
-            told.append(measured or report)
+            shown.append(measured or report)
     page = DOCS / "GALLERY.md"
     print(files.write(page, markdown.gallery(
-        told, {report.name: f"gallery/{report.name}.png" for report in told},
+        shown, {report.name: f"gallery/{report.name}.png" for report in shown},
         page.read_text(encoding="utf-8") if page.exists() else "")))
 
 
 def first_figure(name: str, results: Path) -> Report | None:
-    """What the newest whole run says, with its first figure only; None where it has none."""
+    """The report of the newest whole run with its first figure only; None where it has none."""
     folders = runs.whole(name, results)
     report = stored_report(folders[0]) if folders else None
-    finding = next((each for each in report.findings if each.chart is not None), None) \
+    first = next((finding for finding in report.findings if finding.chart is not None), None) \
         if report else None
-    return replace(report, findings=(replace(finding, also=()),)) if report and finding else None
+    return replace(report, findings=(replace(first, also=()),)) if report and first else None
 
 
 def what_comes_out(reports: Iterable[Report]) -> tuple[str, str]:
@@ -194,8 +194,8 @@ def in_readme(text: str, chapter: str) -> str:
 
 def filled(text: str) -> str:
     """Paragraphs in lines of a width that README has."""
-    return "\n\n".join(textwrap.fill(each, WIDTH, break_long_words=False, break_on_hyphens=False)
-                       for each in text.split("\n\n"))
+    return "\n\n".join(textwrap.fill(paragraph, WIDTH, break_long_words=False,
+                                     break_on_hyphens=False) for paragraph in text.split("\n\n"))
 
 
 def write_chapter(folder: Path, output: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Processor time of a command with all its processes, counted by a control group.
 
-What `wait` tells of children lacks the processes of a guest that die with it
-(16.9 of 27.6 s were told): UML's processes are traced by its kernel, and
+What `wait` reports of children lacks the processes of a guest that die with it
+(16.9 of 27.6 s were reported): UML's processes are traced by its kernel, and
 nobody waits for them. A control group counts every process that was in it.
 """
 
@@ -38,7 +38,7 @@ class Group:
         return self.seconds(self.counter.read_text(encoding="ascii"))
 
     def seconds(self, content: str) -> float:
-        """What the counter's file says."""
+        """Seconds by the content of the counter's file."""
         numbers = content.split()
         # "usage_usec 123 …" in the second version, a bare number in the first.
         return int(numbers[1] if len(numbers) > 1 else numbers[0]) * self.microseconds / 1e6

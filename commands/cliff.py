@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import itertools
-import tempfile
 from collections.abc import Callable, Container, Sequence
-from pathlib import Path
 from typing import Any
 
 from commands.run import dry_run, overrides_of
-from commands.runners import engine_errors, measurer_for, planned
+from commands.runners import engine_errors, planned, rounds
 from lab import registry
-from lab.core import errors, files
+from lab.core import errors
 from lab.core.command_line import say, terminal_width
 from lab.core.run.kinds import Study
 from lab.render.text import wrapped
@@ -48,19 +45,16 @@ def run(arguments: argparse.Namespace) -> int:
     study, = read(arguments)
     if arguments.dry_run:
         return dry(study, arguments)
-    with tempfile.TemporaryDirectory(prefix="cliff-", dir=files.make_folder(arguments.results)
-                                     ) as folder, \
-            engine_errors(), measurer_for(study, arguments) as measurer:
-        rounds = itertools.count(1)
+    with rounds(study, arguments) as records:
+        is_quiet = arguments.quiet
 
         def measured(trials: Sequence[Any]) -> dict[Any, Any]:
             """The records of some trials, judged as those of any run."""
-            number = next(rounds)
-            if number == 1 and not arguments.quiet:
+            nonlocal is_quiet
+            if not is_quiet:
                 say(f"--find-cliff: measures {len(trials)} sizes at a time, until one byte decides")
-            work = Path(folder) / f"round{number}"
-            return {each.record.trial: each.record
-                    for each in measurer.judged(study, trials, set(), work)}
+            is_quiet = True
+            return {record.trial: record for record in records(study, trials)}
 
         for agrees, lines in registry.cliffs(what, study, measured):
             for line in lines:

@@ -1,20 +1,16 @@
-"""run.sh --explain: which part of somebody's own number the window can be, and what else could."""
+"""run.sh --explain: which part of an observed time the window explains, and what else could."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import tempfile
 from collections.abc import Callable, Container, Mapping, Sequence
-from pathlib import Path
 
 from commands import run as measure
-from commands.runners import check_rights, engine_errors, measurer_for
+from commands.runners import check_rights, rounds
 from lab import registry
-from lab.core import errors, files
+from lab.core import errors
 from lab.core.command_line import printed, say, terminal_width
 from lab.core.run.kinds import Overrides, Study
-from lab.core.run.measuring import Measurer
 from lab.core.scenario import typed
 from lab.render.text import wrapped
 
@@ -65,41 +61,32 @@ def run(arguments: argparse.Namespace) -> int:
     study, = read(arguments)
     data = measure.measured(study, arguments)
     status = measure.show(study, data, arguments)
-    found = explain.times(data.records)
-    if found is None:
+    times = explain.times(data.records)
+    if times is None:
         return status
-    _tell(explain.of_window(arguments.explain, found), first="")
-    if arguments.explain <= found.base_ms * (1 + explain.NEAR):
+    _print(explain.of_window(arguments.explain, times), first="")
+    if arguments.explain <= times.base_ms * (1 + explain.NEAR):
         return status
-    _tell("Each of these alone would make it about as long, measured here:", first="")
+    _print("Each of these alone would make it about as long, measured here:", first="")
     if not arguments.quiet:
         say("--explain: searches for them by measuring")
-    with tempfile.TemporaryDirectory(prefix="explain-", dir=files.make_folder(arguments.results)
-                                     ) as folder, \
-            engine_errors(), measurer_for(study, arguments) as measurer:
-        ask = asking(arguments, measurer, Path(folder))
-        for line in explain.causes(arguments.explain, found, measure.overrides_of(arguments), ask):
-            if not _tell(line):
+    with rounds(study, arguments) as records:
+
+        def mean_times(requested: Overrides, by: str) -> Mapping[float, float]:
+            """A question measured: its mean times in ms by the values of a quantity."""
+            study = registry.own_question("own", requested, arguments.seed)
+            times_ms: dict[float, list[float]] = {}
+            for record in records(study, study.trials):
+                if record.counts and record.total_ms is not None:
+                    times_ms.setdefault(getattr(record.trial, by), []).append(record.total_ms)
+            return {value: sum(values) / len(values) for value, values in times_ms.items()}
+
+        for line in explain.causes(arguments.explain, times, measure.overrides_of(arguments),
+                                   mean_times):
+            if not _print(line):
                 return status or errors.UNREAD
     return status
 
 
-def asking(arguments: argparse.Namespace, measurer: Measurer,
-           folder: Path) -> Callable[[Overrides, str], Mapping[float, float]]:
-    """What measures a question and gives its mean times in ms, by the values of a quantity."""
-    rounds = itertools.count(1)
-
-    def ask(requested: Overrides, by: str) -> Mapping[float, float]:
-        study = registry.own_question("own", requested, arguments.seed)
-        found: dict[float, list[float]] = {}
-        for each in measurer.judged(study, study.trials, set(), folder / f"round{next(rounds)}"):
-            record = each.record
-            if record.counts and record.total_ms is not None:
-                found.setdefault(getattr(record.trial, by), []).append(record.total_ms)
-        return {value: sum(times) / len(times) for value, times in found.items()}
-
-    return ask
-
-
-def _tell(line: str, first: str = "- ") -> bool:
+def _print(line: str, first: str = "- ") -> bool:
     return printed(wrapped(f"{first}{line}", terminal_width(), INDENT * 2, INDENT))

@@ -1,4 +1,4 @@
-"""The command line of run.sh: its flags, and what they ask for."""
+"""The command line of run.sh: its flags, and which go together."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from lab.core.words import nearest
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
-# Questions of their own, by the flag that asks them, in the order of --help: modules that have
-# add_flags(), wrong(), read() and run(). A feature of lab/ without which there is none goes
+# Questions of their own, by their flag, in the order of --help: modules that have add_flags(),
+# wrong(), read() and run(). A feature of lab/ without which there is none goes
 # with its line.
 QUESTIONS = {
     "users": "commands.users",
@@ -247,7 +247,7 @@ def as_published(names: Sequence[str], parser: Parser) -> list[str]:
 
 
 def add_question(parser: Parser) -> None:
-    """The flags that say what is measured."""
+    """The flags of a network, TCP and responses: what is measured."""
     add = parser.add_argument_group(
         "a question of your own: a network, TCP and responses",
         "Each takes a list, and every combination is measured. What you leave out has the default"
@@ -311,7 +311,7 @@ def add_questions(parser: Parser) -> None:
 
 
 def add_how(parser: Parser) -> None:
-    """The flags that say how it is measured, and where things go."""
+    """The flags of engine, run and output: how it is measured, and where results go."""
     add = parser.add_argument
     add("--engine", choices=("auto", "uml", "host"), default="auto",
         help="uml: guests in virtual time; host: this kernel in real time, as root;"

@@ -55,7 +55,7 @@ def worst(statuses: Sequence[int]) -> int:
 
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:
-    """Measure one scenario and show what it says; return the exit status."""
+    """Measure one scenario and show its report; return the exit status."""
     if arguments.dry_run:
         with engine_errors(KEPT):
             dry_run(study, *planned(study, arguments))
@@ -66,7 +66,7 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
 def measured(study: Study, arguments: argparse.Namespace) -> RunData:
     """Measure one scenario."""
     with engine_errors(KEPT), measurer_for(study, arguments) as measurer:
-        return measure(study, measurer, asked_of(arguments, len(study.trials)))
+        return measure(study, measurer, options_of(arguments, len(study.trials)))
 
 
 def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
     report = study.report(run)
     written = [run.folder / runs.TRIALS_CSV] if study.trials else []
     if arguments.export:
-        from lab.render import data  # only where it is asked
+        from lab.render import data  # only for --export
         form, path = arguments.export
         written.append(files.write(Path(path), data.exported(form, report)))
     if study.whole and not arguments.no_figures:
@@ -88,7 +88,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
 
 
 def files_written(written: Sequence[Path], full: bool) -> str:
-    """Where everything went, a line for each folder, as seen from here where it is below."""
+    """Where everything went, a line for each folder: relative below the current one."""
     folders: dict[Path, list[Path]] = {}
     for path in written:
         folders.setdefault(path.parent, []).append(path)
@@ -118,8 +118,8 @@ def dry_run(study: Study, engine: str, jobs: int) -> None:
           f" ({engine} engine)")
 
 
-def asked_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
-    """Where and how to measure, and what run.json says of the command and the machine.
+def options_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
+    """Where and how to measure, and what run.json records of the command and the machine.
 
     A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
     """
@@ -139,7 +139,7 @@ def draw(report: Report, folder: Path, figures: Path, formats: Sequence[str]) ->
 
 
 def status_of(run: RunData) -> int:
-    """CANNOT where this machine lacks what every trial needs; the report says what."""
+    """CANNOT where this machine lacks what every trial needs; the report names it."""
     if run.records and all(record.was_skipped for record in run.records):
         return errors.CANNOT
     if not all(record.ok or record.failed_as_expected for record in run.records):
@@ -157,7 +157,7 @@ def study_of(name: str, arguments: argparse.Namespace) -> Study:
              if name else
              registry.own_question(arguments.name or "own", requested, arguments.seed))
     if study.drawings:
-        import drawing  # and with it matplotlib: only where it is asked
+        import drawing  # and with it matplotlib: only where it is needed
         drawing.check(study.drawings)
     return study
 
@@ -186,7 +186,7 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
 
 
 def own_server(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the flags of a server of one's own say; {} without its command."""
+    """The flags of a server of one's own, by name; {} without its command."""
     given = {"command": arguments.server_command, "ready": arguments.server_ready,
              "url_path": arguments.url_path, "name": arguments.server_name,
              "ca": arguments.ca and str(arguments.ca.absolute()),

@@ -1,14 +1,18 @@
-"""Who measures what a command line asks for: this machine's engine, or a cluster."""
+"""Who measures what a command line requests: this machine's engine, or a cluster."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import platform
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from engines import engine, uml
 from engines.engine import Engine, HostEngine, NoEngine, choose_engine
@@ -21,8 +25,8 @@ from lab.core.results import provenance
 from lab.core.run.kinds import Study
 from lab.core.run.measuring import Measurer, OneMachine
 
-# What measures on other machines, by the flag that asks for it: a package that has add_flags()
-# and connected(). Without its line here a package is not missed.
+# What measures on other machines, by its flag: a package that has add_flags() and connected().
+# A package without a line is not missed.
 ELSEWHERE = {
     "cluster": "engines.cluster",
 }
@@ -45,7 +49,7 @@ def elsewhere(arguments: argparse.Namespace) -> str:
 
 @contextmanager
 def engine_errors(kept: str = "") -> Iterator[None]:
-    """What an engine raises, as the user is told of it. kept: what is said of what is measured."""
+    """What an engine raises as the errors that users read. kept: added of what is measured."""
     try:
         yield
     except EngineCannot as error:
@@ -62,7 +66,7 @@ def check_rights(arguments: argparse.Namespace) -> None:
 
 
 def engine_for(study: Study, arguments: argparse.Namespace) -> Engine:
-    """What runs its trials here. Raises EngineCannot."""
+    """What runs its trials on this machine. Raises EngineCannot."""
     return choose_engine(arguments.engine, arguments.jobs) if study.trials else NoEngine()
 
 
@@ -81,9 +85,9 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
     flag = elsewhere(arguments)
     if not flag or not study.trials:
-        here = engine_for(study, arguments)
-        say_once(here.warning)
-        yield OneMachine(here)
+        this_machine = engine_for(study, arguments)
+        say_once(this_machine.warning)
+        yield OneMachine(this_machine)
         return
     from lab.core.run.batches import ManyMachines
     kernel = built_kernel()
@@ -95,8 +99,27 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
         machines.close()
 
 
+@contextmanager
+def rounds(study: Study, arguments: argparse.Namespace
+           ) -> Iterator[Callable[[Study, Sequence[Any]], list[Any]]]:
+    """A function that measures trials of a study and gives their records, round after round.
+
+    Nothing is stored. Raises CannotError, FirstFlightError.
+    """
+    numbers = itertools.count(1)
+    with tempfile.TemporaryDirectory(prefix="rounds-", dir=files.make_folder(arguments.results)
+                                     ) as folder, \
+            engine_errors(), measurer_for(study, arguments) as measurer:
+
+        def records(study: Study, trials: Sequence[Any]) -> list[Any]:
+            work = Path(folder) / f"round{next(numbers)}"
+            return [judged.record for judged in measurer.judged(study, trials, set(), work)]
+
+        yield records
+
+
 def tools_of(study: Study) -> dict[str, str]:
-    """The tools whose versions decide on its trials: a server only where one asks for it."""
+    """Versions of the tools that its trials depend on: of a server only if one uses it."""
     servers = {getattr(trial, "server", "") for trial in study.trials}
     return {name: version for name, version in provenance.tools().items()
             if name != "nginx" or name in servers}

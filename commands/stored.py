@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
-    """--scenario, --run and --results; of_scenarios, of_run: what --help says of the first two."""
+    """--scenario, --run and --results; of_scenarios, of_run: the help of the first two."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--scenario", nargs="+", metavar="NAME", help=of_scenarios)
     what.add_argument("--run", type=Path, metavar="FOLDER", help=of_run)
@@ -33,8 +33,8 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
                   has_results: Callable[[str], object], nothing: str) -> int:
     """Render the run of --run, or the newest whole one of each scenario; the exit status.
 
-    has_results: of a scenario, whether it is one where none is asked for; nothing: what is
-    said where that leaves none.
+    has_results: of a scenario, whether it is one where none is named; nothing: the message where
+    that leaves none.
     """
     def newest(name: str) -> None:
         scenario_file.find(name)  # a wrong name, before its results are searched
@@ -50,7 +50,7 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
 
 
 def with_each(program: str, items: Iterable[T], render: Callable[[T], object]) -> int:
-    """What goes wrong with one is told and keeps no other from it; the first such exit status."""
+    """Render each, whatever goes wrong with another; the first exit status that is not 0."""
     status = errors.OK
     for item in items:
         try:

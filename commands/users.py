@@ -55,7 +55,7 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 
 def read(arguments: argparse.Namespace) -> list[Study]:
     """A sample of the users of a file; with others on a link if requested. Raises UsageError."""
-    return list(_studies(arguments, asked_of(arguments)))
+    return list(_studies(arguments, requested_of(arguments)))
 
 
 def _studies(arguments: argparse.Namespace, requested: Requested) -> Iterator[Study]:
@@ -72,33 +72,33 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run or arguments.initcwnd is not None:
         return measure.run(arguments, read)
     check_rights(arguments)
-    requested = asked_of(arguments)
+    requested = requested_of(arguments)
     while True:
         first, *others = list(_studies(arguments, requested))
-        found = measure.measured(first, arguments)
+        measured = measure.measured(first, arguments)
         largest = max(requested.windows)
-        if largest >= LARGEST_WINDOW or _chosen(first, found) != largest:
+        if largest >= LARGEST_WINDOW or _chosen(first, measured) != largest:
             break
         say(f"run.sh: {largest} segments, the largest window so far, is the best: measured again"
             f" with {2 * largest} too (name windows with --iw to leave this out)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
-    return measure.worst([measure.show(first, found, arguments),
+    return measure.worst([measure.show(first, measured, arguments),
                           *(measure.run_study(study, arguments) for study in others)])
 
 
-def _chosen(study: Study, found: RunData) -> int:
+def _chosen(study: Study, measured: RunData) -> int:
     """The window that the rule chooses for all users; 0 where none of them counts."""
     from lab.fetches.features.users import analysis
     from lab.fetches.features.users.feature import Sampled
     users = study.scenario.part(Sampled).users
-    counting = analysis.measured(users, found.records)
+    counting = analysis.measured(users, measured.records)
     if not len(counting.weight):
         return 0
     return analysis.verdict(counting, users.baseline_initcwnd).initcwnd
 
 
-def asked_of(arguments: argparse.Namespace) -> Requested:
-    """What the flags say of --users. Raises UsageError."""
+def requested_of(arguments: argparse.Namespace) -> Requested:
+    """What the flags request of --users. Raises UsageError."""
     given = measure.overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
     link_kbps = arguments.share_link

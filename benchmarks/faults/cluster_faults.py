@@ -1,4 +1,4 @@
-"""Break a cluster in the middle of runs, and hold what comes out beside an undisturbed run's.
+"""Break a cluster in the middle of runs, and compare their records with an undisturbed run's.
 
     python3 -m benchmarks.faults.cluster_faults [kills] [cut] [lasting] [--kills 20] [--seed 1]
 
@@ -23,13 +23,13 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from benchmarks.faults import aftermath, strikes
-from benchmarks.faults.aftermath import BATCH, GUEST, MACHINE, NANNY, WORKER, Machine, parts_of
+from benchmarks.faults import strikes
 from benchmarks.faults.machines import HOME, SCHEDULER, WORKERS, Machines, Network
+from benchmarks.faults.strikes import BATCH, GUEST, MACHINE, NANNY, WORKER, Machine, parts_of
+from engines.job import PROJECT
 from lab.core.command_line import Parser, positive
 from lab.core.errors import FAILED, OK, CannotError, FirstFlightError
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 NAME = "zhao2019"
 FLAGS = ("--scenario", NAME, "--rtt", "20,50,100,200,500,1000", "--bw", "256,1000,5000",
          "--iw", "3,10", "--repeat", "4")
@@ -43,7 +43,7 @@ OWN = ('for place in /dev/shm /run; do mount -t tmpfs tmpfs $place || exit; done
 
 
 class Faults:
-    """Runs over one cluster, each struck in its own way, held beside an undisturbed one."""
+    """Runs over one cluster, each struck in its own way, compared with an undisturbed one."""
 
     def __init__(self, home: Path, random: Random) -> None:
         self.home, self.random = home, random
@@ -53,52 +53,53 @@ class Faults:
         self.network = Network()
         self.clean = Machine.now(self.temporary)
         self.machines = Machines(home / "machines", self.network)
-        self.said = home / "said"
+        self.log = home / "log"
         self.number = 0
         self.faults = 0
-        self.found: Path = home
-        self.meant, self.takes_s = home, 0.0
+        self.run_folder: Path = home
+        self.undisturbed_run, self.takes_s = home, 0.0
 
     def undisturbed(self) -> None:
-        """What all other runs are held beside."""
+        """What all other runs are compared with."""
         self.machines.wait()
         began = time.monotonic()
         self.finish(self.start())
-        self.meant, self.takes_s = self.found, time.monotonic() - began
-        print(f"undisturbed: {len(aftermath.rows(self.meant))} records, {self.takes_s:.0f} s",
-              flush=True)
+        self.undisturbed_run, self.takes_s = self.run_folder, time.monotonic() - began
+        print(f"undisturbed: {len(strikes.rows(self.undisturbed_run))} records,"
+              f" {self.takes_s:.0f} s", flush=True)
 
     def start(self) -> subprocess.Popen[bytes]:
         self.number += 1
-        with self.said.open("wb") as said:
+        with self.log.open("wb") as log:
             return subprocess.Popen(
                 [*self.machines.at(HOME), str(PROJECT / "run.sh"), "--cluster",
                  self.machines.address, "--no-figures", "--results",
                  str(self.home / f"run{self.number}"), *FLAGS], env=self.machines.environment,
-                stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def finish(self, run: subprocess.Popen[bytes]) -> list[str]:
-        """Wait for a run's end; what it told beside its progress. Raises FirstFlightError."""
+        """Wait for a run's end; its messages besides progress. Raises FirstFlightError."""
         until = time.monotonic() + END_S
         while (status := run.poll()) is None:
             if time.monotonic() > until:
                 run.send_signal(signal.SIGINT)
             time.sleep(AGAIN_S)
             self.again()
-        said = self.said.read_text().splitlines()
+        lines = self.log.read_text().splitlines()
         if status:
-            raise FirstFlightError(f"a run ended with {status}: {' | '.join(said[-8:])}")
-        self.found = aftermath.folders(self.home / f"run{self.number}" / NAME)[-1]
-        return [line for line in said if line.startswith("run.sh: ")]
+            raise FirstFlightError(f"a run ended with {status}: {' | '.join(lines[-8:])}")
+        self.run_folder = strikes.folders(self.home / f"run{self.number}" / NAME)[-1]
+        return [line for line in lines if line.startswith("run.sh: ")]
 
-    def judge(self, what: str, said: Sequence[str], most_lines: int) -> None:
-        """Tell how a run came out that was struck."""
-        faults = aftermath.of_rows(aftermath.rows(self.found), aftermath.rows(self.meant))
-        if len(said) > most_lines:
-            faults.append((aftermath.WORDS, f"{len(said)} lines"))
+    def judge(self, what: str, messages: Sequence[str], most_lines: int) -> None:
+        """Print and count the faults of a run that was struck."""
+        rows = strikes.rows(self.run_folder)
+        faults = strikes.row_faults(rows, strikes.rows(self.undisturbed_run))
+        if len(messages) > most_lines:
+            faults.append((strikes.WORDS, f"{len(messages)} lines"))
         self.faults += len(faults)
-        print(f"{what}: {len(aftermath.rows(self.found))} records, {len(faults)} faults",
-              *said, *(": ".join(fault) for fault in faults), sep="\n    ", flush=True)
+        print(f"{what}: {len(rows)} records, {len(faults)} faults",
+              *messages, *(": ".join(fault) for fault in faults), sep="\n    ", flush=True)
 
     # Kills ---------------------------------------------------------------------------
 
@@ -112,9 +113,9 @@ class Faults:
                 way = self.random.choice(WAYS)
                 if run.poll() is None and self.strike(way, self.random.choice(WORKERS)):
                     ways.append(way)
-            said = self.finish(run)
+            messages = self.finish(run)
             struck.update(ways)
-            self.judge(f"killed: {', '.join(ways) or 'nothing'}", said, len(ways))
+            self.judge(f"killed: {', '.join(ways) or 'nothing'}", messages, len(ways))
         print(f"{struck.total()} kills: "
               + ", ".join(f"{count} × {way}" for way, count in struck.items()), flush=True)
 
@@ -139,13 +140,13 @@ class Faults:
     def cut(self) -> None:
         """A link that is down for a minute, of each part in turn."""
         for name in (WORKERS[0], SCHEDULER, HOME):
-            said = self.while_measuring(lambda: self.pull(name, CUT_S))
-            self.judge(f"link of {name} down for {CUT_S:.0f} s", said, 1)
+            messages = self.while_measuring(lambda: self.pull(name, CUT_S))
+            self.judge(f"link of {name} down for {CUT_S:.0f} s", messages, 1)
 
     def lasting(self) -> None:
         """A worker whose link does not come up before the run has ended."""
-        said = self.while_measuring(lambda: self.network.cut(WORKERS[0]))
-        self.judge(f"link of {WORKERS[0]} down for good", said, 1)
+        messages = self.while_measuring(lambda: self.network.cut(WORKERS[0]))
+        self.judge(f"link of {WORKERS[0]} down for good", messages, 1)
         self.network.mend(WORKERS[0])
 
     def pull(self, name: str, seconds: float) -> None:
@@ -154,13 +155,13 @@ class Faults:
         self.network.mend(name)
 
     def while_measuring(self, act: Callable[[], None]) -> list[str]:
-        """What a run tells that meets something in its middle."""
+        """The messages of a run that meets something in its middle."""
         run, began = self.start(), time.monotonic()
         time.sleep(self.takes_s * self.random.uniform(0.4, 0.8))
         act()
-        said = self.finish(run)
+        messages = self.finish(run)
         print(f"    it took {time.monotonic() - began:.0f} s instead of {self.takes_s:.0f} s")
-        return said
+        return messages
 
     def again(self) -> None:
         """Start the workers anew that ended with their link, as the loop of docs/CLUSTER.md."""
@@ -175,13 +176,13 @@ class Faults:
         for name in list(self.machines.processes):
             self.machines.end(name)
         # Python's semaphores, of Dask's processes: a machine that loses power loses its memory.
-        for path in aftermath.SHARED_MEMORY.glob("sem.mp-*"):
+        for path in strikes.SHARED_MEMORY.glob("sem.mp-*"):
             path.unlink()
-        left = aftermath.of_processes() + [
+        left = strikes.left_processes() + [
             (kind, what) for kind, what in self.clean.more(Machine.now(self.temporary))
             if not what.endswith((".lock", "dask-worker-space"))]  # Dask's own
         self.faults += len(left)
-        print(f"leftovers: {len(left)}", *(": ".join(each) for each in left), sep="\n    ")
+        print(f"leftovers: {len(left)}", *(": ".join(fault) for fault in left), sep="\n    ")
 
 
 FAULTS: dict[str, Callable[[Faults], None]] = {"cut": Faults.cut, "lasting": Faults.lasting}
@@ -195,7 +196,7 @@ def main(words: Sequence[str]) -> int:
     arguments = parser.parse_args(words)
     if os.geteuid():
         raise CannotError("needs root, for networks that can be cut")
-    strikes.alone("cluster_faults", words, "--net", first=OWN)
+    strikes.isolate("cluster_faults", words, "--net", first=OWN)
     with tempfile.TemporaryDirectory(prefix="first-flight-faults-") as folder:
         faults = Faults(Path(folder), Random(arguments.seed))
         try:

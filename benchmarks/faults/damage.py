@@ -32,8 +32,6 @@ BYTES = (b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\x1b[2J", "é"
          b"{a=" * 2000, b"nan", b"1e999", b"\xed\xa0\x80")
 
 
-
-
 def nested(depth: int) -> list[Any]:
     return reduce(lambda made, _: [made], range(depth), [])
 
@@ -42,8 +40,8 @@ def nested(depth: int) -> list[Any]:
 ODD: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(NUMBERS), st.sampled_from(WORDS), st.integers(), st.floats(),
     st.text(max_size=9), st.booleans(), st.dates(),
-    st.recursive(st.sampled_from((*NUMBERS, *WORDS)), lambda each: st.lists(each, max_size=3)
-                 | st.dictionaries(st.sampled_from(WORDS), each, max_size=2), max_leaves=5),
+    st.recursive(st.sampled_from((*NUMBERS, *WORDS)), lambda value: st.lists(value, max_size=3)
+                 | st.dictionaries(st.sampled_from(WORDS), value, max_size=2), max_leaves=5),
     st.builds(nested, st.sampled_from((5, 60, 400))), st.builds(list, st.just(range(2000))))
 
 
@@ -77,7 +75,7 @@ def huge(content: Any, draw: Draw) -> Any:
     """The content with some of its numbers and lists of numbers replaced by thousands."""
     made = copy.deepcopy(content)
     numbers = [(owner, key) for owner, key in _places(made) if isinstance(owner[key], (int, list))
-               and all(type(each) is int for each in ([owner[key]], owner[key])[
+               and all(type(value) is int for value in ([owner[key]], owner[key])[
                    isinstance(owner[key], list)])]
     for _ in range(draw(st.integers(1, 4)) if numbers else 0):
         owner, key = pick(draw, numbers)
@@ -87,16 +85,16 @@ def huge(content: Any, draw: Draw) -> Any:
 
 def _places(content: Any) -> list[tuple[Any, Any]]:
     """Each container with each of its keys, at any depth up to 50."""
-    found, waiting = [], [(content, 0)]
+    places, waiting = [], [(content, 0)]
     while waiting:
-        each, depth = waiting.pop()
-        keys = (list(each) if isinstance(each, dict) else
-                range(len(each)) if isinstance(each, list) else ())
+        value, depth = waiting.pop()
+        keys = (list(value) if isinstance(value, dict) else
+                range(len(value)) if isinstance(value, list) else ())
         for key in keys:
-            found.append((each, key))
+            places.append((value, key))
             if depth < 50:
-                waiting.append((each[key], depth + 1))
-    return found
+                waiting.append((value[key], depth + 1))
+    return places
 
 
 def _damage(owner: Any, key: Any, draw: Draw) -> None:
@@ -127,15 +125,15 @@ def toml(table: dict[str, Any], first_line: str = "# A claim.") -> str:
                                     for name, value in table.items()), ""])
 
 
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)} = {_inline(each)}"
-                               for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_inline, value))}]"
-    if isinstance(value, (datetime.date, datetime.time)):
-        return value.isoformat()
-    return _key(value) if isinstance(value, str) else json.dumps(value).replace(
+def _inline(content: Any) -> str:
+    if isinstance(content, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_inline(value)}"
+                               for key, value in content.items()) + "}"
+    if isinstance(content, list):
+        return f"[{', '.join(map(_inline, content))}]"
+    if isinstance(content, (datetime.date, datetime.time)):
+        return content.isoformat()
+    return _key(content) if isinstance(content, str) else json.dumps(content).replace(
         "NaN", "nan").replace("Infinity", "inf")
 
 

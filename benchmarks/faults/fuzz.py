@@ -5,15 +5,15 @@
 
 Real scenario files, command lines, files about users, trials.csv and run.json of small
 stored runs (tests/golden) and captures are damaged (benchmarks/faults/damage.py), odd things
-stand where something is to be written, servers that are probed say anything
-(benchmarks/faults/hostile.py), and all are put to the functions behind run.sh, report.py and
-results.py (benchmarks/faults/inputs.py), in processes with a limit of memory.
+stand where something is to be written, servers that are probed answer anything, and all are put
+to the functions behind run.sh, report.py and results.py (benchmarks/faults/inputs.py), in
+processes with a limit of memory.
 The same seed makes the same inputs.
 Prints for each kind: inputs, refused with one line, accepted, internal errors
 (any other exception, or a message that is not one line), those that took more than 3 GB,
 hangs (no end within a minute of processor time, or ten by the clock), processes that died,
 and slow ones (over 5 s of processor time). The first input of each defect is kept, and
-where is said. Exit status: 0 where there is no defect, else 1.
+its path is printed. Exit status: 0 where there is no defect, else 1.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ FORKING = Lock()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an input; said: the message, or the name and text of the exception."""
+    """What became of an input; message: of the refusal, or the exception's name and text."""
 
-    word: str
-    said: str = ""
+    result: str
+    message: str = ""
 
 
 class Expired(BaseException):
@@ -78,7 +78,7 @@ def expired(number: int, frame: FrameType | None) -> None:
 
 
 def tried(attempt: Callable[[], object]) -> Outcome:
-    """One input put to the project; what else it raises is a defect, told as INTERNAL."""
+    """One input put to the project; what else it raises is a defect, INTERNAL."""
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
@@ -88,9 +88,9 @@ def tried(attempt: Callable[[], object]) -> Outcome:
     except MemoryError:
         return Outcome(MEMORY, "it takes more than it may")
     except SystemExit as error:  # argparse: the message went to standard error
-        said = errors.getvalue().strip()
-        return (refused(said) if error.code == USAGE else
-                Outcome(ACCEPTED if error.code in (0, None) else INTERNAL, said))
+        message = errors.getvalue().strip()
+        return (refused(message) if error.code == USAGE else
+                Outcome(ACCEPTED if error.code in (0, None) else INTERNAL, message))
     except Exception as error:  # what a user would see as an internal error
         last = traceback.extract_tb(error.__traceback__)[-1]
         return Outcome(INTERNAL, f"{Path(last.filename).name}:{last.lineno}:"
@@ -98,11 +98,11 @@ def tried(attempt: Callable[[], object]) -> Outcome:
     return Outcome(ACCEPTED)
 
 
-def refused(said: str) -> Outcome:
+def refused(message: str) -> Outcome:
     """A refusal is one line that fits a terminal and moves no cursor."""
-    if said and said.isprintable() and len(said) <= MOST_CHARACTERS:
-        return Outcome(REFUSED, said)
-    return Outcome(INTERNAL, f"not one printable line of {MOST_CHARACTERS} characters: {said!r}")
+    if message and message.isprintable() and len(message) <= MOST_CHARACTERS:
+        return Outcome(REFUSED, message)
+    return Outcome(INTERNAL, f"not one printable line of {MOST_CHARACTERS} characters: {message!r}")
 
 
 def attempted(kind: str, draw: Draw, folder: Path) -> Outcome:
@@ -119,8 +119,8 @@ def attempted(kind: str, draw: Draw, folder: Path) -> Outcome:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
     took_s = time.process_time() - began
-    return (Outcome(SLOW, f"{took_s:.1f} s, {outcome.word}")
-            if took_s > SLOW_S and outcome.word not in DEFECTS else outcome)
+    return (Outcome(SLOW, f"{took_s:.1f} s, {outcome.result}")
+            if took_s > SLOW_S and outcome.result not in DEFECTS else outcome)
 
 
 # Many ---------------------------------------------------------------------------------
@@ -140,49 +140,49 @@ def explore(seeds: Iterable[str], attempt: Callable[[Draw], object]) -> None:
             Random(seed).randbytes(CHOICES_BYTES))
 
 
-def tries(kind: str, seeds: Sequence[str], kept: Path, told: Connection) -> None:
-    """Inputs of a kind, in this process, which has a limit of memory; tells each outcome.
+def tries(kind: str, seeds: Sequence[str], kept: Path, outcomes: Connection) -> None:
+    """Inputs of a kind, in this process, which has a limit of memory; outcomes: gets each result.
 
     Of each defect the first input stays in `kept`, and the one that this process dies of.
     """
     for limit in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(limit, expired)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    seen: set[str] = set()
+    defects: set[str] = set()
 
     def one(draw: Draw) -> None:
         folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=kept))
         outcome = attempted(kind, draw, folder)
-        defect = outcome.word + outcome.said.replace(str(folder), "")[:40]
-        if outcome.word in (REFUSED, ACCEPTED) or defect in seen:
+        defect = outcome.result + outcome.message.replace(str(folder), "")[:40]
+        if outcome.result in (REFUSED, ACCEPTED) or defect in defects:
             shutil.rmtree(folder)
         else:
-            seen.add(defect)
-            print(f"{outcome.word}: {outcome.said[:300]}\n  {folder}", flush=True)
-        told.send(outcome.word)
+            defects.add(defect)
+            print(f"{outcome.result}: {outcome.message[:300]}\n  {folder}", flush=True)
+        outcomes.send(outcome.result)
     explore(seeds, one)
     os._exit(OK)  # past the end of its parent's pool of threads
 
 
 def share(kind: str, seeds: Sequence[str], kept: Path) -> Counter[str]:
     """How many inputs had each outcome; where a process dies another goes on."""
-    found: Counter[str] = Counter()
-    while found.total() < len(seeds):
+    counts: Counter[str] = Counter()
+    while counts.total() < len(seeds):
         with FORKING:  # else another process would hold this one's pipe open
-            hearing, telling = Pipe(duplex=False)
-            process = Process(target=tries, args=(kind, seeds[found.total():], kept, telling))
+            receiver, sender = Pipe(duplex=False)
+            process = Process(target=tries, args=(kind, seeds[counts.total():], kept, sender))
             process.start()
-            telling.close()
+            sender.close()
         with contextlib.suppress(EOFError):
             while True:
-                found[hearing.recv()] += 1
+                counts[receiver.recv()] += 1
         process.join()
         if process.exitcode == 0:
             break
-        found[DIED] += 1
+        counts[DIED] += 1
         print(f"{DIED} with status {process.exitcode}, of the newest {kind} in\n  {kept}",
               flush=True)
-    return found
+    return counts
 
 
 def fuzz(counts: Mapping[str, int], seed: int, kept: Path, jobs: int) -> dict[str, Counter[str]]:
@@ -190,17 +190,17 @@ def fuzz(counts: Mapping[str, int], seed: int, kept: Path, jobs: int) -> dict[st
     with ThreadPoolExecutor(jobs) as pool:
         shares = [(kind, pool.submit(share, kind, [f"{seed} {kind} {number}" for number in range(
             place, count, jobs)], kept)) for kind, count in counts.items() for place in range(jobs)]
-        return {kind: sum((each.result() for of, each in shares if of == kind), Counter())
+        return {kind: sum((done.result() for name, done in shares if name == kind), Counter())
                 for kind in counts}
 
 
-def table(found: Mapping[str, Counter[str]]) -> str:
-    words = (REFUSED, ACCEPTED, *DEFECTS, SLOW)
-    rows = [(kind, counts.total(), *(counts[word] for word in words))
-            for kind, counts in found.items()]
+def table(counts: Mapping[str, Counter[str]]) -> str:
+    results = (REFUSED, ACCEPTED, *DEFECTS, SLOW)
+    rows = [(kind, row.total(), *(row[result] for result in results))
+            for kind, row in counts.items()]
     rows.append(("all", *(sum(row[place] for row in rows)  # type: ignore[misc]
-                          for place in range(1, len(words) + 2))))
-    heads = ("kind", "inputs", *words)
+                          for place in range(1, len(results) + 2))))
+    heads = ("kind", "inputs", *results)
     return "\n".join("".join(f"{cell!s:>{len(head) + 3}}" for cell, head in zip(row, heads))
                      for row in (heads, *rows))
 
@@ -224,11 +224,12 @@ def main(words: Sequence[str]) -> int:
                         help="processes (default one a core)")
     arguments = parser.parse_args(words)
     folder = Path(tempfile.mkdtemp(prefix="first-flight-fuzz-"))
-    found = fuzz(shared(arguments.inputs, arguments.kind), arguments.seed, folder, arguments.jobs)
-    print(table(found))
+    counts = shared(arguments.inputs, arguments.kind)
+    outcomes = fuzz(counts, arguments.seed, folder, arguments.jobs)
+    print(table(outcomes))
     if not any(folder.iterdir()):
         folder.rmdir()
-    failed = any(counts[word] for counts in found.values() for word in DEFECTS)
+    failed = any(of_kind[defect] for of_kind in outcomes.values() for defect in DEFECTS)
     return FAILED if failed else OK
 
 

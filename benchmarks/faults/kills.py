@@ -25,13 +25,13 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from benchmarks.faults import aftermath, strikes
-from benchmarks.faults.aftermath import FAULTS, STAGES, STATUS, Fault, Machine
-from benchmarks.faults.strikes import END_S, SIGNALS, STOPPED, Tally, complaints
+from benchmarks.faults import strikes
+from benchmarks.faults.strikes import (END_S, FAULTS, SIGNALS, STAGES, STATUS, STOPPED, Struck,
+                                       Tally, complaints)
+from engines.job import PROJECT
 from lab.core.command_line import Parser, positive
 from lab.core.errors import FAILED, OK, FirstFlightError
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 # Some seconds, and a figure to be drawn.
 SCENARIO = """\
 # A small run that is killed.
@@ -84,65 +84,54 @@ OWN = ('for place in /dev/shm /run/netns; do test ! -d $place || mount -t tmpfs 
        ' || exit; done')
 
 
-class Loop:
+class Loop(Struck):
     """Small runs, one after another, each in a folder of its own, struck and resumed."""
 
     def __init__(self, home: Path, random: Random) -> None:
-        self.home, self.random = home, random
+        super().__init__(home, random, Tally(list(WAYS), STAGES, FAULTS))
         self.scenario = home / "killed.toml"
         self.scenario.write_text(SCENARIO)
-        self.said = home / "said"
-        self.temporary = home / "tmp"
-        self.temporary.mkdir()
-        self.machine = Machine.now(self.temporary)
-        self.tally = Tally(list(WAYS), STAGES, FAULTS)
-        self.meant, self.takes_s = self._undisturbed()
+        self.undisturbed, self.takes_s = self._undisturbed()
 
     def _undisturbed(self) -> tuple[Path, float]:
         """A run that nobody disturbs, and the seconds that it takes."""
         folder, began = self.home / "undisturbed", time.monotonic()
-        status, said = self.end(self.start(folder))
+        status, output = self.end(self.start(folder))
         if status != 0:
-            raise FirstFlightError(f"an undisturbed run fails: {said}")
-        return aftermath.folders(folder / "killed")[-1], time.monotonic() - began
+            raise FirstFlightError(f"an undisturbed run fails: {output}")
+        return strikes.folders(folder / "killed")[-1], time.monotonic() - began
 
     def start(self, results: Path) -> subprocess.Popen[bytes]:
-        return strikes.start(
-            [PROJECT / "run.sh", self.scenario, "--results", results, "--figures",
-             results / "figures"], self.said, {"TMPDIR": str(self.temporary)})
+        return self.started([PROJECT / "run.sh", self.scenario, "--results", results, "--figures",
+                             results / "figures"], {})
 
     def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
-        """The status of a run, and what it said."""
-        return run.wait(END_S), self.said.read_text()
+        """The status of a run, and its standard error."""
+        return run.wait(END_S), self.log.read_text()
 
     def strike(self, way: str, results: Path) -> bool:
         """Start the run and strike it at a random moment; False where it had ended before."""
         home = results / "killed"
-        before = aftermath.folders(home)[-1:]
-        rows = [row for folder in before for row in aftermath.rows(folder)]
+        before = strikes.folders(home)[-1:]
+        rows = [row for folder in before for row in strikes.rows(folder)]
         run = self.start(results)
         time.sleep(self.random.uniform(0, self.takes_s))
-        while way == POWER and run.poll() is None and not aftermath.guests(run.pid):
+        while way == POWER and run.poll() is None and not strikes.guests(run.pid):
             time.sleep(0.01)
-        stage, alive = aftermath.stage(home), run.poll() is None
+        stage, alive = strikes.stage(home), run.poll() is None
         if alive and way == POWER:
-            os.kill(self.random.choice(aftermath.guests(run.pid)), signal.SIGKILL)
+            os.kill(self.random.choice(strikes.guests(run.pid)), signal.SIGKILL)
         elif alive:
             strikes.hit(way, run, self.random)
-        status, said = self.end(run)
-        faults = self.leftovers() + complaints(said)
+        status, output = self.end(run)
+        faults = self.leftovers() + complaints(output)
         if status not in (*WAYS[way], 0):  # 0: it was about to end
-            faults.append((STATUS, f"{status} in {stage}: {said.strip()[-300:]}"))
-        faults += aftermath.of_earlier(rows, [row for folder in before
-                                              for row in aftermath.rows(folder)])
+            faults.append((STATUS, f"{status} in {stage}: {output.strip()[-300:]}"))
+        faults += strikes.earlier_row_faults(rows, [row for folder in before
+                                              for row in strikes.rows(folder)])
         self.tally.struck[way, stage] += alive
         self.tally.note(way, faults)
         return alive
-
-    def leftovers(self) -> list[Fault]:
-        """What is left of a run that has ended."""
-        processes = aftermath.of_processes()
-        return processes + self.machine.more(Machine.now(self.temporary))
 
     def round(self, number: int, most: int) -> int:
         """Strike one run some times, then let it end; return how many strikes met it."""
@@ -150,10 +139,10 @@ class Loop:
         for _ in range(self.random.randint(1, min(most, MOST_STRIKES))):
             way = self.random.choice(list(WAYS))
             met += self.strike(way, results)
-        status, said = self.end(self.start(results))
-        faults = self.leftovers() + complaints(said)
-        faults += aftermath.of_run(results / "killed", self.meant)
-        self.tally.note(way, faults + ([(STATUS, f"{status} at last: {said}")] if status else []))
+        status, output = self.end(self.start(results))
+        faults = self.leftovers() + complaints(output)
+        faults += strikes.run_faults(results / "killed", self.undisturbed)
+        self.tally.note(way, faults + ([(STATUS, f"{status} at last: {output}")] if status else []))
         return met
 
 
@@ -163,7 +152,7 @@ def main(words: Sequence[str]) -> int:
                         help="strikes that meet a run (default 200)")
     parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
     arguments = parser.parse_args(words)
-    strikes.alone("kills", words, "--net", first=OWN)
+    strikes.isolate("kills", words, "--net", first=OWN)
     with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
         loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
         while met < arguments.kills:

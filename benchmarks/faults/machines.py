@@ -1,7 +1,7 @@
 """A Dask cluster of this machine's processes, each part as on a machine of its own, with TLS.
 
 Networked as root, each part has a network namespace with a link to one bridge; a link can be
-taken down, as a cable that is pulled: whoever waits for an answer sees nothing, not even a reset.
+taken down, as a cable that is pulled: whoever waits for an answer gets nothing, not even a reset.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ class Machines:
     def wait(self) -> None:
         """Until both workers have met the scheduler. Raises FirstFlightError."""
         until = time.monotonic() + START_S
-        while self.said(SCHEDULER).count("Register worker") < len(WORKERS):
+        while self.log_of(SCHEDULER).count("Register worker") < len(WORKERS):
             if time.monotonic() > until:
-                raise FirstFlightError(f"no worker came up: {self.said(WORKERS[0])[-300:]}")
+                raise FirstFlightError(f"no worker came up: {self.log_of(WORKERS[0])[-300:]}")
             time.sleep(0.2)
 
-    def said(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def kill(self, name: str) -> None:

@@ -8,9 +8,9 @@ tests that call the changed function, until one fails. A change that no test not
 survived; where no test calls the function, none could. A change that makes a test loop counts as
 noticed. Prints what was not, and noticed of all by file and folder.
 
-mutmut is no part of the project: COMMAND installs it beside. As root the copy lives in a name
+mutmut is no part of the project: COMMAND installs it elsewhere. As root the copy lives in a name
 space where everything else is read-only. Lines outside of functions are not changed, nor
-engines, whose processes do not find mutmut; a test that fails there unchanged is told and not
+engines, whose processes do not find mutmut; a test that fails there unchanged is reported and not
 used.
 """
 
@@ -82,9 +82,9 @@ class Mutmut:
             made = self.run("mutmut", "run", NONE)
             if "nothing matches" in made.stderr:
                 break
-            seen = self.run("python", "-c", PYTEST, "-q", "-rfE", "--tb=no", *NO_TESTS, *TESTS,
-                            MUTANT_UNDER_TEST="stats", MUTMUT_DEPENDENCY_DEPTH="-1")
-            failed = {line.split(" ")[1].partition("[")[0] for line in seen.stdout.splitlines()
+            unchanged = self.run("python", "-c", PYTEST, "-q", "-rfE", "--tb=no", *NO_TESTS, *TESTS,
+                                 MUTANT_UNDER_TEST="stats", MUTMUT_DEPENDENCY_DEPTH="-1")
+            failed = {line.split(" ")[1].partition("[")[0] for line in unchanged.stdout.splitlines()
                       if line.startswith(("FAILED ", "ERROR "))}
             print(*(f"fails unchanged, not used: {test}" for test in sorted(failed)), sep="\n")
             flags = [*NO_TESTS, *(f"--deselect={test}" for test in sorted(failed))]
@@ -110,15 +110,15 @@ class Mutmut:
 
 
 def last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Without the wheel that turns beside what it does: lines that begin with a pattern of dots."""
+    """Without the wheel that turns while it works: lines that begin with a pattern of dots."""
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line[:1] < "\u2800"]
     return f"status {done.returncode}: " + "\n".join(lines)[-1000:]
 
 
-def table(seen: Sequence[tuple[str, bool]]) -> str:
+def table(mutants: Sequence[tuple[str, bool]]) -> str:
     """Noticed of all by file and by folder."""
     total, noticed = Counter[str](), Counter[str]()
-    for path, was_noticed in seen:
+    for path, was_noticed in mutants:
         for name in (path, *(f"{folder}/" for folder in Path(path).parents[:-1]), ALL):
             total[name] += 1
             noticed[name] += was_noticed
@@ -141,14 +141,14 @@ def main(words: Sequence[str]) -> int:
         if arguments.sample is not None and arguments.sample < len(chosen):
             chosen = Random(arguments.seed).sample(chosen, arguments.sample)
         done = mutmut.run("mutmut", "run", "--max-children", str(arguments.jobs), *chosen)
-        found = {name: mutmut.mutants()[name] for name in sorted(chosen)}
-        if done.returncode or any(status is None for _, status in found.values()):
+        tried = {name: mutmut.mutants()[name] for name in sorted(chosen)}
+        if done.returncode or any(status is None for _, status in tried.values()):
             raise FirstFlightError(f"mutmut: {last_words(done)}")
-        for name, (path, status) in found.items():
+        for name, (path, status) in tried.items():
             if status in UNNOTICED:
                 change = mutmut.run("mutmut", "show", name).stdout.partition("@@")[2]
                 print(f"{path}: {UNNOTICED[status]}:", change.partition("\n")[2], flush=True)
-    print(table([(path, status not in UNNOTICED) for path, status in found.values()]))
+    print(table([(path, status not in UNNOTICED) for path, status in tried.values()]))
     return OK
 
 

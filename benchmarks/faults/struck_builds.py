@@ -24,15 +24,14 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from benchmarks.faults import aftermath, strikes
-from benchmarks.faults.aftermath import (CHANGED, FILES, PROCESSES, STATUS, WORDS, Fault,
-                                         Machine)
-from benchmarks.faults.strikes import END_S, SIGNALS, STOPPED, STOPPED_S, Tally, complaints
+from benchmarks.faults import strikes
+from benchmarks.faults.strikes import (CHANGED, END_S, FILES, PROCESSES, SIGNALS, STATUS, STOPPED,
+                                       STOPPED_S, WORDS, Fault, Struck, Tally, complaints)
+from engines.job import PROJECT
 from engines.uml import find_kernel
 from lab.core.command_line import Parser, positive
 from lab.core.errors import CANNOT, FAILED, INTERRUPTED, OK
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 FULL, AT_LAST = "full disk", "at last"
 ENDED = 128 + signal.SIGTERM  # by a trap
 # Each with the statuses that install.sh may end with. What was stopped is ended by SIGTERM.
@@ -45,24 +44,20 @@ STAGES = ("starting", "fetching", "unpacking", "configuring", "compiling")
 KINDS = (CHANGED, STATUS, WORDS, PROCESSES, FILES)
 
 
-class Builds:
+class Builds(Struck):
     """Kernels, one after another in one cache; each is struck until it is there all the same."""
 
     def __init__(self, home: Path, random: Random, source: Path | None) -> None:
-        self.random, self.cache, self.temporary = random, home / "cache", home / "tmp"
-        self.said = home / "said"
-        for folder in (self.cache, self.temporary):
-            folder.mkdir()
+        self.cache = home / "cache"
+        self.cache.mkdir()
         self.root = self.cache / "first-flight" / "kernel"
         self.environment = {"XDG_CACHE_HOME": str(self.cache),
-                            "TMPDIR": str(self.temporary),
                             **({"FIRST_FLIGHT_KERNEL_SOURCE": str(source)} if source else {})}
-        self.ways = [way for way in WAYS if way != FULL or aftermath.is_own()]
+        self.ways = [way for way in WAYS if way != FULL or strikes.is_own()]
         if FULL in self.ways:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM_MB}m", "tmpfs",
                             str(self.cache)], check=True)
-        self.machine = Machine.now(self.temporary)
-        self.tally = Tally([*WAYS, AT_LAST], STAGES, KINDS)
+        super().__init__(home, random, Tally([*WAYS, AT_LAST], STAGES, KINDS))
         self.digests = inputs_of(find_kernel())  # of kernels that are as they have to be
 
     def kernel(self) -> Path | None:
@@ -78,7 +73,7 @@ class Builds:
         return STAGES[sum((work / note).exists() for note in notes)]
 
     def start(self) -> subprocess.Popen[bytes]:
-        return strikes.start([PROJECT / "install.sh"], self.said, self.environment)
+        return self.started([PROJECT / "install.sh"], self.environment)
 
     def strike(self) -> bool:
         """Start it and strike it; whether it met it before its end."""
@@ -93,9 +88,9 @@ class Builds:
         status = process.wait(END_S)
         if met and way == FULL:
             self._resize(ROOM_MB)
-        faults = self.leftovers() + complaints(self.said.read_text())
+        faults = self.leftovers() + complaints(self.log.read_text())
         if status not in (*(WAYS[way] if met else ()), OK):
-            faults.append((STATUS, f"{status} in {stage}: {self.said.read_text()[-300:]}"))
+            faults.append((STATUS, f"{status} in {stage}: {self.log.read_text()[-300:]}"))
         self.tally.struck[way, stage] += met
         self.tally.note(way, faults)
         return met
@@ -113,8 +108,8 @@ class Builds:
         subprocess.run(["mount", "-o", f"remount,size={size_mb}m", str(self.cache)], check=True)
 
     def leftovers(self) -> list[Fault]:
-        """Processes and files that are left, beside a build that is to be continued."""
-        faults = aftermath.of_processes() + self.machine.more(Machine.now(self.temporary))
+        """Processes and files that are left, besides a build that is to be continued."""
+        faults = super().leftovers()
         if self.root.exists():
             key = next((path.stem for path in self.root.glob("*.log")), "none")
             faults += [(FILES, path.name) for path in self.root.iterdir()
@@ -125,10 +120,10 @@ class Builds:
     def end(self) -> None:
         """Let it through to its end, see the kernel, and begin with nothing again."""
         status = self.start().wait(END_S)
-        faults = self.leftovers() + complaints(self.said.read_text())
+        faults = self.leftovers() + complaints(self.log.read_text())
         kernel = self.kernel()
         if status != OK or kernel is None:
-            faults.append((STATUS, f"{status} at last: {self.said.read_text()[-300:]}"))
+            faults.append((STATUS, f"{status} at last: {self.log.read_text()[-300:]}"))
         else:
             (made_from, digest), = inputs_of(kernel).items()
             if self.digests.setdefault(made_from, digest) != digest:
@@ -160,7 +155,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of ways and moments (default 1)")
     parser.add_argument("--source", type=Path, help="of the kernel (default: fetched each time)")
     arguments = parser.parse_args(words)
-    strikes.alone("struck_builds", words, first="mount -t tmpfs tmpfs /dev/shm")
+    strikes.isolate("struck_builds", words, first="mount -t tmpfs tmpfs /dev/shm")
     with tempfile.TemporaryDirectory(prefix="first-flight-builds-") as folder:
         builds, met, kernels = Builds(Path(folder), Random(arguments.seed), arguments.source), 0, 0
         try:

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import command
+from engines.job import PROJECT
 from lab.core.command_line import Parser
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = PROJECT / "docs" / "EXAMPLES.md"
 LEFT_OUT = "…"
 PAGE_BYTES = 40_000  # that the document's own server has
@@ -29,18 +29,18 @@ PAGE_BYTES = 40_000  # that the document's own server has
 
 def blocks(text: str) -> list[str]:
     """The indented parts of a document, each without its indentation."""
-    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M)
-    return [re.sub("(?m)^    ", "", block).strip("\n") for block in found]
+    parts = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M)
+    return [re.sub("(?m)^    ", "", block).strip("\n") for block in parts]
 
 
 def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
     """(command, lines that it is to print) of each; what makes up users; nginx's configuration."""
-    found: list[tuple[str, list[str]]] = []
+    commands: list[tuple[str, list[str]]] = []
     program, configuration, is_run = "", "", False
     for block in blocks(re.sub(r"\\\n +", "", text)):
         lines = [line for line in block.splitlines() if line.strip() and line.strip() != LEFT_OUT]
         if lines[0].startswith("./run.sh "):
-            found.append((lines[0], lines[1:]))
+            commands.append((lines[0], lines[1:]))
             is_run = True
         elif lines[0].startswith("import "):
             program = block
@@ -49,19 +49,19 @@ def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
         elif lines[0].startswith("$ "):  # what needs more than this project
             is_run = False
         elif is_run:
-            found[-1][1].extend(lines)
-    return found, program, configuration
+            commands[-1][1].extend(lines)
+    return commands, program, configuration
 
 
-def missing(said: str, lines: Sequence[str]) -> list[str]:
+def missing(output: str, lines: Sequence[str]) -> list[str]:
     """The lines that are not there, whatever their spaces at the end."""
-    there = {line.rstrip() for line in said.splitlines()}
+    there = {line.rstrip() for line in output.splitlines()}
     return [line for line in lines if line.rstrip() not in there]
 
 
 def main(argv: Sequence[str]) -> int:
     Parser(prog="examples", description=__doc__).parse_args(argv)
-    found, program, configuration = examples(EXAMPLES.read_text(encoding="utf-8"))
+    commands, program, configuration = examples(EXAMPLES.read_text(encoding="utf-8"))
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.redirect_stdout(io.StringIO()) as users:
@@ -71,19 +71,19 @@ def main(argv: Sequence[str]) -> int:
         site.mkdir(parents=True)
         (site / "page.bin").write_bytes(bytes(PAGE_BYTES))
         (site.parent / "mine.conf").write_text(configuration)
-        for told, expected in found:
-            _, *words = shlex.split(told)
+        for typed, expected in commands:
+            _, *words = shlex.split(typed)
             done = subprocess.run(
                 [PROJECT / "run.sh", *words, "--results", folder, "--figures", folder, "--quiet"],
                 cwd=folder, stdout=subprocess.PIPE, text=True, check=False,
                 env={**os.environ, "COLUMNS": "116"})
             lost = missing(done.stdout, expected)
             wrong += bool(lost) or done.returncode != 0
-            print(f"{'ok' if not lost else 'OTHERWISE'}  status {done.returncode}  {told}",
+            print(f"{'ok' if not lost else 'OTHERWISE'}  status {done.returncode}  {typed}",
                   flush=True)
             for line in lost:
                 print(f"    not there: {line}")
-    print(f"{len(found) - wrong} of {len(found)} examples are as docs/EXAMPLES.md has them")
+    print(f"{len(commands) - wrong} of {len(commands)} examples are as docs/EXAMPLES.md has them")
     return 1 if wrong else 0
 
 

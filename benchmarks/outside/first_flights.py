@@ -1,4 +1,4 @@
-"""tshark's reading of a run's captures beside the project's own.
+"""tshark's reading of a run's captures compared with the project's own.
 
     ./run.sh --scenario zhao2019 --fresh --keep-captures
     /usr/bin/python3 -m benchmarks.outside.first_flights [RUN]
@@ -7,7 +7,7 @@ For every transfer whose packets at the server were kept: the data segments that
 the server sent at once before the first acknowledgement of data (the first
 flight), and how many data segments it retransmitted, by Wireshark's dissector and as
 recorded (seen_first_flight, retransmissions). A tail loss probe, which a timer sends
-some RTTs later and without an acknowledgement, is told apart by its time.
+some RTTs later and without an acknowledgement, is distinguished by its time.
 
 RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree,
 1 if not.
@@ -15,7 +15,6 @@ RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agre
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from benchmarks import command
 from lab.core.command_line import Parser
-from lab.core.errors import FAILED, CannotError, FirstFlightError
+from lab.core.errors import FAILED, FirstFlightError
 from lab.core.results.records import read_records
 from lab.fetches.verify.record import Record
 
@@ -69,25 +68,24 @@ def by_tshark(capture: Path) -> Reading:
 
 
 def main(words: Sequence[str]) -> int:
-    parser = Parser(prog="first_flights", description="tshark's reading beside the project's.")
+    parser = Parser(prog="first_flights", description="tshark's reading and the project's.")
     parser.add_argument("run", nargs="?", type=Path, default=Path("results/zhao2019/latest"))
     run = parser.parse_args(words).run
-    if shutil.which("tshark") is None:
-        raise CannotError("no tshark: apt-get install --no-install-recommends tshark")
+    command.need("tshark")
     read, probes, differing = 0, 0, 0
     for record in read_records(run / "trials.csv", Record):
         capture = run / "captures" / f"{record.trial.id}-server.pcap"
         if not capture.exists():
             continue
         read += 1
-        seen = by_tshark(capture)
-        probes += seen.probes
-        if (seen.first_flight, seen.retransmissions) != (record.seen_first_flight,
-                                                         record.retransmissions):
+        reading = by_tshark(capture)
+        probes += reading.probes
+        if (reading.first_flight, reading.retransmissions) != (record.seen_first_flight,
+                                                               record.retransmissions):
             differing += 1
             print(f"{record.trial.id}: first flight {record.seen_first_flight}, tshark"
-                  f" {seen.first_flight}; retransmitted {record.retransmissions}, tshark"
-                  f" {seen.retransmissions}")
+                  f" {reading.first_flight}; retransmitted {record.retransmissions}, tshark"
+                  f" {reading.retransmissions}")
     if not read:
         raise FirstFlightError(f"{run} keeps no captures: run it with --keep-captures")
     print(f"{read - differing} of {read} transfers: tshark reads the same first flight and the"

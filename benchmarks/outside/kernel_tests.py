@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
-from commands.virtual.packetdrill import line, program_of, sentence
+from commands.virtual.packetdrill import line, program_of, summary
 from engines.command.packetdrill import FAILED as FAILING
 from engines.command.packetdrill import PASSED, Result, Script, Setup, run, versions
 from engines.uml import find_kernel, processors
@@ -44,7 +44,7 @@ KNOWN_FAILURES = {"tcp_eor_no-coalesce-retrans": KnownFailure(
     "its retransmission is acknowledged after the least RTT, to the microsecond or one beside it;"
     " RACK takes only less for ambiguous (tcp_rack_advance: rtt_us < tcp_min_rtt)",
     "+.001 < .  1:1(0) ack 12401", "+.000990 < .  1:1(0) ack 12401")}
-TOOL = "ethtool"  # that scripts call
+
 
 
 def changed(folder: Path) -> list[Path]:
@@ -93,8 +93,7 @@ def main(words: Sequence[str]) -> int:
     kernel = find_kernel("--mininet")
     if kernel is None:
         raise CannotError("the kernel for commands is not built: ./install.sh --with-mininet")
-    if not shutil.which(TOOL):
-        raise CannotError(f"no {TOOL}, which scripts call: apt-get install {TOOL}")
+    command.need("ethtool")  # which scripts call
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -117,7 +116,7 @@ def main(words: Sequence[str]) -> int:
         passed = sum(result.verdict == PASSED for result in own
                      if result.script.ip_version == version)
         print(f"{version}: {passed} of {count} pass")
-    print(f"{sentence(Counter(result.verdict for result in own), len(own))}; {len(known)} as known;"
+    print(f"{summary(Counter(result.verdict for result in own), len(own))}; {len(known)} as known;"
           f" {time.monotonic() - began:.0f} s")
     return OK if all(result.verdict == PASSED or result in known for result in own) else FAILED
 

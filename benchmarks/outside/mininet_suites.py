@@ -5,17 +5,15 @@
 PATH: the source of the Mininet that is installed (github.com/mininet/mininet, at the tag of its
 version), of which a copy is used. Each test, and each example that ends by itself, gets a guest
 of its own through `./run.sh --`. Its tests want pexpect (python3-pexpect) and programs of
-./install.sh --with-mininet. A failure is known where CAUSES says why.
+./install.sh --with-mininet. A failure is known where CAUSES gives the reason.
 
 Exit status: 0 if 95 % of what can run passes, else 1.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -26,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import command
-from engines.job import PROJECT
+from benchmarks.command import GuestRun, in_guest
 from lab.core.command_line import Parser, positive
 from lab.core.errors import FAILED, OK, CannotError, FirstFlightError
 
@@ -34,7 +32,7 @@ PASSED, FAILING, SKIPPED, CANNOT = "pass", "FAIL", "skipped", "cannot"
 BAR = 0.95
 VIRTUAL_TIMEOUT_S, WALL_TIMEOUT_S = 7200, 1800
 # Two tests of a file may have one name: a class and a method say which one. Run in the guest, too,
-# since files of tests ask Open vSwitch things when they are imported.
+# since files of tests call Open vSwitch when they are imported.
 LIST = """\
 import glob, os, sys, unittest
 sys.path.insert(0, os.getcwd())
@@ -52,7 +50,7 @@ for folder in ("mininet/test", "mininet/examples/test"):
         for test in each(unittest.TestLoader().loadTestsFromName(name)):
             print("test", folder, test)
 """
-# What cannot run here, and why: a part of a test's name, or all of it.
+# What cannot run in a guest, and why: a part of a test's name, or all of it.
 CAUSES = {
     "clusterSanity": "needs a cluster's machines and ssh", "cluster": "needs other machines",
     "clustercli": "needs other machines", "clusterdemo": "needs other machines",
@@ -63,7 +61,7 @@ CAUSES = {
     **dict.fromkeys(("testCPULimits", "testLimit", "cpu"),
                     "measures limits of the processor, of which a guest has none"),
 }
-# What a test's file names that is not packaged, or not here.
+# Programs that a test's file names and that are not packaged, or not installed.
 PROGRAMS = {"sshd": ("sshd",), "baresshd": ("sshd",), "testWireshark": ("tshark",),
             "testPingUser": ("ofdatapath",), "testSwitches": ("ofdatapath",),
             "testOwnNamespace": ("ofdatapath",), "scratchnetuser": ("ofdatapath",),
@@ -91,47 +89,24 @@ class Outcome:
 HEAD = f"{'':<66} {'':<8}{'wall s':>8}{'virtual':>9}{'ratio':>7}  cause"
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A command in a guest: its status, what it printed, both clocks in seconds."""
-
-    status: int
-    printed: str
-    wall_s: float
-    virtual_s: float
-
-
-def in_guest(words: Sequence[str], folder: Path, flags: Sequence[str] = (), given: str = "") -> Ran:
-    """Run a command in that folder, through ./run.sh as anybody does."""
-    with tempfile.TemporaryDirectory() as results:
-        done = subprocess.run(
-            [str(PROJECT / "run.sh"), "--results", results, "--quiet", *flags, "--", *words],
-            cwd=folder, input=given, capture_output=True, text=True, errors="replace", check=False)
-        facts = list(Path(results).glob("commands/*/command.json"))
-        if not facts:
-            return Ran(done.returncode, done.stdout + done.stderr, 0.0, 0.0)
-        told = json.loads(facts[0].read_text())
-    return Ran(done.returncode, done.stdout + done.stderr, told["wall_s"], told["virtual_s"])
-
-
-def judged(name: str, ran: Ran) -> Outcome:
-    """What unittest's words say of one test."""
+def judged(name: str, done: GuestRun) -> Outcome:
+    """The outcome of one test by what unittest printed."""
     status, cause = FAILING, ""
-    if ran.status == 124:
+    if done.status == 124:
         cause = "timeout"
-    elif skipped := re.search(r"\.\.\. skipped [\"'](.*)[\"']$", ran.printed, re.MULTILINE):
+    elif skipped := re.search(r"\.\.\. skipped [\"'](.*)[\"']$", done.printed, re.MULTILINE):
         status, cause = SKIPPED, skipped[1]
-    elif re.search(r"^OK\b", ran.printed, re.MULTILINE) and ran.status == 0:
+    elif re.search(r"^OK\b", done.printed, re.MULTILINE) and done.status == 0:
         status = PASSED
     else:
         raised = re.findall(r"^(?:\w+\.)*(?:\w*(?:Error|Exception|EOF|TIMEOUT)\b.*)$",
-                            ran.printed, re.MULTILINE)
-        cause = raised[-1][:90] if raised else ran.printed.strip()[-90:].replace("\n", " ")
-    return Outcome(name, status, ran.wall_s, ran.virtual_s, cause)
+                            done.printed, re.MULTILINE)
+        cause = raised[-1][:90] if raised else done.printed.strip()[-90:].replace("\n", " ")
+    return Outcome(name, status, done.wall_s, done.virtual_s, cause)
 
 
 def known(name: str) -> str:
-    """Why it cannot run here, "" if it can."""
+    """Why it cannot run in a guest, "" if it can."""
     parts = {name, *re.split(r"[._]", name)} | {part for part in CAUSES if name.endswith(part)}
     lacking = [program for part in sorted(parts & PROGRAMS.keys()) for program in PROGRAMS[part]
                if not shutil.which(program)]
@@ -141,11 +116,11 @@ def known(name: str) -> str:
 
 def tests_of(source: Path) -> list[tuple[str, str]]:
     """(folder, test) of all that there are. Raises FirstFlightError."""
-    ran = in_guest(["python3", "-c", LIST], source)
-    found = re.findall(r"^test (\S+) (\S+)$", ran.printed, re.MULTILINE)
-    if ran.status != 0 or not found:
-        raise FirstFlightError(f"{source}: no tests: {ran.printed.strip()[-300:]}")
-    return found
+    done = in_guest(["python3", "-c", LIST], source)
+    tests = re.findall(r"^test (\S+) (\S+)$", done.printed, re.MULTILINE)
+    if done.status != 0 or not tests:
+        raise FirstFlightError(f"{source}: no tests: {done.printed.strip()[-300:]}")
+    return tests
 
 
 def test(source: Path, folder: str, name: str) -> Outcome:
@@ -153,17 +128,18 @@ def test(source: Path, folder: str, name: str) -> Outcome:
         return Outcome(name, CANNOT, cause=cause)
     words = (f"cd {folder} && exec python3 -m unittest -v {name.partition('.')[0]}"
              f" -k '*{name}'")
-    return judged(name, in_guest(["sh", "-c", words], source, flags(source)))
+    return judged(name, in_guest(["sh", "-c", words], source, *flags(source)))
 
 
 def example(source: Path, name: str) -> Outcome:
     if cause := known(name):
         return Outcome(name, CANNOT, cause=cause)
-    ran = in_guest(["python3", f"mininet/examples/{name}.py"], source, flags(source), PROMPT)
-    failed = ran.status != 0 or "Traceback" in ran.printed
-    last = ran.printed.strip().rpartition("\n")[2][:90]
-    return Outcome(name, FAILING if failed else PASSED, ran.wall_s, ran.virtual_s,
-                   f"status {ran.status}: {last}" if failed else "")
+    done = in_guest(["python3", f"mininet/examples/{name}.py"], source, *flags(source),
+                    typed=PROMPT)
+    failed = done.status != 0 or "Traceback" in done.printed
+    last = done.printed.strip().rpartition("\n")[2][:90]
+    return Outcome(name, FAILING if failed else PASSED, done.wall_s, done.virtual_s,
+                   f"status {done.status}: {last}" if failed else "")
 
 
 def flags(source: Path) -> list[str]:
@@ -196,13 +172,13 @@ def main(words: Sequence[str]) -> int:
         left = 0.0
         for what in ("tests", "examples"):
             if requested.only in (what, None):
-                left = max(left, told(what, list(ran(what, source, requested.names,
-                                                     requested.jobs))))
+                left = max(left, summed(what, list(outcomes_of(what, source, requested.names,
+                                                               requested.jobs))))
     return OK if left <= 1 - BAR else FAILED
 
 
-def ran(what: str, source: Path, names: Sequence[str], jobs: int) -> Iterator[Outcome]:
-    """All of a suite that are asked for, each told as it ends."""
+def outcomes_of(what: str, source: Path, names: Sequence[str], jobs: int) -> Iterator[Outcome]:
+    """All of a suite that are requested, each printed as it ends."""
     todo: list[Callable[[], Outcome]] = []
     if what == "tests":
         todo = [partial(test, source, folder, name) for folder, name in tests_of(source)
@@ -213,17 +189,17 @@ def ran(what: str, source: Path, names: Sequence[str], jobs: int) -> Iterator[Ou
                 if path.stem != "__init__" and is_wanted(path.stem, names)]
     print(f"{what}, {len(todo)}\n{HEAD}")
     with ThreadPoolExecutor(jobs) as pool:
-        for done in [pool.submit(each) for each in todo]:
+        for done in [pool.submit(task) for task in todo]:
             print(done.result().line(), flush=True)
             yield done.result()
 
 
 def is_wanted(name: str, names: Sequence[str]) -> bool:
-    return not names or any(each in name for each in names)
+    return not names or any(part in name for part in names)
 
 
-def told(what: str, outcomes: Sequence[Outcome]) -> float:
-    """The sums; the share that fails of what can run."""
+def summed(what: str, outcomes: Sequence[Outcome]) -> float:
+    """Print the sums; the share that fails of what can run."""
     counts = Counter(outcome.status for outcome in outcomes)
     wall_s = sum(outcome.wall_s for outcome in outcomes)
     virtual_s = sum(outcome.virtual_s for outcome in outcomes)

@@ -2,7 +2,7 @@
 
     benchmarks/outside/stock_kernel.sh [--rtt MS,…] [--bw KBPS,…] [--iw N,…] [--size BYTES]
 
-stock_kernel.sh brings the kernel and what it boots with. QEMU has no KVM here:
+stock_kernel.sh brings the kernel and what it boots with. QEMU runs without KVM:
 with -icount an instruction takes a nanosecond of its clock and idle time is
 skipped, so that the clock is honest however busy this machine is, and computing
 takes about as long as on a slow server. The first fetch warms the caches and does
@@ -57,7 +57,7 @@ def trials_of(arguments: argparse.Namespace) -> list[Trial]:
                     for window in arguments.iw)]
 
 
-# In QEMU -----------------------------------------------------------------------------
+# In QEMU ------------------------------------------------------------------------------
 
 def inside() -> None:
     """Run by the stock kernel's first process: the host engine, its observations to files.
@@ -70,16 +70,16 @@ def inside() -> None:
     busy = subprocess.Popen(["chrt", "--idle", "0", sys.executable, "-c", "while True: pass"])
     observed = []
     try:
-        for seen in engine.run(trials, {}, Path("/run/work")):
+        for observation in engine.run(trials, {}, Path("/run/work")):
             busy.kill()
-            observed.append(seen)
+            observed.append(observation)
     except EngineError as error:
         print(f"the host engine: {error}")
-    for number, seen in enumerate(observed):
-        (EXCHANGE / f"{number}.client").write_bytes(seen.client_pcap)
-        (EXCHANGE / f"{number}.server").write_bytes(seen.server_pcap)
+    for number, observation in enumerate(observed):
+        (EXCHANGE / f"{number}.client").write_bytes(observation.client_pcap)
+        (EXCHANGE / f"{number}.server").write_bytes(observation.server_pcap)
         (EXCHANGE / f"{number}.json").write_text(json.dumps(
-            {"trial": seen.trial_id, "content": seen.content, "facts": engine.facts}))
+            {"trial": observation.trial_id, "content": observation.content, "facts": engine.facts}))
 
 
 def qemu_command(arguments: argparse.Namespace, folder: Path) -> list[str]:
@@ -97,7 +97,7 @@ def qemu_command(arguments: argparse.Namespace, folder: Path) -> list[str]:
 
 def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
                     ) -> Iterator[Observation]:
-    """Boot it and yield what its host engine saw. Raises FirstFlightError with its last words."""
+    """Boot it and yield its host engine's observations. Raises FirstFlightError."""
     (folder / "trials.json").write_text(json.dumps(jobs))
     (folder / "project").write_text(str(PROJECT))
     with (folder / "console.log").open("wb") as console:
@@ -109,21 +109,23 @@ def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
             words = (folder / "console.log").read_text(errors="replace").strip().splitlines()
             raise FirstFlightError(f"the stock kernel ran {number} of {len(jobs)} trials:"
                                    f" {' | '.join(words[-8:])}")
-        said: dict[str, Any] = json.loads(place.read_text())
+        stored: dict[str, Any] = json.loads(place.read_text())
         if number == 0:
-            say(f"stock kernel: Linux {said['facts']['kernel']}")
-        yield Observation(said["trial"], said["content"],
+            say(f"stock kernel: Linux {stored['facts']['kernel']}")
+        yield Observation(stored["trial"], stored["content"],
                           (folder / f"{number}.client").read_bytes(),
                           (folder / f"{number}.server").read_bytes())
 
 
-# Side by side ------------------------------------------------------------------------
+# Side by side -------------------------------------------------------------------------
 
-def records_of(trials: list[Trial], seen: Iterator[Observation], exact: bool) -> list[Record]:
+def records_of(trials: list[Trial], observations: Iterator[Observation], exact: bool
+               ) -> list[Record]:
     """The judged records, in the order of the trials, without the one that warms up."""
     requested = {trial.id: trial for trial in trials}
-    records = {each.trial_id: judge(requested[each.trial_id], each.content, each.client_pcap,
-                                    each.server_pcap, exact=exact, sysctls={}) for each in seen}
+    records = {one.trial_id: judge(requested[one.trial_id], one.content, one.client_pcap,
+                                   one.server_pcap, exact=exact, sysctls={})
+               for one in observations}
     return [records[trial.id] for trial in trials if trial.repeat]
 
 

@@ -11,47 +11,206 @@ Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
 receive windows, uplinks, queues from ample to just long enough), with --tls each with
 TLS 1.3 (chains, tickets, records, buffers; one write, ample queues), runs them in
 guests and judges them with the verdict that users get. Prints how many retransmitted what was not
-lost, and how many of those the model predicts; how many it judges, how many are off by more
+lost, and how many of those the model predicts; how many it judges, how many deviate by more
 than a verdict allows, and the worst ten; and for each of these what repeats it. A number and a
 seed mean the same transfer, but for a queue that is just long enough: that is what the model
 takes it for, under the sysctls as they are pinned.
 
-With --crossed the transfers have everything that a question of one's own can ask for
-(benchmarks/outside/crossed.py), losses among it: verdicts by their result, how many trials each
-check
-judged, and each failed verdict with the command that shows it.
+With --crossed the transfers have everything that a question of one's own can ask for. Half of the
+networks are such as people have, the others reach to the ends of what is modelled. Each other
+quantity is usual, or drawn by a coin of its own, so that any two of them meet: think times,
+queueing disciplines, queues of a packet and more, slower uplinks, earlier responses and pauses,
+small segments, TLS, random loss, bursts of it, jitter, BBR. Prints verdicts by their result, how
+many trials each check judged, and each failed verdict with the command that shows it.
 Memory does not grow with the number of transfers.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from benchmarks import command
-from benchmarks.outside.crossed import AMPLE_PACKETS, CrossedTally, between, sample_crossed
 from engines.job import Observation
 from engines.uml import UmlEngine, built_kernel
 from lab.core import files
 from lab.core.command_line import Parser, Progress, positive, whole_numbers
-from lab.core.errors import FAILED, OK
-from lab.core.results.records import PASS
+from lab.core.errors import FAILED, OK, UsageError
+from lab.core.results.checks import failed_checks
+from lab.core.results.records import FAIL, PASS, SKIPPED
+from lab.core.scenario.quantities import FLAGS
 from lab.core.scenario.sysctls import sysctls_of
-from lab.fetches.scenario.trial import Trial
+from lab.core.words import exact
+from lab.fetches.scenario.own import ASKED
+from lab.fetches.scenario.sweep import queue_of, seed_of
+from lab.fetches.scenario.trial import HERE, Trial
 from lab.fetches.verify.record import Record
 from lab.fetches.verify.tolerances import EXACT
 from lab.fetches.verify.transfers import transfer_of
-from lab.fetches.verify.verify import is_modelled, judge
+from lab.fetches.verify.verify import every_check, is_modelled, judge
 from lab.tcp.model.predict import predict
 from lab.tcp.packets import capture_file
 
+# Transfers that cross everything ------------------------------------------------------
+
+AMPLE_PACKETS = 100_000
+MOST_SEGMENTS = 1500  # of all responses on the connection; each packet costs a guest its time
+QUEUES = ("100000", "100000", "100000", "100", "100", "1", "few", "ms", "bdp")
+BBR = "bbr"
+
+
+def sample_crossed(seed: int, number: int) -> Trial:
+    """A setting; the same for the same seed and number."""
+    draw = random.Random(f"crossed {seed} {number}")
+    wide = draw.random() < 0.5
+    rtt_ms = between(draw, *((1, 5000) if wide else (5, 500)))
+    bandwidth_kbps = between(draw, *((28, 10_000_000) if wide else (500, 1_000_000)))
+    values: dict[str, Any] = {
+        "rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps, "uplink_kbps": bandwidth_kbps,
+        "initcwnd": int(between(draw, 1, 101)),
+        "initrwnd": draw.choice((100, 64, int(between(draw, 2, 100)))),
+        "congestion_control": draw.choice(("cubic", "cubic", "reno", BBR)),
+        "qdisc": _sometimes(draw, draw.choice(("fq", "fq_codel", "cake")), "fifo", 0.4),
+        "mss": _sometimes(draw, int(between(draw, 88, 1448)), 1448),
+        "jitter_ms": _sometimes(draw, between(draw, 0.01, rtt_ms / 4), 0.0, 0.1),
+        "loss_percent": _sometimes(draw, draw.choice((0.5, 1.0, 2.0, 5.0, 10.0)), 0.0),
+        "gap_ms": _sometimes(draw, between(draw, 1, 1000), 0.0),
+    }
+    if values["loss_percent"]:
+        values["loss_burst"] = draw.choice((1.0, 1.0, 2.0, 4.0))
+    if draw.random() < 0.25:
+        values["uplink_kbps"] = max(28.0, round(bandwidth_kbps / between(draw, 1, 50), 3))
+    values.update(_queue(draw, rtt_ms, bandwidth_kbps))
+    _draw_connection(draw, values)
+    most = MOST_SEGMENTS * values["mss"] // (1 + values.get("kept", 0))
+    size = int(between(draw, *((1, 2_000_000) if wide else (300, 200_000))))
+    values["response_bytes"] = min(size, most)
+    if values["gap_ms"] and draw.random() < 0.5:
+        values["burst_bytes"] = int(between(draw, 1, values["response_bytes"]))
+    trial = Trial(scenario="transfers", repeat=1, part="random", sample=number, **values)
+    return replace(trial, seed=seed_of(number, 1)) if trial.is_random else trial
+
+
+def _draw_connection(draw: random.Random, values: dict[str, Any]) -> None:
+    """What came before the response: TLS, earlier responses, a pause, or nothing."""
+    kind = draw.choice(("new", "new", "tls", "kept", "earlier"))
+    values["client"] = "curl" if kind == "tls" else "libcurl"
+    if kind == "tls":
+        values.update(
+            chain_bytes=int(between(draw, 500, 30_000)), tickets=draw.choice((0, 1, 2, 2)),
+            buffer_bytes=draw.choice((4096, 4096, 1024, 0)),
+            record_bytes=draw.choice((16384, 16384, int(between(draw, 300, 16384)))))
+    if kind == "kept":
+        values.update(kept=draw.choice((1, 2, 5)),
+                      idle_ms=_sometimes(draw, between(draw, 1, 60_000), 0.0, 0.5))
+    if kind == "earlier":
+        values["earlier_bytes"] = min(int(between(draw, 1, 200_000)),
+                                      MOST_SEGMENTS * values["mss"])
+
+
+def _queue(draw: random.Random, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
+    kind = draw.choice(QUEUES)
+    length = {"few": str(draw.randint(2, 12)), "ms": f"{draw.choice((5, 20, 100))}ms",
+              "bdp": f"{draw.choice((0.25, 1, 4))}bdp"}.get(kind, kind)
+    try:
+        return queue_of(length, rtt_ms, bandwidth_kbps)
+    except UsageError:  # longer than a queue can be
+        return {"queue_packets": AMPLE_PACKETS}
+
+
+def _sometimes(draw: random.Random, value: Any, usual: Any, share: float = 0.2) -> Any:
+    return value if draw.random() < share else usual
+
+
+def between(draw: random.Random, least: float, most: float) -> float:
+    """Each decade as likely as the others; three decimals, as the network takes them."""
+    return round(math.exp(draw.uniform(math.log(least), math.log(most))), 3)
+
+
+def command_of(trial: Trial) -> str:
+    """The command that measures this transfer, "" where no flags express it."""
+    if trial.earlier_bytes or trial.burst_bytes:
+        return ""
+    values: dict[str, Any] = {"initcwnd": trial.initcwnd, "queue": trial.queue,
+                              **{name: getattr(trial, name) for name in ASKED if name != "queue"}}
+    if trial.uplink_kbps == trial.bandwidth_kbps:
+        del values["uplink_kbps"]
+    words = [f"{FLAGS[name].flag} {typed}" for name, value in values.items()
+             if (typed := value if isinstance(value, str) else exact(value))
+             != FLAGS[name].default and (name != "system" or value != HERE)]
+    return (f"./run.sh {' '.join(words)}"
+            + (f" --seed {trial.sample} --repeat 1" if trial.is_random else ""))
+
+
+def _values(trial: Trial) -> str:
+    """Fields that are not the default's, of a transfer that no flags express."""
+    return ", ".join(f"{field.name}={value}" for field in fields(trial)
+                     if (value := getattr(trial, field.name)) != field.default)
+
+
+@dataclass
+class CrossedTally:
+    """What came of them. Of a transfer only its line is kept, and only if it is one to look at.
+
+    unfinished: no transfer to judge, such as a client that met its deadline.
+    judged: how many each check judged; failed_checks: how many failed it.
+    """
+
+    seed: int
+    done: int = 0
+    passed: int = 0
+    modelled: int = 0
+    judged: Counter[str] = field(default_factory=Counter)
+    failed_checks: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        self.done += 1
+        self.modelled += record.model_ms is not None
+        names = failed_checks(every_check(), record) if record.verdict == FAIL else []
+        self.failed_checks.update(set(names))
+        self.judged.update(check.name for check in every_check()
+                           if check.judged(record) or check.name in names)
+        if record.verdict not in (FAIL, SKIPPED):
+            self.passed += 1
+            return
+        trial = record.trial
+        requested = command_of(trial) or _values(trial)
+        line = (f"--seed {self.seed} --crossed --only {trial.sample}:"
+                f" {record.verdict_reason or record.error}\n    {requested}")
+        (self.failed if record.verdict == FAIL else self.unfinished).append(line)
+
+    def show(self) -> None:
+        """Print the results, then how many each check judged, then those to look at."""
+        for name, count in (("transfers", self.done), ("passed", self.passed),
+                            ("failed verdicts", len(self.failed)),
+                            ("not finished, so not judged", len(self.unfinished)),
+                            ("with a prediction of the model", self.modelled)):
+            print(f"{name:<34} {count:8d} {100 * count / max(1, self.done):6.1f} %")
+        print("\njudged by")
+        for check in every_check():
+            count = self.judged[check.name]
+            if count:
+                print(f"  {check.name:<32} {count:8d} {100 * count / self.done:6.1f} %"
+                      f" {self.failed_checks[check.name]:8d} failed")
+        for what, to_show in (("failed", self.failed), ("not finished", self.unfinished)):
+            for line in to_show:
+                print(f"{what}: {line}")
+
+
+# Transfers against the model ----------------------------------------------------------
+
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
-# What is sent beside path and body, for how long a queue has to be: server.py's headers but for the
+# Bytes besides path and body, for how long a queue has to be: server.py's headers but for the
 # digits of the size, libcurl's request but for the path, and "Connection: close" of either.
 HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 37, 71, 19
 BATCH = 2000  # transfers for one start of the guests
@@ -64,8 +223,8 @@ class TransferTally:
     """What came of them; of a transfer only its line is kept, and only if it is one to look at.
 
     lost: transfers of which the queue dropped packets after all; unpredicted:
-    of those that lost nothing and retransmitted, what the model says otherwise;
-    worst: by how much total or latency are off the model's, in ms.
+    of those that lost nothing and retransmitted, where the model predicts another number;
+    worst: by how much total or latency deviate from the model's, in ms.
     """
 
     seed: int
@@ -73,7 +232,7 @@ class TransferTally:
     done: int = 0
     modelled: int = 0
     predicted: int = 0  # of those that retransmitted what was not lost
-    beyond: int = 0  # off by more than allowed
+    beyond: int = 0  # deviate by more than allowed
     beyond_tenth: int = 0
     failed: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -97,12 +256,12 @@ class TransferTally:
 
     def _compare(self, record: Record, line: str) -> None:
         pairs = (record.total_ms, record.model_ms), (record.latency_ms, record.model_latency_ms)
-        offs = [(abs(seen - model), max(TOLERANCE_MS, EXACT.model_share * model))
-                for seen, model in pairs if seen is not None and model is not None]
-        off_ms = max(off for off, _ in offs)
-        self.beyond += any(off > allowed for off, allowed in offs)
-        self.beyond_tenth += off_ms > 0.1
-        heapq.heappush(self.worst, (off_ms, f"{record.total_ms:.3f} ms: {line}"))
+        deviations = [(abs(value - model), max(TOLERANCE_MS, EXACT.model_share * model))
+                      for value, model in pairs if value is not None and model is not None]
+        deviation_ms = max(deviation for deviation, _ in deviations)
+        self.beyond += any(deviation > allowed for deviation, allowed in deviations)
+        self.beyond_tenth += deviation_ms > 0.1
+        heapq.heappush(self.worst, (deviation_ms, f"{record.total_ms:.3f} ms: {line}"))
         if len(self.worst) > WORST:
             heapq.heappop(self.worst)
 
@@ -116,12 +275,12 @@ class TransferTally:
                  ("failed verdicts", len(self.failed)))
         for name, count in lines:
             print(f"{name:<34} {count:8d}")
-        for what, found in (("failed", self.failed), ("lost packets", self.lost),
-                            ("retransmitted otherwise", self.unpredicted)):
-            for line in found:
+        for what, to_show in (("failed", self.failed), ("lost packets", self.lost),
+                                 ("retransmitted otherwise", self.unpredicted)):
+            for line in to_show:
                 print(f"{what}: {line}")
-        for off_ms, line in sorted(self.worst, reverse=True):
-            print(f"off {off_ms:.3f} of {line}")
+        for deviation_ms, line in sorted(self.worst, reverse=True):
+            print(f"off {deviation_ms:.3f} of {line}")
 
 
 def sample(seed: int, number: int) -> Trial:
@@ -182,15 +341,15 @@ def measured(seed: int, numbers: Sequence[int], jobs: int,
             draw(seed, number) for number in numbers[start:start + BATCH])}
         jobs_of = [trial.job() for trial in trials.values()]
         with tempfile.TemporaryDirectory() as folder:
-            for seen in UmlEngine(kernel, jobs).run(jobs_of, dict(sysctls),
-                                                    Path(folder) / "guests"):
-                yield trials[seen.trial_id], seen
+            for observation in UmlEngine(kernel, jobs).run(jobs_of, dict(sysctls),
+                                                           Path(folder) / "guests"):
+                yield trials[observation.trial_id], observation
 
 
-def keep(folder: Path, seen: Observation) -> None:
+def keep(folder: Path, observation: Observation) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for side, packets in (("client", seen.client_pcap), ("server", seen.server_pcap)):
-        files.write(folder / f"{seen.trial_id}-{side}.pcap", capture_file(packets))
+    for side, packets in (("client", observation.client_pcap), ("server", observation.server_pcap)):
+        files.write(folder / f"{observation.trial_id}-{side}.pcap", capture_file(packets))
 
 
 def described(seed: int, trial: Trial, tls: bool = False) -> str:
@@ -204,7 +363,7 @@ def described(seed: int, trial: Trial, tls: bool = False) -> str:
             f" {trial.congestion_control}, queue {trial.queue_packets}")
 
 
-def asked_sysctls(words: Sequence[str]) -> dict[str, str]:
+def requested_sysctls(words: Sequence[str]) -> dict[str, str]:
     """Of NAME=VALUE each. Raises UsageError."""
     pairs = (word.partition("=") for word in words)
     return sysctls_of({"sysctls": {name: value for name, _, value in pairs}}, "--sysctl")
@@ -226,19 +385,20 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--sysctl", action="append", default=[], metavar="NAME=VALUE",
                         help="of both hosts, otherwise than pinned; may be repeated")
     requested = parser.parse_args(words)
-    sysctls = asked_sysctls(requested.sysctl)
+    sysctls = requested_sysctls(requested.sysctl)
     numbers = requested.only or range(1, requested.transfers + 1)
     tally: TransferTally | CrossedTally = (CrossedTally(requested.seed) if requested.crossed
                                    else TransferTally(requested.seed, requested.tls))
     draw = sample_crossed if requested.crossed else sample_tls if requested.tls else sample
     try:
         with Progress(len(numbers), 0, "transfers") as progress:
-            for trial, seen in measured(requested.seed, numbers, requested.jobs, draw, sysctls):
-                record = judge(trial, seen.content, seen.client_pcap, seen.server_pcap,
-                               exact=True, sysctls=sysctls)
+            for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,
+                                               sysctls):
+                record = judge(trial, observation.content, observation.client_pcap,
+                               observation.server_pcap, exact=True, sysctls=sysctls)
                 tally.add(record)
                 if requested.keep and (requested.only or record.verdict != PASS):
-                    keep(requested.keep, seen)
+                    keep(requested.keep, observation)
                 progress.step()
     finally:
         tally.show()

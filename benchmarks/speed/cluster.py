@@ -38,7 +38,7 @@ from lab.fetches.verify.record import Record
 STORED = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"  # rows of real length
 TRIAL_S = 0.0075  # of one core, a response of dukkipati2010 (docs/PERFORMANCE.md)
 BATCH_S = batches.BATCH_S
-PARTS = 5  # of a run, whose memory is told one by one
+PARTS = 5  # of a run, whose memory is printed one by one
 WORKERS = (64, 256, 1024)
 
 
@@ -48,12 +48,12 @@ def answer(batch: bytes, row: list[str], seconds: float) -> bytes:
     requested = batches.unpacked(batch)
     columns = columns_of(Record)
     made = []
-    for values in requested["trials"]:
-        trial = Trial(**values)
-        told = list(row)
-        for each in fields(Trial):
-            told[columns.index(each.name)] = _text(getattr(trial, each.name))
-        made.append({"row": told, "captures": {}, "files": {}, "emulated_s": 0.5})
+    for parameters in requested["trials"]:
+        trial = Trial(**parameters)
+        values = list(row)
+        for field in fields(Trial):
+            values[columns.index(field.name)] = _text(getattr(trial, field.name))
+        made.append({"row": values, "captures": {}, "files": {}, "emulated_s": 0.5})
     head = {"status": OK, "worker": "made up", "machine": "made up"}
     return json.dumps(head).encode() + b"\n" + batches.packed({"facts": {}, "trials": made})
 
@@ -100,8 +100,8 @@ def through(link: SchedulerLink, study: Any, size: int, count: int, path: Path) 
     try:
         for _, (judged, _) in cluster.results(made_batches(study, size, count), TrialBatch.payload,
                                               TrialBatch.read, TrialBatch.failed):
-            for each in judged:
-                file.append(each.record)
+            for trial in judged:
+                file.append(trial.record)
             yield time.perf_counter()
     finally:
         file.close()
@@ -119,7 +119,7 @@ def example(size: int) -> Any:
     return registry.own_question("own", Overrides(lists, many=True))
 
 
-def told_records(records: int, size: int) -> float:
+def measured_rate(records: int, size: int) -> float:
     """Records a second through scheduler and main process, with the memory on the way."""
     link, count = MadeUp(2, 1, 0.0), max(PARTS, records // size)
     study = example(size)
@@ -139,7 +139,7 @@ def told_records(records: int, size: int) -> float:
     return rate
 
 
-def told_dispatch(count: int) -> float:
+def measured_dispatch_s(count: int) -> float:
     """Seconds of the main process for a batch of one trial."""
     link = MadeUp(2, 1, 0.0)
     study = example(2)
@@ -153,7 +153,7 @@ def told_dispatch(count: int) -> float:
     return dispatch_s
 
 
-def told_efficiency(guests: int, seconds: float, rounds: int) -> None:
+def show_efficiency(guests: int, seconds: float, rounds: int) -> None:
     """Batches that only wait, on as many threads as a cluster has guests."""
     link = MadeUp(4, -(-guests // 4), seconds)
     study = example(round(seconds / TRIAL_S / 2) * 2)
@@ -169,8 +169,8 @@ def told_efficiency(guests: int, seconds: float, rounds: int) -> None:
           f" {100 * part:.0f} % efficient")
 
 
-def calculated(rate: float, dispatch_s: float) -> None:
-    """What the parts come to for more workers than there are here."""
+def show_calculated(rate: float, dispatch_s: float) -> None:
+    """Print what the parts come to for more workers than this machine has."""
     size = BATCH_S / TRIAL_S
     main_s = size / rate + dispatch_s
     print(f"\nby calculation, batches of {BATCH_S:g} s and {size:,.0f} trials of"
@@ -185,10 +185,10 @@ def calculated(rate: float, dispatch_s: float) -> None:
 
 def main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    dispatch_s = told_dispatch(arguments.batches)
-    rate = told_records(arguments.records, arguments.size)
-    told_efficiency(arguments.guests, arguments.seconds, 4)
-    calculated(rate, dispatch_s)
+    dispatch_s = measured_dispatch_s(arguments.batches)
+    rate = measured_rate(arguments.records, arguments.size)
+    show_efficiency(arguments.guests, arguments.seconds, 4)
+    show_calculated(rate, dispatch_s)
     return 0
 
 

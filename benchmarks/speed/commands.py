@@ -1,29 +1,25 @@
-"""How fast other people's networks run (./run.sh -- …), and whether they say what they have to.
+"""How fast other people's networks run (./run.sh -- …), and whether they print what they have to.
 
     /usr/bin/python3 -m benchmarks.speed.commands [NAME …]
 
 The plain script runs twice and has to print the same. The bufferbloat experiment runs in two
 guests; its longest round trips are compared with what a full queue adds.
 
-Exit status: 0 if all that was asked for ends as it has to, else 1.
+Exit status: 0 if all that was requested ends as expected, else 1.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import command
+from benchmarks.command import GuestRun, in_guest
 from engines.job import PROJECT
 from lab.core.command_line import Parser
-from lab.core.errors import FAILED, OK, FirstFlightError, UsageError
+from lab.core.errors import FAILED, OK, UsageError
 
 SCRIPTS = PROJECT / "benchmarks" / "speed" / "scripts"
 TREE = ("mn", "--switch", "lxbr", "--controller", "none", "--topo", "tree,depth=2,fanout=8",
@@ -43,30 +39,9 @@ FLOWS = "1,2,5,10"
 NEAR = 0.10, 5.0  # of the longest round trip: as a share, in ms
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A command in a guest: what it printed, each line at its time, and both clocks in seconds."""
-
-    printed: str
-    virtual_s: float
-    wall_s: float
-
-
-def ran(memory: str, words: Sequence[str]) -> Ran:
+def measured(memory: str, words: Sequence[str]) -> GuestRun:
     """Raises FirstFlightError where it ends with another status than 0."""
-    with tempfile.TemporaryDirectory() as results:
-        began = time.monotonic()
-        done = subprocess.run(
-            [str(PROJECT / "run.sh"), "--results", results, "--quiet", "--memory", memory, "--",
-             *words], cwd=SCRIPTS, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-            check=False)
-        wall_s = time.monotonic() - began
-        if done.returncode:
-            raise FirstFlightError(f"{' '.join(words)}: status {done.returncode}:"
-                                   f" {(done.stdout + done.stderr).strip()[-300:]}")
-        (kept,) = Path(results).glob("commands/*")
-        virtual_s = json.loads((kept / "command.json").read_text())["virtual_s"]
-        return Ran((kept / "output.txt").read_text(errors="replace"), virtual_s, wall_s)
+    return in_guest(words, SCRIPTS, "--memory", memory).passed()
 
 
 def line(name: str, memory: str, virtual_s: float, wall_s: float) -> str:
@@ -79,11 +54,11 @@ def bufferbloat() -> bool:
     # Of long queues and short ones each guest has as many.
     halves = [",".join(map(str, QUEUES[first::2])) for first in (0, 1)]
     with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda queues: ran("1G", (
+        both = list(pool.map(lambda queues: measured("1G", (
             "python3", "bufferbloat.py", "--queues", queues, "--flows", FLOWS)), halves))
     print(line(BLOAT, "2 × 1G", sum(half.virtual_s for half in both), time.monotonic() - began))
     rows = sorted([float(word) for word in row.split()] for half in both
-                  for row in re.findall(r" out +(\d+(?: +[\d.]+){6})$", half.printed, re.MULTILINE))
+                  for row in re.findall(r" out +(\d+(?: +[\d.]+){6})$", half.stamped, re.MULTILINE))
     print("  packets  flows   Mbit/s  mean RTT  longest, ms  a full queue  UDP lost %")
     near = 0
     for packets, flows, mbps, mean_ms, longest_ms, full_ms, lost_percent in rows:
@@ -110,13 +85,13 @@ def main(words: Sequence[str]) -> int:
             right &= bufferbloat()
             continue
         memory, case, expected = CASES[name]
-        done = ran(memory, case)
+        done = measured(memory, case)
         print(line(name, memory, done.virtual_s, done.wall_s), flush=True)
-        if expected not in done.printed:
-            print(f"  it printed no {expected!r}: {done.printed.strip()[-200:]!r}")
+        if expected not in done.stamped:
+            print(f"  it printed no {expected!r}: {done.stamped.strip()[-200:]!r}")
             right = False
         if case == PLAIN:
-            plain.add(done.printed)
+            plain.add(done.stamped)
     if len(plain) > 1:
         print("  the plain script printed other bytes the second time")
     return OK if right and len(plain) < 2 else FAILED

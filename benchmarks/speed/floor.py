@@ -1,4 +1,4 @@
-"""The least that a response can cost in a guest: what it asks of the kernel, times what that costs.
+"""The least that a response can cost in a guest: its use of the kernel, times what that costs.
 
     /usr/bin/python3 -m benchmarks.speed.floor
 
@@ -14,7 +14,6 @@ takes root. Needs gcc and strace.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,7 +53,7 @@ class Moment:
     processor_s: float
 
 
-# In the guest ------------------------------------------------------------------------
+# In the guest -------------------------------------------------------------------------
 
 def inside() -> None:
     """Run the worker's job; when the network is up, and when all is done, count."""
@@ -81,10 +80,10 @@ def counters() -> dict[str, int]:
     return {"page faults": faults, "switches in the guest": switches}
 
 
-# On this machine ---------------------------------------------------------------------
+# On this machine ----------------------------------------------------------------------
 
 def in_guest(folder: Path, words: Sequence[str]) -> list[Moment]:
-    """Run a command in a guest whose folder this is; what was seen as it went on."""
+    """Run a command in a guest whose folder this is; moments of its way."""
     (folder / "command.json").write_text(json.dumps(words))
     moments: list[Moment] = []
     with processor.group() as group, (folder / "console.log").open("w") as console:
@@ -126,12 +125,7 @@ def switches(group: processor.Group) -> int:
 
 def costs_us(folder: Path) -> dict[str, float]:
     """Microseconds by the names of floor.c, in a guest."""
-    program = folder / "floor"
-    done = subprocess.run(["gcc", "-O1", "-o", str(program),
-                           str(PROJECT / "benchmarks/speed/floor.c")],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CannotError(f"gcc: {done.stderr.strip().splitlines()[0]}")
+    program = command.compiled(folder / "floor", PROJECT / "benchmarks/speed/floor.c", "-O1")
     hertz = float(subprocess.run([str(program), "--hertz"], capture_output=True, text=True,
                                  check=True).stdout)
     in_guest(folder, ["/bin/sh", "-c", f"{RESULTS}/floor >{RESULTS}/costs"])
@@ -170,10 +164,10 @@ def counted(client: str, trials: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "guest")
         prepared(folder, client, trials)
-        seen = in_guest(folder, [sys.executable, "-m", "benchmarks.speed.floor", "--inside"])
+        moments = in_guest(folder, [sys.executable, "-m", "benchmarks.speed.floor", "--inside"])
         ready, end = (json.loads((folder / f"{stage}.json").read_text())
                       for stage in ("ready", "done"))
-    some = [moment for moment in seen if 0 < moment.trials < trials]
+    some = [moment for moment in moments if 0 < moment.trials < trials]
     if not some or some[0].trials == some[-1].trials:
         raise FirstFlightError(f"{trials} responses are too few to be counted")
     first, last = some[0], some[-1]
@@ -204,9 +198,9 @@ def shown(client: str, trials: int, costs: Mapping[str, float]) -> list[str]:
     few = max(4, trials // 5)
     started, calls = system_calls(client, few), system_calls(client, trials)
     calls.subtract(started)
-    each = {name: count / (trials - few) for name, count in calls.most_common()}
-    counts = {"system calls": sum(each.values()), **counted(client, trials)}
-    names = ", ".join(f"{name} {count:.0f}" for name, count in list(each.items())[:SHOWN])
+    per_response = {name: count / (trials - few) for name, count in calls.most_common()}
+    counts = {"system calls": sum(per_response.values()), **counted(client, trials)}
+    names = ", ".join(f"{name} {count:.0f}" for name, count in list(per_response.items())[:SHOWN])
     least_ms = floor_ms(counts, costs)
     return [f"a response by {client} (9 kB, {trials} of them)",
             *(f"  {what:<38} {number:8.1f}" for what, number in counts.items()),
@@ -222,9 +216,8 @@ def main(words: Sequence[str]) -> int:
     requested = parser.parse_args(words)
     if requested.inside:
         inside()
-    for program in ("gcc", "strace"):
-        if not shutil.which(program):
-            raise CannotError(f"no {program}: apt-get install --no-install-recommends {program}")
+    command.need("gcc")
+    command.need("strace")
     with tempfile.TemporaryDirectory() as name:
         costs = costs_us(Path(name))
     print("in a guest, the least of many, µs")

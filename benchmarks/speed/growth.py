@@ -100,7 +100,7 @@ def scenario_of(trials: int, folder: Path) -> Path:
 
 
 def measured(trials: int, project: Path = PROJECT) -> Point:
-    """So many trials, measured, told and drawn by one command."""
+    """So many trials, measured, rendered and drawn by one command."""
     with tempfile.TemporaryDirectory() as name:
         return Point("measure, tell, draw", trials,
                      timed(["--yes", str(scenario_of(trials, Path(name)))], project))
@@ -119,14 +119,14 @@ def stored(trials: int) -> list[Point]:
                  f"{folder}/figures", "--yes", str(path)]
         write_run(path, folder)
         run, = (folder / "results" / path.stem).glob("*-*")
-        found = [("list", [*words, "--dry-run"]), ("resume, analyse, draw", words),
-                 ("draw", ["/usr/bin/python3", str(PROJECT / "plot.py"), "--run", str(run),
-                           "--figures", f"{folder}/figures"])]
-        return [Point(what, trials, watched(command, folder)) for what, command in found]
+        commands = [("list", [*words, "--dry-run"]), ("resume, analyse, draw", words),
+                    ("draw", ["/usr/bin/python3", str(PROJECT / "plot.py"), "--run", str(run),
+                              "--figures", f"{folder}/figures"])]
+        return [Point(what, trials, watched(command, folder)) for what, command in commands]
 
 
 def write_run(path: Path, folder: Path) -> None:
-    """The run of a scenario as it stands when all is measured, but not told."""
+    """The run of a scenario as it stands when all is measured, but not rendered."""
     small = scenario_of(2, folder)
     timed_results = folder / "small"
     watched([str(PROJECT / "run.sh"), "--results", str(timed_results), "--no-figures",
@@ -153,20 +153,20 @@ def table(points: Sequence[Point]) -> list[str]:
     """A line a point, and below each sort of them how it grows."""
     lines = [f"{'growth':<22} {'trials':>8} {'wall, s':>9} {'processor, s':>13}"
              f" {'memory, MB':>11} {'measuring, MB':>14} {'work folder, MB':>16}"]
-    for what in dict.fromkeys(each.what for each in points):
-        of_it = [each for each in points if each.what == what]
-        times = [each.timing for each in of_it]
-        lines += [f"{what:<22} {each.trials:8d} {took.wall_s:9.2f}"
+    for what in dict.fromkeys(point.what for point in points):
+        of_it = [point for point in points if point.what == what]
+        times = [point.timing for point in of_it]
+        lines += [f"{what:<22} {point.trials:8d} {took.wall_s:9.2f}"
                   f" {'–' if took.processor_s is None else f'{took.processor_s:.2f}':>13}"
                   f" {took.main_mb:11.0f} {took.measuring_mb:14.0f} {took.work_mb:16.1f}"
-                  for each, took in zip(of_it, times)]
-        sizes = [each.trials for each in of_it]
+                  for point, took in zip(of_it, times)]
+        sizes = [point.trials for point in of_it]
         counted = [took.wall_s if took.processor_s is None else took.processor_s for took in times]
-        found = {"time beyond the start": exponent_beyond_start(sizes, counted),
-                 "with it": exponent(sizes, counted),
-                 "memory": exponent(sizes, [took.main_mb for took in times]),
-                 "measuring": exponent(sizes, [took.measuring_mb for took in times]),
-                 "disk": exponent(sizes, [took.work_mb for took in times])}
-        lines.append(f"{'':<22} " + ", ".join(f"{name} ∝ N^{each:.2f}" for name, each
-                                              in found.items() if not math.isnan(each)))
+        exponents = {"time beyond the start": exponent_beyond_start(sizes, counted),
+                     "with it": exponent(sizes, counted),
+                     "memory": exponent(sizes, [took.main_mb for took in times]),
+                     "measuring": exponent(sizes, [took.measuring_mb for took in times]),
+                     "disk": exponent(sizes, [took.work_mb for took in times])}
+        lines.append(f"{'':<22} " + ", ".join(f"{name} ∝ N^{power:.2f}" for name, power
+                                              in exponents.items() if not math.isnan(power)))
     return lines

@@ -78,11 +78,11 @@ def symbols(kernel: Path) -> dict[str, int]:
     with suppress(FileNotFoundError):
         listed = subprocess.run(["nm", str(kernel)], capture_output=True, text=True,
                                 check=False).stdout
-    found = {words[2]: int(words[0], 16) for line in listed.splitlines()
-             if len(words := line.split()) == 3 and words[2] in ("cpu_tasks", "init_task")}
-    if len(found) < 2:
+    addresses = {words[2]: int(words[0], 16) for line in listed.splitlines()
+                 if len(words := line.split()) == 3 and words[2] in ("cpu_tasks", "init_task")}
+    if len(addresses) < 2:
         raise CannotError(f"{kernel} has no symbols (or nm is missing: apt-get install binutils)")
-    return found
+    return addresses
 
 
 class Guests:
@@ -157,18 +157,18 @@ def divided(used_s: float, samples: str, guests: Mapping[str, int],
             seconds: Callable[[str], float]) -> dict[str, float]:
     """Seconds by part: of the samples of processes, and what is left by those of the guests.
 
-    samples: lines of a part and seconds; `counter` and what the control group's file said
+    samples: lines of a part and seconds; `counter` and what the control group's file held
     (seconds reads it) when the program that run.sh becomes began.
     """
-    found = dict.fromkeys(PARTS, 0.0)
+    seconds_of = dict.fromkeys(PARTS, 0.0)
     for line in samples.splitlines():
         part, _, number = line.partition(" ")
         if part == COUNTER:  # all so far was the driver's look at what is installed
-            found = {**dict.fromkeys(PARTS, 0.0), CHECK: seconds(number)}
+            seconds_of = {**dict.fromkeys(PARTS, 0.0), CHECK: seconds(number)}
         else:
-            found[part] += float(number)
-    left_s = used_s - sum(found.values())
+            seconds_of[part] += float(number)
+    left_s = used_s - sum(seconds_of.values())
     shares = guests or {GUEST: 1}
     for part, count in shares.items():
-        found[part] += left_s * count / sum(shares.values())
-    return {part: each for part, each in found.items() if each}
+        seconds_of[part] += left_s * count / sum(shares.values())
+    return {part: used for part, used in seconds_of.items() if used}

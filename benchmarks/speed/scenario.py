@@ -81,10 +81,10 @@ def watched(words: list[str], folder: Path, environment: Mapping[str, str] | Non
     Raises FirstFlightError with its last words if it fails.
     """
     timing = Timing()
-    with processor.group() as group, (folder / "said").open("w+") as said:
+    with processor.group() as group, (folder / "log").open("w+") as log:
         start = time.monotonic()
         process = subprocess.Popen(group.command(words) if group else words, text=True,
-                                   stdout=subprocess.DEVNULL, stderr=said,
+                                   stdout=subprocess.DEVNULL, stderr=log,
                                    env={**os.environ, **(environment or {})})
         look = start
         while process.poll() is None:
@@ -96,15 +96,15 @@ def watched(words: list[str], folder: Path, environment: Mapping[str, str] | Non
             time.sleep(POLL_S)
         timing.wall_s = time.monotonic() - start
         timing.processor_s = group.used_s if group else None
-        said.seek(0)
+        log.seek(0)
         if process.returncode != 0:
-            last = (said.read().strip().splitlines() or ["without a word"])[-1]
+            last = (log.read().strip().splitlines() or ["without a word"])[-1]
             raise FirstFlightError(f"{words[0]} ended with status {process.returncode}: {last}")
     return timing
 
 
 def _look(timing: Timing, pid: int, folder: Path, now_s: float) -> None:
-    """What can be seen at any moment: memory, and the first record and figure."""
+    """What can be observed at any moment: memory, and the first record and figure."""
     try:
         status = Path("/proc", str(pid), "status").read_text()
         timing.main_mb = max(timing.main_mb, *(int(line.split()[1]) / 1024 for line in
@@ -121,7 +121,7 @@ def _look(timing: Timing, pid: int, folder: Path, now_s: float) -> None:
 
 
 def _add(timing: Timing, run: Path) -> None:
-    """What a run's files say of it."""
+    """Add what the files of a run record."""
     timing.emulated_s += json.loads((run / "run.json").read_text()).get("emulated_s", 0.0)
     with (run / "trials.csv").open(newline="") as file:
         timing.verdicts += [row["verdict"] for row in csv.DictReader(file)]
@@ -192,7 +192,7 @@ def main(words: Sequence[str]) -> int:
     runs = [timed(flags) for _ in range(arguments.runs + 1)][1:]
     print(f"{'':<38} {'median':>8} {'least':>8} {'most':>8}")
     for name, unit, value in SHOWN:
-        values = [each for run in runs if (each := value(run)) is not None]
+        values = [number for run in runs if (number := value(run)) is not None]
         if values:
             print(f"{name:<38} {statistics.median(values):8.2f} {min(values):8.2f}"
                   f" {max(values):8.2f}  {unit}")

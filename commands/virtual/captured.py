@@ -22,39 +22,40 @@ COMMAND = "command.json"  # of a command's folder: what was run
 SHORT = """\
 usage: ./run.sh --report FOLDER [--connection NUMBER]
 
-Build report.html, links.csv and connections.csv of a command that ran with
-./run.sh --capture -- COMMAND, whose folder is in results/commands, from its capture.pcapng.
+Build report.html, links.csv and connections.csv again from capture.pcapng. FOLDER is the folder
+in results/commands of a command that ran with ./run.sh --capture -- COMMAND.
 
-  --connection N   draw the packets of this connection of connections.csv
+  --connection N   draw the packets of connection N of connections.csv (default: of the one with
+                   most data)
 """
 
 
-def run(flags: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Build the page again. Raises UsageError, FirstFlightError."""
-    arguments = parsed(flags)
+    arguments = parsed(argv)
     folder = arguments.report
     if folder.is_file():
         folder = folder.parent
     if not (folder / pcapng.NAME).is_file():
-        raise UsageError(f"--report: {arguments.report} has no {pcapng.NAME}: it is the folder of a"
+        raise UsageError(f"--report: {arguments.report} has no {pcapng.NAME}: name the folder of a"
                          " command that ran with ./run.sh --capture -- COMMAND")
     write(folder, stored_facts(folder), arguments.connection)
     return OK
 
 
-def read(flags: Sequence[str]) -> int:
-    """Whether the flags are right. Raises UsageError."""
-    parsed(flags)
+def read(argv: Sequence[str]) -> int:
+    """Check the flags. Raises UsageError."""
+    parsed(argv)
     return OK
 
 
-def parsed(flags: Sequence[str]) -> argparse.Namespace:
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     parser.add_argument("--report", type=Path, required=True)
     parser.add_argument("--connection", type=int, default=0)
-    arguments: argparse.Namespace = parser.parse_args(list(flags))
+    arguments: argparse.Namespace = parser.parse_args(list(argv))
     if arguments.connection < 0:
-        parser.error("--connection: a number from 1 on, as in connections.csv")
+        parser.error("--connection: write a number of connections.csv, such as --connection 1")
     return arguments
 
 
@@ -70,7 +71,7 @@ def stored_facts(folder: Path) -> Mapping[str, Any]:
 
 
 def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
-    """report.html, links.csv and connections.csv beside a capture, and the answer on the terminal.
+    """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
 
     connection: the one whose packets are drawn; 0 for those with most data. Raises
     FirstFlightError, OSError.
@@ -79,8 +80,8 @@ def write(folder: Path, facts: Mapping[str, Any], connection: int = 0) -> None:
     capture = pcapng.read(folder / pcapng.NAME)
     made = reported(capture, facts, str(folder), BEGINS_S * 1_000_000_000, connection)
     if connection and not made.report.timelines:
-        raise UsageError(f"--connection: there is no connection {connection} with data;"
-                         " connections.csv numbers them")
+        raise UsageError(f"--connection: there is no connection {connection} with data; see"
+                         " connections.csv for their numbers")
     files.write(folder / "links.csv", data.table_csv(made.links))
     files.write(folder / "connections.csv", data.table_csv(made.connections))
     path = page.write(folder, made.report, drawing.for_page(drawing.images(made.report)))

@@ -31,40 +31,43 @@ from lab.core.scenario import typed
 SHORT = """\
 usage: ./run.sh [FLAG ...] -- COMMAND [WORD ...]
 
-Run a command, such as a Mininet script, in a virtual machine whose clock skips idle time: real
-Linux, as root, without root here. What it writes into the current folder comes back.
+Run a command, such as a Mininet script, in a virtual machine whose clock skips idle time. It runs
+on real Linux, as root of that machine; you need no root. The files that it writes into the current
+folder are kept with its output in results/commands.
 
   ./run.sh -- python3 my_experiment.py
   ./run.sh -- mn --switch lxbr --controller none --topo tree,2 --test pingall
   ./run.sh --timeout 1h,10m -- ./start.sh
 
   --memory 1G         memory of the machine (default 1G)
-  --timeout 60,30     end it after so many seconds of its clock, and of yours (status 124);
-                      one number is both
-  --seed N            all that is random follows from it (default 1)
-  --readable PATH     what else it may read; home folders are hidden but for the current folder
-  --env NAME[=VALUE]  what else of the environment it has
-  --write-back        put the files that it wrote into the current folder
-  --limit 1G,100000   most bytes and files that come back
-  --capture [BYTES]   keep every packet of every link, and tell what the network really did:
+  --timeout 60,30     stop the command after 60 s of the machine's clock or 30 s of real time
+                      (exit status 124); one number is the limit of both
+  --seed N            seed of everything random in the machine (default 1)
+  --readable PATH     also let the command read this path; home folders are hidden, except the
+                      current folder
+  --env NAME[=VALUE]  give the command this environment variable, too
+  --write-back        write the command's files into the current folder
+  --limit 1G,100000   most bytes and most files that are kept
+  --capture [BYTES]   keep every packet of every link, and report what the network really did:
                       report.html, links.csv, connections.csv, and capture.pcapng for Wireshark
-                      (at most 500 MB); ./run.sh --report FOLDER makes the page again
+                      (at most 500 MB); ./run.sh --report FOLDER builds the page again
   --results DIR       where results go (DIR/commands)
   --quiet             no progress
 
-The exit status is the command's own; 124 after the timeout, 1 where the machine died, 130 after
-the second Ctrl-C (the first is the command's).
+The exit status is the command's own; 124 after a timeout, 1 where the machine died, 130 after
+the second Ctrl-C (the first one goes to the command).
 """
 GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
 PROGRESS_S = 30.0  # of wall time, between two lines
-KEPT_BYTES = 1 << 30  # of what it prints
+KEPT_BYTES = 1 << 30  # of output
 LEAST_MB = 128
 PIECE_BYTES = 1 << 20
-CAPTURE_BYTES = 500_000_000  # of packets, where nobody says: two and a half million
+CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
 
 
-def run(flags: Sequence[str], words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run it; its exit status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
+    flags, words = divided(argv)
     arguments = parsed(flags, words)
     request = request_of(arguments, words)
     for line in advice(words, shutil.which):
@@ -75,83 +78,84 @@ def run(flags: Sequence[str], words: Sequence[str]) -> int:
             raise EngineCannot("the kernel for commands is not built: ./install.sh"
                                " --with-mininet builds it")
         folder = new_folder(arguments.results / "commands")
-        # In background it is none: what is typed is somebody else's.
+        # In the background it is none: what is typed is for another program.
         terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
         began = time.time()
         with ExitStack() as stack:
             guest = stack.enter_context(CommandGuest(kernel, folder / GUEST, request, terminal))
-            kept = stack.enter_context(Kept(folder / "output.txt", terminal or arguments.quiet))
+            output = stack.enter_context(Output(folder / "output.txt",
+                                                terminal or arguments.quiet))
             if terminal:
                 stack.enter_context(RawTerminal())
                 signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
             else:
                 signal.signal(signal.SIGINT, interrupting(guest))
-            outcome = guest.attend(kept.carry)
-            found = Written(guest.files(), began - BEGINS_S)
+            outcome = guest.attend(output.carry)
+            written = Written(guest.files(), began - BEGINS_S)
             place = request.folder if arguments.write_back else folder / "files"
             if arguments.write_back:
-                for line in found.listed():
+                for line in written.listed():
                     say(f"run.sh: writes back {line}")
-            left_out = found.unpack(place)
+            left_out = written.unpack(place)
             if request.capture_bytes:
-                keep(guest.capture(), folder / CAPTURE)
+                copy(guest.capture(), folder / CAPTURE)
     facts = {"command": list(words), "folder": str(request.folder), "seed": request.seed,
              "status": outcome.status, "virtual_s": round(outcome.virtual_s, 9),
-             "wall_s": round(outcome.wall_s, 3), "files": found.count,
+             "wall_s": round(outcome.wall_s, 3), "files": written.count,
              "left_out": left_out + outcome.troubles, "spinning": outcome.spinning,
              **made_from(kernel)}
     files.write(folder / "command.json", json.dumps(facts, indent=1) + "\n")
-    tell(folder, outcome, found.count, left_out, arguments.quiet)
+    show_end(folder, outcome, written.count, left_out, arguments.quiet)
     if request.capture_bytes:
         from commands.virtual import captured  # and with it matplotlib
         captured.write(folder, facts)
     return outcome.status
 
 
-# What `./install.sh --with-mininet` brings, and how a command or its script names it.
-BROUGHT = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
-           "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
-           "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
-           "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
+# What `./install.sh --with-mininet` installs, and how a command or its script names it.
+INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
+             "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
+             "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
+             "telnet": r"\btelnet\b|\.iperf\(|test[= ]iperf"}
 MOST_SCRIPT_BYTES = 1 << 20
 
 
 def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
-    """What is known beforehand to be missing, in one line; none where nothing is.
+    """Programs that the command seems to use and that are not installed, in one line; [] for none.
 
     which: the path of a program of this machine, None where there is none.
     """
-    told = " ".join(words)
+    text = " ".join(words)
     with suppress(OSError, StopIteration):
         script = next(Path(word) for word in words[:3]
                       if not word.startswith("/usr/") and Path(word).is_file())
-        told += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
+        text += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
     # Mininet's default switch, where none is chosen.
-    chosen = re.search(r"switch", told) or not (
-        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", told, re.M))
-    missing = [name for name, pattern in BROUGHT.items() if not which(name) and (
-        re.search(pattern, told) or (name == "ovs-vsctl" and not chosen))]
-    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet brings"
+    chosen = re.search(r"switch", text) or not (
+        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
+    missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
+        re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
+    return [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
 
 
-def tell(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
-         quiet: bool) -> None:
-    """What is worth a line once the command has ended, on standard error."""
+def show_end(folder: Path, outcome: CommandEnd, count: int, left_out: Sequence[str],
+             quiet: bool) -> None:
+    """Print what a user has to know once the command has ended, on standard error."""
     for name in outcome.spinning:
-        say(f"run.sh: {name} spins, waiting without sleeping: time was moved for it"
+        say(f"run.sh: {name} spins: it waits without sleeping, so its clock was moved on"
             " (docs/MININET.md)")
     for line in [*outcome.troubles, *left_out][:20]:
         say(f"run.sh: {line}")
     if not quiet:
         ratio = outcome.virtual_s / outcome.wall_s if outcome.wall_s else 0.0
         wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
-        say(f"run.sh: {outcome.virtual_s:.1f} s of its clock in {outcome.wall_s:.1f} s"
+        say(f"run.sh: {outcome.virtual_s:.1f} s of virtual time in {outcome.wall_s:.1f} s"
             f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
 
 
-def keep(packets: BinaryIO, path: Path) -> None:
-    """A copy of what the guest's kernel captured. Raises WriteError."""
+def copy(packets: BinaryIO, path: Path) -> None:
+    """Copy the packets that the guest's kernel captured to a file. Raises WriteError."""
     with packets, files.append(path) as file, files.writing(path):
         while piece := packets.read(PIECE_BYTES):
             files.write_all(file, piece)
@@ -165,43 +169,45 @@ def interrupting(guest: CommandGuest) -> Any:
     return handle
 
 
-class Kept:
-    """Passes on what the command prints, and keeps it, each line with the guest's clock."""
+class Output:
+    """Passes on the command's output, and stores it, each line with the guest's clock."""
 
     def __init__(self, path: Path, quiet: bool) -> None:
         self.quiet, self.path = quiet, path
         self.file = files.append(path)
         self.room = KEPT_BYTES
-        self.lines: dict[bytes, tuple[float, bytes]] = {}  # begun: when, and what so far
-        self.began = self.told = time.monotonic()
+        # Lines that have begun, by their stream: when, and what of them is there.
+        self.lines: dict[bytes, tuple[float, bytes]] = {}
+        self.began = self.shown = time.monotonic()
         self.unread = self.was_full = False
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> Output:
         return self
 
     def __exit__(self, *_: object) -> None:
         for kind, (begun_s, content) in self.lines.items():
             if content:
-                self._keep(kind, begun_s, content)
+                self._store(kind, begun_s, content)
         self.file.close()
 
     def carry(self, kind: bytes, at_s: float, content: bytes) -> None:
+        """Take a frame of the guest's: output, or a tick of its clock."""
         if kind == TICK:
-            self._tell_progress(at_s, content == FULL)
+            self._show_progress(at_s, content == FULL)
             return
         self._pass_on(2 if kind == ERROR else 1, content)
         begun_s, before = self.lines.get(kind, (at_s, b""))
         begun_s = begun_s if before else at_s  # when its first byte was there
         *whole_lines, rest = (before + content).split(b"\n")
         for line in whole_lines:
-            self._keep(kind, begun_s, line)
+            self._store(kind, begun_s, line)
             begun_s = at_s
         self.lines[kind] = begun_s, rest
 
-    def _keep(self, kind: bytes, at_s: float, line: bytes) -> None:
+    def _store(self, kind: bytes, at_s: float, line: bytes) -> None:
         text = b"%14.6f %s %s\n" % (at_s, b"out" if kind == OUTPUT else b"err", line)
         if self.room < len(text) and self.room > 0:
-            text, self.room = b"the rest was not kept: more than 1 GB\n", 0
+            text, self.room = b"the rest is not kept: the output is larger than 1 GB\n", 0
         elif self.room <= 0:
             return
         self.room -= len(text)
@@ -219,23 +225,30 @@ class Kept:
             except BrokenPipeError:
                 self.unread = True
 
-    def _tell_progress(self, virtual_s: float, is_full: bool) -> None:
+    def _show_progress(self, virtual_s: float, is_full: bool) -> None:
         now = time.monotonic()
-        if self.quiet or now - self.told < PROGRESS_S and is_full == self.was_full:
+        if self.quiet or now - self.shown < PROGRESS_S and is_full == self.was_full:
             return
-        self.told, self.was_full = now, is_full
+        self.shown, self.was_full = now, is_full
         wall_s = now - self.began
-        say(f"run.sh: {virtual_s:.0f} s of its clock in {wall_s:.0f} s"
+        say(f"run.sh: {virtual_s:.0f} s of virtual time in {wall_s:.0f} s"
             f" ({virtual_s / wall_s:.1f} × real time)"
             f"{'; nearly all of its memory is in use (--memory)' if is_full else ''}")
 
 
 # The command line --------------------------------------------------------------------
 
-def read(flags: Sequence[str], words: Sequence[str]) -> int:
+def read(argv: Sequence[str]) -> int:
     """Whether it can be run at all. Raises UsageError, CannotError."""
+    flags, words = divided(argv)
     request_of(parsed(flags, words), words)
     return OK
+
+
+def divided(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The flags before the first `--`, and the command behind it."""
+    place = list(argv).index("--")
+    return argv[:place], argv[place + 1:]
 
 
 def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
@@ -254,17 +267,19 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--capture", nargs="?", type=most_captured, const=CAPTURE_BYTES, default=0)
     arguments = parser.parse_args(list(flags))
     if not words:
-        parser.error("nothing stands behind --: write ./run.sh -- COMMAND")
+        parser.error("there is no command after --: write ./run.sh -- COMMAND, such as"
+                     " ./run.sh -- python3 my_experiment.py")
     if not 0 <= arguments.seed < 1 << 63:
-        parser.error("--seed: a whole number from 0 on")
+        parser.error("--seed: write a whole number from 0 on, such as --seed 7")
     room = available(MEMINFO)
     if room is not None and arguments.memory > room:
-        raise CannotError(f"--memory: {arguments.memory} MB, and {room} MB are available")
+        raise CannotError(f"--memory: {arguments.memory} MB are requested, and {room} MB are"
+                          " available")
     return arguments
 
 
 def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRequest:
-    """Raises UsageError where what is named is not there."""
+    """What the guest is to run. Raises UsageError where a named path or variable is not there."""
     for path in arguments.readable:
         if not path.exists():
             raise UsageError(f"--readable: there is no {path}")
@@ -272,7 +287,8 @@ def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRe
     for word in arguments.env:
         name, equals, value = word.partition("=")
         if not name.isidentifier() or not equals and name not in os.environ:
-            raise UsageError(f"--env: {word}: write NAME=VALUE, or a NAME that you have")
+            raise UsageError(f"--env: {word}: write NAME=VALUE, or the NAME of a variable that is"
+                             " set")
         environment[name] = value if equals else os.environ[name]
     virtual_s, wall_s = arguments.timeout
     most_bytes, most_files = arguments.limit
@@ -283,7 +299,7 @@ def request_of(arguments: argparse.Namespace, words: Sequence[str]) -> CommandRe
 
 
 def new_folder(home: Path) -> Path:
-    """results/commands/<stamp>. What killed ones left of their guests goes. Raises WriteError."""
+    """results/commands/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
     stamp = time.strftime("%Y-%m-%d_%H%M%S")
     files.make_folder(home)
     for left in home.glob(f"*/{GUEST}"):
@@ -299,7 +315,8 @@ def _numbers(words: str, *units: str) -> list[float]:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if len(words.split(",")) > len(units) or min(given) <= 0:
-        raise argparse.ArgumentTypeError(f"{words!r}: write at most {len(units)} numbers above 0")
+        raise argparse.ArgumentTypeError(f"{words!r}: write at most {len(units)} numbers above 0,"
+                                         " with a comma between them")
     return given
 
 
@@ -326,5 +343,5 @@ def megabytes(word: str) -> int:
     (given,) = _numbers(word, "bytes")
     mb = int(given if word.strip().isdigit() else given / 1e6)
     if mb < LEAST_MB:
-        raise argparse.ArgumentTypeError(f"{word!r}: at least {LEAST_MB}M")
+        raise argparse.ArgumentTypeError(f"{word!r} is too little memory: at least {LEAST_MB}M")
     return mb

@@ -30,32 +30,33 @@ from lab.core.results.records import to_text
 SHORT = """\
 usage: ./run.sh --packetdrill FILE|DIR [FILE|DIR ...] [FLAG ...]
 
-Run packetdrill scripts in virtual time, each in a network namespace of its own, behind the walls of
-./run.sh -- COMMAND. Of a folder all *.pkt are run. docs/PACKETDRILL.md says how to get packetdrill.
+Run packetdrill scripts in virtual time, each in a network namespace of its own, as isolated as
+./run.sh -- COMMAND. Of a folder all *.pkt are run. See docs/PACKETDRILL.md for how to get
+packetdrill.
 
   --program PATH      packetdrill (default: the one on the PATH)
   --ip-version V      ipv4, ipv6, ipv4-mapped-ipv6, or all that a script can be run with
-                      (default: what the script says, else ipv4)
-  --tolerance USECS   how far a time may be off, from 1 on (default: packetdrill's own, 4000)
+                      (default: the one that the script sets, else ipv4)
+  --tolerance USECS   largest deviation of a time, from 1 on (default: packetdrill's own, 4000)
   -D NAME=VALUE       define a name for the scripts
-  --readable PATH     what else scripts may read
-  --jobs N            machines side by side (default: one for each processor)
-  --timeout 180,1h    seconds of its clock that a script may take, and of yours for all (status 124)
-  --seed N            all that is random follows from it (default 1)
+  --readable PATH     also let the scripts read this path
+  --jobs N            machines that run at the same time (default: one for each processor)
+  --timeout 180,1h    most virtual time of a script, and most real time of all (exit status 124)
+  --seed N            seed of everything random in the machines (default 1)
   --results DIR       where results go (DIR/packetdrill)
-  --quiet             only what does not pass
+  --quiet             print only scripts that do not pass
 
 The exit status is 0 where all pass, 3 where one fails, 1 where a machine died with a script.
 """
 MOST_SCRIPT_BYTES = 1 << 20
 HEAD = ("script", "ip_version", "verdict", "line", "virtual_s", "words")
 TOOL = "ethtool"  # that the kernel's own scripts call
-WORDS = {PASSED: "pass", FAILED: "FAIL", DIED: "DIED"}
+VERDICTS = {PASSED: "pass", FAILED: "FAIL", DIED: "DIED"}  # as they are printed
 
 
-def run(flags: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run them; the status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
-    arguments = parsed(flags)
+    arguments = parsed(argv)
     chosen = scripts_of(arguments)
     began = time.monotonic()
     counts, virtual_s, status = Counter[str](), 0.0, OK
@@ -69,32 +70,32 @@ def run(flags: Sequence[str]) -> int:
                       options_of(arguments), tuple(arguments.readable), limit_s)
         folder = new_folder(arguments.results / "packetdrill")
         path = folder / "packetdrill.csv"
-        with own(folder / GUEST) as place, files.append(path) as table:
-            keep(table, path, HEAD)
+        with guests_folder(folder / GUEST) as place, files.append(path) as table:
+            add_row(table, path, HEAD)
             try:
                 for result in packetdrill.run(setup, chosen, place, wall_s and began + wall_s):
                     counts[result.verdict] += 1
                     virtual_s += result.virtual_s
-                    keep(table, path, row(result))
+                    add_row(table, path, row(result))
                     if result.verdict != PASSED or not arguments.quiet:
                         printed(line(result))
             except packetdrill.OutOfTime as error:
                 say(f"run.sh: {error}")
                 status = TIMED_OUT
-    say(f"run.sh: {sentence(counts, len(chosen))}; {virtual_s:.1f} s of the machines' clocks in"
+    say(f"run.sh: {summary(counts, len(chosen))}; {virtual_s:.1f} s of virtual time in"
         f" {time.monotonic() - began:.1f} s; {os.path.relpath(path)}")
     return status or (errors.FAILED if counts[DIED] else errors.VERDICT if counts[FAILED] else OK)
 
 
-def read(flags: Sequence[str]) -> int:
+def read(argv: Sequence[str]) -> int:
     """Whether it can be run at all. Raises UsageError, CannotError."""
-    arguments = parsed(flags)
+    arguments = parsed(argv)
     scripts_of(arguments)
     program_of(arguments)
     return OK
 
 
-def parsed(flags: Sequence[str]) -> argparse.Namespace:
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """Exits with a line where one is wrong."""
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     add = parser.add_argument
@@ -109,28 +110,29 @@ def parsed(flags: Sequence[str]) -> argparse.Namespace:
     add("--seed", type=whole, default=Setup.seed)
     add("--results", type=Path, default=files.PROJECT / "results")
     add("--quiet", action="store_true")
-    arguments: argparse.Namespace = parser.parse_args(list(flags))
+    arguments: argparse.Namespace = parser.parse_args(list(argv))
     if not 1 <= arguments.jobs <= 64:
-        parser.error("--jobs: a number from 1 to 64")
+        parser.error("--jobs: write a number from 1 to 64, such as --jobs 2")
     if not 0 <= arguments.seed < 1 << 63:
-        parser.error("--seed: a whole number from 0 on")
+        parser.error("--seed: write a whole number from 0 on, such as --seed 7")
     if arguments.tolerance is not None and not 1 <= arguments.tolerance < 1 << 31:
-        parser.error("--tolerance: microseconds, from 1 on: packetdrill refuses 0")
+        parser.error("--tolerance: write microseconds from 1 on, such as --tolerance 4000;"
+                     " packetdrill refuses 0")
     if wrong := [word for word in arguments.defined if not word.partition("=")[0].isidentifier()]:
-        parser.error(f"-D: {wrong[0]}: write NAME=VALUE")
+        parser.error(f"-D: {wrong[0]}: write NAME=VALUE, such as -D USE_ECN=1")
     return arguments
 
 
 def program_of(arguments: argparse.Namespace) -> Path:
-    """Raises UsageError, CannotError."""
+    """The program that is named, or the one on the PATH. Raises UsageError, CannotError."""
     if arguments.program is not None:
         if not os.access(arguments.program, os.X_OK) or arguments.program.is_dir():
-            raise UsageError(f"--program: {arguments.program} is no program")
+            raise UsageError(f"--program: {arguments.program} is no program that can be run")
         return Path(arguments.program)
-    if (found := shutil.which("packetdrill")) is None:
-        raise CannotError("there is no packetdrill: build it (docs/PACKETDRILL.md says how), and"
+    if (path := shutil.which("packetdrill")) is None:
+        raise CannotError("packetdrill is not installed: build it as docs/PACKETDRILL.md shows, and"
                           " name it with --program")
-    return Path(found)
+    return Path(path)
 
 
 def options_of(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -142,33 +144,33 @@ def options_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def scripts_of(arguments: argparse.Namespace) -> list[Script]:
     """Those that are named, in the order of their names within a folder. Raises UsageError."""
-    found: list[Script] = []
+    scripts: list[Script] = []
     for path in arguments.packetdrill:
         if not path.exists():
             raise UsageError(f"--packetdrill: there is no {path}")
         inside = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
         if not inside:
-            raise UsageError(f"--packetdrill: {path} has no *.pkt")
+            raise UsageError(f"--packetdrill: {path} has no *.pkt files")
         for script in inside:
             try:
                 text = files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
             except (OSError, ValueError) as error:
                 raise UsageError(f"--packetdrill: {script} cannot be read: {error}") from None
-            found += [Script(script, version, text) for version
-                      in packetdrill.versions(script, text, arguments.ip_version)]
-    if not found:
+            scripts += [Script(script, version, text) for version
+                        in packetdrill.versions(script, text, arguments.ip_version)]
+    if not scripts:
         raise UsageError(f"--packetdrill: none of these scripts is for {arguments.ip_version}")
     for path in arguments.readable:
         if not path.exists():
             raise UsageError(f"--readable: there is no {path}")
-    if (count := sum(TOOL in script.text for script in found)) and not shutil.which(TOOL):
-        say(f"run.sh: {count} of these scripts call {TOOL}, which is not installed: they may fail"
-            f" without it (apt-get install {TOOL})")
-    return found
+    if (count := sum(TOOL in script.text for script in scripts)) and not shutil.which(TOOL):
+        say(f"run.sh: {count} of these scripts call {TOOL}, which is not installed, and may fail"
+            f" without it: apt-get install {TOOL}")
+    return scripts
 
 
 @contextmanager
-def own(place: Path) -> Iterator[Path]:
+def guests_folder(place: Path) -> Iterator[Path]:
     """A folder for guests, which the next run removes where this one is killed."""
     place.mkdir()
     lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
@@ -180,10 +182,10 @@ def own(place: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-# What it says ------------------------------------------------------------------------
+# What is stored and printed -----------------------------------------------------------
 
-def keep(table: io.FileIO, path: Path, cells: Sequence[object]) -> None:
-    """A row of the table. Raises WriteError."""
+def add_row(table: io.FileIO, path: Path, cells: Sequence[object]) -> None:
+    """Append a row to the table. Raises WriteError."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
     with files.writing(path):
@@ -191,20 +193,21 @@ def keep(table: io.FileIO, path: Path, cells: Sequence[object]) -> None:
 
 
 def row(result: Result) -> tuple[object, ...]:
+    """The cells of a script under HEAD."""
     return (to_text(str(result.script.path)), result.script.ip_version, result.verdict,
             result.line or "", f"{result.virtual_s:.9f}", to_text(result.words))
 
 
 def line(result: Result) -> str:
-    """What a script did: `FAIL  0.103 s  tcp/one.pkt:7 (ipv4): …`."""
+    """The line of a script: `FAIL  0.103 s  tcp/one.pkt:7 (ipv4): …`."""
     script = result.script
     place = f":{result.line}" if result.line else ""
-    return (f"{WORDS[result.verdict]}{result.virtual_s:9.3f} s  {script.path}{place}"
+    return (f"{VERDICTS[result.verdict]}{result.virtual_s:9.3f} s  {script.path}{place}"
             f" ({script.ip_version}){f': {result.words}' if result.words else ''}")
 
 
-def sentence(counts: Counter[str], count: int) -> str:
-    """The answer: how many pass."""
+def summary(counts: Counter[str], count: int) -> str:
+    """How many scripts pass, fail and were not run."""
     done = sum(counts.values())
     parts = [f"{counts[PASSED]} of {count} scripts pass"]
     parts += [f"{counts[FAILED]} fail"] * bool(counts[FAILED])

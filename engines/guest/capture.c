@@ -236,6 +236,21 @@ void capture_settings(struct net_device *dev, const void *messages, unsigned int
 	local_irq_restore(flags);
 }
 
+/* A request by rtnetlink is about to be carried out: a queue that it replaces takes what it has
+ * counted along. The RTNL is held. */
+void capture_requested(struct net *net, struct nlmsghdr *request)
+{
+	struct tcmsg *tc = nlmsg_data(request);
+	struct net_device *dev;
+
+	if (request->nlmsg_type != RTM_NEWQDISC && request->nlmsg_type != RTM_DELQDISC &&
+	    request->nlmsg_type != RTM_NEWTCLASS && request->nlmsg_type != RTM_DELTCLASS)
+		return;
+	dev = nlmsg_len(request) < sizeof(*tc) ? NULL : __dev_get_by_index(net, tc->tcm_ifindex);
+	if (dev && capture_is_ethernet(dev))
+		capture_qdiscs(dev);
+}
+
 /* A request by rtnetlink was answered; the RTNL is held. */
 void capture_answered(struct net *net, struct nlmsghdr *request, int error,
 		      const struct netlink_ext_ack *extack)

@@ -28,7 +28,7 @@ s/^\tstruct_group(headers,$/&\n\tu64 capture_ns;\n\tu64 capture_number;\n\tu32 c
 s/^\tconst struct rtnl_link_ops \*rtnl_link_ops;$/&\n\tu32 capture_id;/
 
 # net/core/dev.c, net/core/skbuff.c, net/core/rtnetlink.c, net/sched/sch_api.c
-s/^\t\terr = link->doit(skb, nlh, extack);$/\t{\n&\n\t\tcapture_answered(net, nlh, err, extack);\n\t}/
+s/^\t\terr = link->doit(skb, nlh, extack);$/\t{\n\t\tcapture_requested(net, nlh);\n&\n\t\tcapture_answered(net, nlh, err, extack);\n\t}/
 s/^#include <net\/pkt_sched.h>$/&\n#include <net\/capture.h>/
 s/^\ttrace_net_dev_queue(skb);$/\tcapture_queued(skb, dev);\n&/
 s/^\t\ttrace_qdisc_enqueue(q, txq, skb);$/\t\tcapture_accepted(skb);\n&/

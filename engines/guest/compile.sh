@@ -86,6 +86,7 @@ net/core/dev.c capture_queued(skb, dev);
 net/core/dev.c capture_accepted(skb);
 net/core/dev.c capture_sent(skb, dev);
 net/core/skbuff.c capture_dropped(skb, reason);
+net/core/rtnetlink.c capture_requested(net, nlh);
 net/core/rtnetlink.c capture_answered(net, nlh, err, extack);
 net/sched/sch_api.c capture_qdiscs(qdisc_dev(new ?: old));
 net/sched/sch_api.c #include "capture_qdiscs.c"'

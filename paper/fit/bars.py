@@ -55,11 +55,11 @@ def sample(made: Population, seed: int, kernels: Kernels = TODAY) -> Sample:
     drawn = responses(made, seed)
     count, windows = len(drawn.weight), made.initcwnd
     queue = numpy.full(count * len(windows), made.mechanism.queue_packets or 1000)
-    found = simulate(drawn, numpy.tile(numpy.arange(count), len(windows)),
-                     numpy.repeat(windows, count), queue, kernels)
+    simulated = simulate(drawn, numpy.tile(numpy.arange(count), len(windows)),
+                         numpy.repeat(windows, count), queue, kernels)
     shape = (len(windows), count)
-    return Sample(made, drawn, found.latency_ms.reshape(shape),
-                  found.retransmitted.reshape(shape) > 0)
+    return Sample(made, drawn, simulated.latency_ms.reshape(shape),
+                  simulated.retransmitted.reshape(shape) > 0)
 
 
 AXES = {**dict.fromkeys(SHARES_PANELS.values(), SHARES_FILE),
@@ -88,29 +88,29 @@ def _axis(group: str, drawn: Drawn) -> Numbers:
     return segments
 
 
-def panel(group: str, found: Sample, paired: bool = False) -> list[Bar]:
+def panel(group: str, own: Sample, paired: bool = False) -> list[Bar]:
     """The bars of a panel, unpaired as the paper compared, or paired."""
-    drawn, place = found.drawn, place_of(group, found.drawn)
+    drawn, place = own.drawn, place_of(group, own.drawn)
     base_weight = drawn.weight if paired else drawn.baseline_weight
     made = []
     for number, (label, bar) in enumerate(printed(group).items()):
         inside = place == number
         base, experiment = (
-            float(numpy.average(found.latency_ms[row][inside], weights=weight[inside]))
+            float(numpy.average(own.latency_ms[row][inside], weights=weight[inside]))
             for row, weight in ((0, base_weight), (-1, drawn.weight)))
         made.append(Bar(group, label, base - experiment, (base - experiment) / base * 100,
                         bar.absolute_ms or 0.0, bar.percent or 0.0))
     return made
 
 
-def percentiles(group: str, found: Sample, paired: bool = False) -> list[Bar]:
+def percentiles(group: str, own: Sample, paired: bool = False) -> list[Bar]:
     """The bars of Table 3 or 4, of "table3_avgdc", "table3_slowdc", "table4_slowdc_56"."""
-    drawn = found.drawn
+    drawn = own.drawn
     inside = drawn.key_bandwidth_kbps <= (56 if group.endswith("_56") else numpy.inf)
     made = []
     for label, bar in buckets("paper_tables.csv", group).items():
         share = percentile_of(label)
-        base, experiment = (_statistic(found.latency_ms[row][inside], weight[inside], share)
+        base, experiment = (_statistic(own.latency_ms[row][inside], weight[inside], share)
                             for row, weight in ((0, drawn.weight if paired else
                                                  drawn.baseline_weight), (-1, drawn.weight)))
         made.append(Bar(group, label, base - experiment, (base - experiment) / base * 100,
@@ -126,12 +126,12 @@ def _statistic(values: Numbers, weight: Numbers, share: float | None) -> float:
     return float(values[order][numpy.searchsorted(cumulated, share * cumulated[-1])])
 
 
-def windows(found: Sample) -> list[Bar]:
+def windows(own: Sample) -> list[Bar]:
     """Figure 2: what each larger window gains over the first, side by side."""
     level = {int(label): bar.total_ms or 0.0
              for label, bar in buckets("paper_figure2.csv").items()}
-    mean = numpy.average(found.latency_ms, axis=1, weights=found.drawn.weight)
-    first = found.made.initcwnd[0]
+    mean = numpy.average(own.latency_ms, axis=1, weights=own.drawn.weight)
+    first = own.made.initcwnd[0]
     return [Bar("Fig. 2", str(window), float(mean[0] - ms), float((mean[0] - ms) / mean[0] * 100),
                 level[first] - level[window], (1 - level[window] / level[first]) * 100)
-            for window, ms in zip(found.made.initcwnd[1:], mean[1:])]
+            for window, ms in zip(own.made.initcwnd[1:], mean[1:])]

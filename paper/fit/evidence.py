@@ -1,6 +1,6 @@
 """What stands behind a fit: hold-outs, how far each parameter is fixed, each mechanism off in turn.
 
-All of it is simulated, and stored beside the scenario for its page
+All of it is simulated, and stored with the scenario for its page
 (lab.fetches.features.population.fit).
 """
 
@@ -16,8 +16,7 @@ from lab.core.scenario.curves import Numbers
 from lab.fetches.features.population.draws import Drawn
 from lab.fetches.features.population.population import Population
 from paper.fit.bars import panel, percentiles, place_of, sample, windows
-from paper.fit.fit import search
-from paper.fit.objective import FIGURE5, Judged, Objective
+from paper.fit.fit import FIGURE5, Judged, Objective, search
 from paper.fit.proposal import LINKS, WEIGHED, Proposal, mixed, propose
 from paper.fit.state import Kernels
 
@@ -29,7 +28,7 @@ PATIENT = Kernels(quick_acks=0, patience_ms=200.0)  # of a class of clients
 
 def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Judged]]:
     """What it is, and how the bars are then; the best of the strengths that were tried."""
-    drawn = own.found.drawn
+    drawn = own.sample.drawn
     far, slow = (numpy.log(drawn.key_rtt_ms / 70), numpy.log(1200 / drawn.key_bandwidth_kbps))
     size = numpy.log(drawn.response_bytes / 9000)
     gap = numpy.where(drawn.gap_ms > 0, numpy.log(numpy.maximum(drawn.gap_ms, 1) / 280), 0.0)
@@ -59,13 +58,13 @@ def tried(made: Population, own: Proposal, seed: int) -> Iterator[tuple[str, Jud
 def _best(name: str, made: Population, variants: list[tuple[str, Proposal]]) -> tuple[str, Judged]:
     judged = [(strength, Objective(proposal).judge(proposal.under(made.mechanism)))
               for strength, proposal in variants]
-    strength, found = min(judged, key=lambda each: each[1].loss)
-    return f"{name} ({strength})", found
+    strength, best = min(judged, key=lambda pair: pair[1].loss)
+    return f"{name} ({strength})", best
 
 
 def _leaning(own: Proposal, factor: Numbers, exponent: float) -> Proposal:
     """Other weights; the shares of each pair of RTT and bandwidth buckets stay."""
-    drawn = own.found.drawn
+    drawn = own.sample.drawn
     weight = drawn.weight * numpy.exp(numpy.clip(exponent * factor, -2, 2))
     cell = place_of("RTT", drawn) * 100 + place_of("BW", drawn)
     count = int(cell.max()) + 1
@@ -76,8 +75,8 @@ def _leaning(own: Proposal, factor: Numbers, exponent: float) -> Proposal:
 
 def _estimated(own: Proposal) -> Proposal:
     """Bandwidth by the rank of the mean throughput that a client's own transfers reach."""
-    drawn, responses = own.found.drawn, own.found.made.responses
-    reached = drawn.response_bytes * 8 / own.found.latency_ms[0]
+    drawn, responses = own.sample.drawn, own.sample.made.responses
+    reached = drawn.response_bytes * 8 / own.sample.latency_ms[0]
     mean = numpy.repeat(reached.reshape(-1, responses).mean(axis=1), responses)
     order, by_key = numpy.argsort(mean), numpy.argsort(drawn.key_bandwidth_kbps)
     key = numpy.empty_like(mean)
@@ -88,7 +87,7 @@ def _estimated(own: Proposal) -> Proposal:
 
 
 def _with(own: Proposal, drawn: Drawn) -> Proposal:
-    return replace(own, found=replace(own.found, drawn=drawn))
+    return replace(own, sample=replace(own.sample, drawn=drawn))
 
 
 CLIENTS, RESPONSES, SEED = 6000, 2, 101
@@ -121,8 +120,8 @@ Say = Callable[[str], None]
 
 def evidence(made: Population, slow: Population, six: Population, say: Say) -> dict[str, Any]:
     """Everything, as it is stored. made: AvgDC; slow: SlowDC; six: of Figure 2."""
-    made, slow = (replace(each, clients=CLIENTS, responses=RESPONSES, explained=0)
-                  for each in (made, slow))
+    made, slow = (replace(population, clients=CLIENTS, responses=RESPONSES, explained=0)
+                  for population in (made, slow))
     six = replace(six, clients=500, responses=RESPONSES)
     own = propose(made, SEED)
     judged = Objective(own).judge(own.under(made.mechanism))
@@ -130,7 +129,7 @@ def evidence(made: Population, slow: Population, six: Population, say: Say) -> d
     return {
         "mechanism": asdict(made.mechanism),
         "sample": {"responses": CLIENTS * RESPONSES, "seed": SEED},
-        "as_fitted": _told(judged),
+        "as_fitted": _near(judged),
         "holdouts": [*(_without_bars(made, number, say) for number in range(HOLD_OUT_SAMPLES)),
                      *_at_slow(made, slow, say)],
         "slow_losses": [[share, _again_percent(_with_losses(slow, share))]
@@ -139,10 +138,10 @@ def evidence(made: Population, slow: Population, six: Population, say: Say) -> d
         "queue": [[queue, _figure2(replace(six, mechanism=replace(
             six.mechanism, queue_packets=queue)))] for queue in QUEUES],
         "ablation": list(_ablation(made, six, say)),
-        "tried": [{"what": name, **_told(found)} for name, found in tried(made, own, SEED)]}
+        "tried": [{"what": name, **_near(bars)} for name, bars in tried(made, own, SEED)]}
 
 
-def _told(judged: Judged) -> dict[str, Any]:
+def _near(judged: Judged) -> dict[str, Any]:
     return {"near": judged.near, "figure5": judged.figure5, "loss": round(judged.loss, 2),
             "base_ms": round(judged.base_ms, 1), "experiment_ms": round(judged.experiment_ms, 1)}
 
@@ -150,15 +149,15 @@ def _told(judged: Judged) -> dict[str, Any]:
 def _without_bars(made: Population, number: int, say: Say) -> dict[str, Any]:
     """Fitted on the RTT panel and the tables, predicted for BW and BDP; number: of its sample."""
     start = replace(made, mechanism=replace(made.mechanism, **NEUTRAL), clients=CLIENTS // 2)
-    found = search(start, HELD_OUT, (SEED + number + 1,), rounds=1, evaluations=EVALUATIONS)
-    proposal = propose(replace(made, mechanism=found.mechanism), SEED + number)
-    predicted = Objective(proposal).judge(proposal.under(found.mechanism))
+    fitted = search(start, HELD_OUT, (SEED + number + 1,), rounds=1, evaluations=EVALUATIONS)
+    proposal = propose(replace(made, mechanism=fitted.mechanism), SEED + number)
+    predicted = Objective(proposal).judge(proposal.under(fitted.mechanism))
     say(f"hold-out: {predicted.near}")
     return {"fitted_on": "the RTT panel of Figure 5, Tables 3 and 7 at AvgDC, sample"
                          f" {number + 1}", "held_out": True,
             "predicts": [["Figure 5, BW", predicted.near["BW"], 8],
                          ["Figure 5, BDP", predicted.near["BDP"], 6]],
-            "mechanism": asdict(found.mechanism)}
+            "mechanism": asdict(fitted.mechanism)}
 
 
 def _at_slow(made: Population, slow: Population, say: Say) -> list[dict[str, Any]]:
@@ -170,13 +169,13 @@ def _at_slow(made: Population, slow: Population, say: Say) -> list[dict[str, Any
 
 def _slow(slow: Population, fitted_on: str, held_out: bool, say: Say) -> dict[str, Any]:
     """What is fitted otherwise, for SlowDC. held_out: nothing was chosen by looking at it."""
-    found = sample(slow, SEED)
-    groups = [("Table 3, SlowDC", percentiles("table3_slowdc", found)),
-              ("Figure 6", panel("Fig. 6", found)),
-              ("Table 4", percentiles("table4_slowdc_56", found))]
-    told = [[name, sum(bar.close for bar in bars), len(bars)] for name, bars in groups]
-    say(f"SlowDC: {told}")
-    return {"fitted_on": fitted_on, "held_out": held_out, "predicts": told,
+    drawn_sample = sample(slow, SEED)
+    groups = [("Table 3, SlowDC", percentiles("table3_slowdc", drawn_sample)),
+              ("Figure 6", panel("Fig. 6", drawn_sample)),
+              ("Table 4", percentiles("table4_slowdc_56", drawn_sample))]
+    near = [[name, sum(bar.close for bar in bars), len(bars)] for name, bars in groups]
+    say(f"SlowDC: {near}")
+    return {"fitted_on": fitted_on, "held_out": held_out, "predicts": near,
             "mechanism": asdict(slow.mechanism)}
 
 
@@ -186,8 +185,8 @@ def _with_losses(slow: Population, lossy_share: float) -> Population:
 
 def _again_percent(slow: Population) -> float:
     """Responses with retransmissions under the last window, as in Table 7."""
-    found = sample(slow, SEED)
-    return round(100 * float(found.drawn.weight @ found.again[-1]), 2)
+    simulated = sample(slow, SEED)
+    return round(100 * float(simulated.drawn.weight @ simulated.again[-1]), 2)
 
 
 def _profiles(made: Population, own: Proposal, say: Say
@@ -210,15 +209,16 @@ def _profiles(made: Population, own: Proposal, say: Say
 def _ablation(made: Population, six: Population, say: Say) -> Iterator[dict[str, Any]]:
     """Each mechanism off in turn, and nothing fitted again."""
     for title, change in OFF.items():
-        found = sample(replace(made, mechanism=replace(made.mechanism, **change)), SEED)
-        near = {group: sum(bar.close for bar in panel(group, found)) for group in FIGURE5}
-        means = [float(numpy.average(found.latency_ms[row], weights=weight)) for row, weight in (
-            (0, found.drawn.baseline_weight), (-1, found.drawn.weight))]
-        told = {"without": title, "near": near, "figure5": sum(near.values()),
-                "base_ms": round(means[0], 1), "experiment_ms": round(means[1], 1),
-                "figure2": _figure2(replace(six, mechanism=replace(six.mechanism, **change)))}
-        say(f"{told}")
-        yield told
+        simulated = sample(replace(made, mechanism=replace(made.mechanism, **change)), SEED)
+        near = {group: sum(bar.close for bar in panel(group, simulated)) for group in FIGURE5}
+        means = [float(numpy.average(simulated.latency_ms[row], weights=weight))
+                 for row, weight in ((0, simulated.drawn.baseline_weight),
+                                     (-1, simulated.drawn.weight))]
+        result = {"without": title, "near": near, "figure5": sum(near.values()),
+                  "base_ms": round(means[0], 1), "experiment_ms": round(means[1], 1),
+                  "figure2": _figure2(replace(six, mechanism=replace(six.mechanism, **change)))}
+        say(f"{result}")
+        yield result
 
 
 def _figure2(six: Population) -> int:

@@ -35,13 +35,13 @@ _ROUNDS = 8  # of proportional fitting: shares are then within 0.5 % of themselv
 class Proposal:
     """A simulated sample of AvgDC; places: the bucket of each response by panel, shape (n,)."""
 
-    found: Sample
+    sample: Sample
     places: dict[str, Counts]
 
     def under(self, mechanism: Mechanism) -> Sample:
         """The sample as another mechanism would have drawn it: other weights."""
-        drawn, own = self.found.drawn, self.found.made.mechanism
-        weight = (drawn.weight * _gaps(self.found, mechanism) * _links(drawn, own, mechanism)
+        drawn, own = self.sample.drawn, self.sample.made.mechanism
+        weight = (drawn.weight * _gaps(self.sample, mechanism) * _links(drawn, own, mechanism)
                   * _queues(drawn, own, mechanism))
         for name, inside in (("first_share", drawn.earlier_bytes == 0),
                              ("lossy_share", drawn.loss_percent > 0)):
@@ -54,11 +54,11 @@ class Proposal:
             - log_odds(own.far_and_slow, own.very_far_and_slow, far, slow))
         weight = self._with_the_printed_shares(weight)
         lean = weight * baseline_lean(mechanism, *keys, drawn.gap_ms)
-        return replace(self.found, made=replace(self.found.made, mechanism=mechanism),
+        return replace(self.sample, made=replace(self.sample.made, mechanism=mechanism),
                        drawn=replace(drawn, weight=weight, baseline_weight=lean / lean.sum()))
 
     def _with_the_printed_shares(self, weight: Numbers) -> Numbers:
-        shares = [(place, numpy.bincount(place, self.found.drawn.weight))
+        shares = [(place, numpy.bincount(place, self.sample.drawn.weight))
                   for place in self.places.values()]
         for _ in range(_ROUNDS):
             for place, wanted in shares:
@@ -74,20 +74,20 @@ def propose(made: Population, seed: int, kernels: Kernels = TODAY) -> Proposal:
     return _of(sample(wide, seed, kernels))
 
 
-def _of(found: Sample) -> Proposal:
-    return Proposal(found, {name: place_of(name, found.drawn) for name in _PANELS})
+def _of(simulated: Sample) -> Proposal:
+    return Proposal(simulated, {name: place_of(name, simulated.drawn) for name in _PANELS})
 
 
 def mixed(one: Proposal, other: Proposal, share: float) -> Proposal:
     """Two classes of clients: a share of the responses is the other's."""
     parts = [(1 - share, one), (share, other)]
-    values = {each.name: numpy.concatenate([getattr(part.found.drawn, each.name)
-                                            for _, part in parts]) for each in fields(Drawn)}
-    weight = numpy.concatenate([times * part.found.drawn.weight for times, part in parts])
-    drawn = replace(one.found.drawn, **{**values, "weight": weight})
-    return _of(replace(one.found, drawn=drawn, latency_ms=numpy.concatenate(
-        [part.found.latency_ms for _, part in parts], axis=1),
-        again=numpy.concatenate([part.found.again for _, part in parts], axis=1)))
+    values = {field.name: numpy.concatenate([getattr(part.sample.drawn, field.name)
+                                             for _, part in parts]) for field in fields(Drawn)}
+    weight = numpy.concatenate([times * part.sample.drawn.weight for times, part in parts])
+    drawn = replace(one.sample.drawn, **{**values, "weight": weight})
+    return _of(replace(one.sample, drawn=drawn, latency_ms=numpy.concatenate(
+        [part.sample.latency_ms for _, part in parts], axis=1),
+        again=numpy.concatenate([part.sample.again for _, part in parts], axis=1)))
 
 
 # How much more often another mechanism draws each response, shape (n,) -----------------
@@ -103,14 +103,14 @@ def _links(drawn: Drawn, own: Mechanism, other: Mechanism) -> Numbers:
     if all(getattr(own, name) == getattr(other, name) for name in LINKS):
         return numpy.ones(len(drawn.weight))
     factor = numpy.log(drawn.link_kbps / drawn.key_bandwidth_kbps)
-    densities = [norm.pdf(factor, numpy.log(each.link_factor), each.link_spread)
-                 for each in (other, own)]
+    densities = [norm.pdf(factor, numpy.log(mechanism.link_factor), mechanism.link_spread)
+                 for mechanism in (other, own)]
     more: Numbers = densities[0] / densities[1]
     return more
 
 
-def _gaps(found: Sample, mechanism: Mechanism) -> Numbers:
-    drawn, own = found.drawn, found.made.mechanism
+def _gaps(simulated: Sample, mechanism: Mechanism) -> Numbers:
+    drawn, own = simulated.drawn, simulated.made.mechanism
     staged = drawn.gap_ms > 0
     whole = drawn.response_bytes + HEADER_BYTES + 4
     least, most = (count * SEGMENT_BYTES for count in (min(own.burst_segments),

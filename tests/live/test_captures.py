@@ -68,6 +68,25 @@ def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: P
     assert ours == theirs and sum(ours.values()) == 5
 
 
+def test_a_setting_that_is_replaced_or_removed_is_judged_by_what_it_did(tmp_path: Path) -> None:
+    (tmp_path / "changes.sh").write_text(
+        "ip link add a-eth0 type veth peer name b-eth0; ip netns add b\n"
+        "ip link set b-eth0 netns b; ip addr add 10.0.0.1/24 dev a-eth0; ip link set a-eth0 up\n"
+        "ip -n b addr add 10.0.0.2/24 dev b-eth0; ip -n b link set b-eth0 up\n"
+        "tc qdisc add dev a-eth0 root netem delay 7ms rate 1mbit\n"
+        "tc -n b qdisc add dev b-eth0 root handle 1: htb\n"
+        "tc -n b class add dev b-eth0 parent 1: classid 1:1 htb rate 1mbit\n"
+        "sleep 1; ping -c 5 -i 0.2 10.0.0.2\n"
+        "tc qdisc replace dev a-eth0 root netem delay 30ms; tc -n b qdisc del dev b-eth0 root\n"
+        "sleep 1; ping -c 5 -i 0.2 10.0.0.2\n")
+    ended = Ended(tmp_path, "bash", "changes.sh", flags=("--capture",))
+    assert "time=7" in ended.out and "time=30" in ended.out, ended.err
+    found = {link.sender: link for link in links(pcapng.read(ended.kept / pcapng.NAME))}
+    assert found["a-eth0"].wrong == [] and len(found["a-eth0"].settings) > 1
+    (wrong,) = found["b-eth0"].wrong
+    assert wrong.startswith("htb 1 Mbit/s") and "never used" in wrong
+
+
 def test_a_stored_capture_is_reported_again_and_a_full_one_says_so(tmp_path: Path) -> None:
     shutil.copy(SMALL, tmp_path)
     ended = Ended(tmp_path, "python3", "small.py", flags=("--capture", "30k"))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults.aftermath import parts_of
 from benchmarks.faults.machines import SCHEDULER, WORKERS, Machines
+from benchmarks.faults.strikes import parts_of
 from lab.core.run import runs
 from tests.live.conftest import command, watched
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import experiment
-from commands import compare, flags, run
+from commands import flags, run, without_trials
 from lab.core import command_line as command_line_of_all
 from lab.core import errors
 from lab.core.command_line import run_main
@@ -285,7 +285,7 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path, monkeypatch: py
         (tmp_path / name / "run.json").write_text(
             json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
     drawn: list[object] = []
-    monkeypatch.setattr(compare, "printed",
+    monkeypatch.setattr(without_trials, "printed",
                         lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
     requested = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures", str(tmp_path / "figures")]
     assert experiment.main(requested) == errors.UNREAD and drawn
@@ -323,7 +323,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
         pytest.fail("it does what it only has to tell")
-    for name in ("probe.client.observe", "commands.cliff.measurer_for", "commands.run.measurer_for",
+    for name in ("probe.client.observe", "commands.cliff.rounds", "commands.run.measurer_for",
                  "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
     for argv, said in (

@@ -38,8 +38,8 @@ def test_damaged_inputs_are_refused_in_one_line_or_accepted(
         kind: str, inputs: int, tmp_path: Path) -> None:
     found = outcomes(kind, inputs, tmp_path)
     assert len(found) == inputs
-    assert {each.word for each in found} <= {REFUSED, ACCEPTED}, found
-    assert len({re.sub(f"{tmp_path}/[^/]*", "", each.said) for each in found}) > 1, "of one kind"
+    assert {each.result for each in found} <= {REFUSED, ACCEPTED}, found
+    assert len({re.sub(f"{tmp_path}/[^/]*", "", each.message) for each in found}) > 1, "of one kind"
 
 
 def test_the_same_seed_makes_the_same_damage() -> None:
@@ -64,7 +64,7 @@ def test_a_thing_that_is_replaced_where_it_is_written_to_is_a_defect(
         return (path.parent / "new").replace(path)
 
     monkeypatch.setattr(files, "write", replaces)
-    assert any("is no longer what it was" in each.said for each in outcomes("outputs", 100, tmp_path))
+    assert any("is no longer what it was" in each.message for each in outcomes("outputs", 100, tmp_path))
 
 
 def test_what_is_told_only_after_measuring_is_a_defect(
@@ -77,8 +77,8 @@ def test_what_is_told_only_after_measuring_is_a_defect(
     monkeypatch.setattr(damage, "tree", relabelled)
     monkeypatch.setattr(kinds, "_joint", lambda *_: None)
     found = outcomes("tables", 8, tmp_path)
-    assert any("told only after measuring: own: the axis of" in each.said or
-               "told only after measuring: zhao2019: the axis of" in each.said
+    assert any("told only after measuring: own: the axis of" in each.message or
+               "told only after measuring: zhao2019: the axis of" in each.message
                for each in found), found
 
 
@@ -87,8 +87,8 @@ def test_what_is_told_only_after_measuring_is_a_defect(
     (KeyError("x"), INTERNAL), (RecursionError(), INTERNAL), (SystemExit(1), INTERNAL),
     (SystemExit(0), ACCEPTED)])
 def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: str) -> None:
-    assert tried(lambda: raising(error)).word == word
-    assert tried(lambda: None).word == ACCEPTED
+    assert tried(lambda: raising(error)).result == word
+    assert tried(lambda: None).result == ACCEPTED
 
 
 def test_the_undamaged_documents_are_whole() -> None:
@@ -97,7 +97,7 @@ def test_the_undamaged_documents_are_whole() -> None:
 
 
 def test_a_scenario_that_measures_nothing_is_accepted() -> None:
-    assert tried(lambda: expanded("paper_arithmetic")).word == ACCEPTED
+    assert tried(lambda: expanded("paper_arithmetic")).result == ACCEPTED
 
 
 @pytest.mark.usefixtures("impatient")

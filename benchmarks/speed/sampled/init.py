@@ -60,9 +60,9 @@ def name_parts() -> None:
     bench.LineProcess.python = started  # type: ignore[assignment]
     worker.bench_of = lambda kind: named("network", make_bench(kind), after="worker")
     for part, module, owner, functions in PARTS:
-        of = getattr(importlib.import_module(module), owner)
+        target = getattr(importlib.import_module(module), owner)
         for function in functions:
-            setattr(of, function, named(part, getattr(of, function), after="worker"))
+            setattr(target, function, named(part, getattr(target, function), after="worker"))
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from types import FrameType
 PROJECT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 3))
 SAMPLE_S = 0.002
 FILE, CONTROL = "FIRST_FLIGHT_SAMPLES", "FIRST_FLIGHT_COUNTER"
-# The first line that fits any frame of the stack tells the part: the beginning of the file's path
+# The first line that fits any frame of the stack names the part: the beginning of the file's path
 # in the project, and the function if not all of it is meant.
 PLACES = (("start", "<frozen importlib", ""),
           ("draw", "drawing/", ""), ("draw", "experiment.py", "draw"),

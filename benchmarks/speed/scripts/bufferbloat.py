@@ -41,13 +41,13 @@ def run(packets: int, flows: int) -> str:
         two.cmd("iperf3 -s -D -p 5201; iperf3 -s -D -p 5202")
         pings = one.popen(f"ping -D -i 0.1 -c {SECONDS * 10} {two.IP()}")
         udp = one.popen(f"iperf3 -J -u -b 500K -p 5202 -t {SECONDS} -c {two.IP()}")
-        told = json.loads(one.cmd(f"iperf3 -J -P {flows} -t {SECONDS} -c {two.IP()}"))
+        report = json.loads(one.cmd(f"iperf3 -J -P {flows} -t {SECONDS} -c {two.IP()}"))
         rtts_ms = [float(word) for word in
                    re.findall(r"time=([\d.]+)", pings.communicate()[0].decode())]
         udp_lost_percent = json.loads(udp.communicate()[0])["end"]["sum"]["lost_percent"]
     finally:
         net.stop()
-    return (f"{packets:7}{flows:7}{told['end']['sum_received']['bits_per_second'] / 1e6:9.2f}"
+    return (f"{packets:7}{flows:7}{report['end']['sum_received']['bits_per_second'] / 1e6:9.2f}"
             f"{sum(rtts_ms) / len(rtts_ms):11.1f}{max(rtts_ms):11.1f}{full_queue_ms(packets):13.1f}"
             f"{udp_lost_percent:11.2f}")
 

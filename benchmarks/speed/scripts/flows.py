@@ -1,4 +1,4 @@
-"""Two hosts behind a switch: pings for a minute, or iperf3 with as many flows as asked.
+"""Two hosts behind a switch: pings for a minute, or iperf3 with as many flows as requested.
 
     python3 flows.py MBPS DELAY_MS SECONDS FLOWS [PINGS]
 """

@@ -67,11 +67,11 @@ def test_what_does_not_end_is_a_hang_by_its_own_processor_time(
     assert attempted("endless") == fuzz.Outcome(fuzz.HANG, "no end within 0.02 s of processor time")
     assert time.process_time() - began < 2
     monkeypatch.setattr(fuzz, "SLOW_S", 0.0)
-    assert attempted("accepted").word == fuzz.SLOW
+    assert attempted("accepted").result == fuzz.SLOW
     monkeypatch.setattr(fuzz, "SLOW_S", 5.0)
     monkeypatch.setattr(fuzz, "WAIT_S", 0.1)
     assert attempted("waits") == fuzz.Outcome(fuzz.HANG, "no end within 0.1 s")
-    assert attempted("accepted").word == ACCEPTED
+    assert attempted("accepted").result == ACCEPTED
     assert signal.getitimer(signal.ITIMER_PROF)[0] == 0 == signal.getitimer(signal.ITIMER_REAL)[0]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import aftermath
-from benchmarks.faults.aftermath import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
-from benchmarks.faults.strikes import Tally, complaints
+from benchmarks.faults import strikes
+from benchmarks.faults.strikes import (CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine, Tally,
+                                       complaints)
 from tests.conftest import PROJECT
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
@@ -34,7 +34,7 @@ def test_records_are_held_against_those_of_an_undisturbed_run(
         tmp_path: Path, rows: tuple[str, ...], kinds: list[str]) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     found = run(tmp_path / "found", *rows)
-    assert [kind for kind, _ in aftermath.of_run(found.parent, meant)] == kinds
+    assert [kind for kind, _ in strikes.run_faults(found.parent, meant)] == kinds
 
 
 @pytest.mark.parametrize(("later", "kinds"), [
@@ -43,27 +43,27 @@ def test_records_are_held_against_those_of_an_undisturbed_run(
 def test_rows_of_a_struck_run_stay_in_whatever_order(
         tmp_path: Path, later: tuple[str, ...], kinds: list[str]) -> None:
     before, after = run(tmp_path / "before", *ROWS), run(tmp_path / "after", *later)
-    faults = aftermath.of_earlier(aftermath.rows(before), aftermath.rows(after))
+    faults = strikes.earlier_row_faults(strikes.rows(before), strikes.rows(after))
     assert [kind for kind, _ in faults] == kinds
 
 
 def test_a_run_that_never_became_whole_is_lost_and_a_file_too_many_told(tmp_path: Path) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     torn = run(tmp_path / "torn", ROWS[0], ROWS[1][:-1], state="running")
-    assert aftermath.rows(torn) == aftermath.rows(meant)[:1]
-    assert [kind for kind, _ in aftermath.of_run(torn.parent, meant)] == [LOST]
+    assert strikes.rows(torn) == strikes.rows(meant)[:1]
+    assert [kind for kind, _ in strikes.run_faults(torn.parent, meant)] == [LOST]
     more = run(tmp_path / "more", *ROWS)
     (more / "work").mkdir()
-    assert aftermath.of_run(more.parent, meant) == [(FILES, f"{more}: work")]
+    assert strikes.run_faults(more.parent, meant) == [(FILES, f"{more}: work")]
 
 
 def test_the_stage_of_a_run_is_what_it_has_written(tmp_path: Path) -> None:
-    home, seen = tmp_path / "home", [aftermath.stage(tmp_path / "home")]
+    home, seen = tmp_path / "home", [strikes.stage(tmp_path / "home")]
     for number, (rows, state) in enumerate((([], "running"), (ROWS, "running"),
                                             (ROWS, "complete"))):
         run(home, *rows, state=state, name=f"{number}-uml")
-        seen.append(aftermath.stage(home))
-    assert tuple(seen) == aftermath.STAGES
+        seen.append(strikes.stage(home))
+    assert tuple(seen) == strikes.STAGES
 
 
 def test_what_is_left_in_temporary_folders_is_found(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_an_orphan_is_found_and_ended() -> None:
     """In a process of its own: whoever adopts orphans reaps every child it has."""
     script = """
 import subprocess, sys
-from benchmarks.faults import aftermath
-aftermath.GONE_S = 0.2
-aftermath.adopt_orphans()
+from benchmarks.faults import strikes
+strikes.GONE_S = 0.2
+strikes.adopt_orphans()
 subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)
-print(aftermath.of_processes(), aftermath.of_processes())
+print(strikes.left_processes(), strikes.left_processes())
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True,
                           text=True, timeout=60, check=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import processor
-from benchmarks.speed import bars, floor, growth, parts
-from benchmarks.speed import ns3
-from benchmarks.speed.bars import Bar, Measured
+from benchmarks.speed import floor, growth, parts, performance
+from benchmarks.speed.performance import Bar, Measured
 from benchmarks.speed.scenario import Timing
 from benchmarks.speed.sampled import sitecustomize
 from lab import registry
@@ -64,11 +63,11 @@ def test_the_table_has_the_median_and_the_ratio_of_pairs() -> None:
     # A machine that was twice as slow in the second pair leaves the ratio as it is.
     found = [Measured(Bar("one", "s", 3, 2), [1.0, 4.0, 2.0], [2.0, 8.0, 4.0]),
              Measured(Bar("two", "s"), [])]
-    head, one, two = bars.table(found, judged=True)
+    head, one, two = performance.table(found, judged=True)
     assert head.split() == ["bar", "aim", "least", "median", "most", "before", "ratio"]
     assert one.split() == ["one", "3", "2", "1.00", "2.00", "4.00", "4.00", "0.50", "s", "aim"]
     assert two.split() == ["two", "not", "counted"]
-    assert bars.table(found, judged=False)[1].split()[-1] == "s"
+    assert performance.table(found, judged=False)[1].split()[-1] == "s"
 
 
 def test_the_parts_add_up_to_the_control_group() -> None:
@@ -131,7 +130,7 @@ def test_a_stack_belongs_to_a_part(stack: list[tuple[str, str]], part: str) -> N
 def test_the_simulators_times_are_compared_cell_by_cell() -> None:
     ours = {(20.0, 56.0, 3): 100.0, (20.0, 56.0, 10): 200.0, (50.0, 56.0, 3): 300.0}
     theirs = {(20.0, 56.0, 3): 101.0, (20.0, 56.0, 10): 180.0, (50.0, 56.0, 3): 300.0}
-    assert ns3.difference(ours, theirs) == (
+    assert performance.difference(ours, theirs) == (
         "3 cells, ns-3's times against ours: median +0.00 %, 2 within 2 %, least -10.0 %,"
         " most +1.0 %")
 

@@ -8,8 +8,9 @@ from itertools import combinations
 
 import pytest
 
-from benchmarks.outside.crossed import AMPLE_PACKETS, CrossedTally, command_of, sample_crossed
-from benchmarks.outside.transfers import (CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, TransferTally, asked_sysctls, described, sample, sample_tls)
+from benchmarks.outside.transfers import (
+    AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES, WORST, CrossedTally, TransferTally,
+    command_of, described, requested_sysctls, sample, sample_crossed, sample_tls)
 from commands.flags import parse
 from commands.run import overrides_of
 from lab.core.errors import UsageError
@@ -110,10 +111,10 @@ def test_memory_stays_flat(passed: Record) -> None:
 
 def test_sysctls_are_asked_for_by_name() -> None:
     small = "net.ipv4.tcp_rmem=4096 20000 60000"
-    assert asked_sysctls([small]) == {"net.ipv4.tcp_rmem": "4096 20000 60000"}
-    assert asked_sysctls([]) == {}
+    assert requested_sysctls([small]) == {"net.ipv4.tcp_rmem": "4096 20000 60000"}
+    assert requested_sysctls([]) == {}
     with pytest.raises(UsageError, match="unknown 'net.ipv4.tcp_rme'"):
-        asked_sysctls(["net.ipv4.tcp_rme=1"])
+        requested_sysctls(["net.ipv4.tcp_rme=1"])
 
 
 # Crossed ------------------------------------------------------------------------------

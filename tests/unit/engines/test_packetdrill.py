@@ -157,5 +157,5 @@ def test_what_it_says() -> None:
     failed = Result(SCRIPT, FAILED, 7, 0.1, "=late")
     assert command.line(failed) == "FAIL    0.100 s  tcp/one.pkt:7 (ipv4): =late"
     assert command.row(failed)[2:] == (FAILED, 7, "0.100000000", "'=late")
-    assert command.sentence(Counter({PASSED: 2, FAILED: 1}), 4) == (
+    assert command.summary(Counter({PASSED: 2, FAILED: 1}), 4) == (
         "2 of 4 scripts pass, 1 fail, 1 were not run")

@@ -16,9 +16,8 @@ from lab.fetches.features.population.population import Mechanism, Population
 from lab.fetches.scenario import reading
 from lab.tcp.model.predict import predict
 from lab.tcp.model.transfer import Transfer
-from paper.fit import bars, losses, simulation
-from paper.fit.fit import weigh
-from paper.fit.objective import FIGURE5, Objective
+from paper.fit import bars, path, simulation
+from paper.fit.fit import FIGURE5, Objective, weigh
 from paper.fit.proposal import propose
 
 REQUEST_BYTES = 103
@@ -79,9 +78,9 @@ def test_losses_are_those_of_the_kernels_own_generator() -> None:
         chance = numpy.array([parts], numpy.uint32)
         only = numpy.array([0])
         for _ in range(10):
-            losses.lost(chance, only, numpy.array([0.5]))
+            path.dropped(chance, only, numpy.array([0.5]))
         for share, is_lost in ((result / 2**32, True), ((result - 1) / 2**32, False)):
-            assert losses.lost(chance.copy(), only, numpy.array([share]))[0] == is_lost
+            assert path.dropped(chance.copy(), only, numpy.array([share]))[0] == is_lost
 
 
 def test_losses_cost_time_and_are_the_same_under_every_window() -> None:
@@ -109,9 +108,9 @@ def test_a_short_queue_drops_what_a_large_window_sends_at_once() -> None:
 def test_weights_of_the_own_mechanism_change_nothing_and_others_do() -> None:
     made = replace(panel(), clients=400, responses=1)
     proposal = propose(made, 1)
-    own = proposal.found.made.mechanism
+    own = proposal.sample.made.mechanism
     same = proposal.under(own).drawn
-    assert same.weight == pytest.approx(proposal.found.drawn.weight, rel=0.06)
+    assert same.weight == pytest.approx(proposal.sample.drawn.weight, rel=0.06)
     requested = proposal.under(replace(own, lossy_share=0.1, first_share=0.5)).drawn
     assert requested.weight[requested.loss_percent > 0].sum() == pytest.approx(0.1, abs=0.03)
     assert requested.weight[requested.earlier_bytes == 0].sum() == pytest.approx(0.5, abs=0.06)
@@ -120,7 +119,7 @@ def test_weights_of_the_own_mechanism_change_nothing_and_others_do() -> None:
 
 def test_weights_follow_other_links_and_keep_the_printed_shares() -> None:
     proposal = propose(replace(panel(), clients=1500, responses=2), 1)
-    own = proposal.found.made.mechanism
+    own = proposal.sample.made.mechanism
     before = proposal.under(own).drawn
     after = proposal.under(replace(own, link_factor=own.link_factor * 1.2, link_spread=0.45,
                                    very_far_and_slow=0.2)).drawn

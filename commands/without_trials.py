@@ -1,0 +1,130 @@
+"""run.sh --list, --new, --check, --probe, --compare: what is answered without running a trial."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from commands import run
+from lab import registry
+from lab.core import errors, files
+from lab.core.command_line import printed, say
+from lab.core.errors import CannotError, FirstFlightError, UsageError
+from lab.core.run import comparison, measuring
+from lab.core.run.kinds import Overrides
+from lab.core.scenario import scenario_file
+from lab.render import text
+
+
+# The files of scenarios --------------------------------------------------------------
+
+def list_scenarios(arguments: argparse.Namespace) -> int:
+    """Print what each scenario claims; a broken file is reported, and the others are listed.
+
+    Returns the exit status: USAGE where a file is broken.
+    """
+    status, names = errors.OK, scenario_file.names()
+    width = max(map(len, names), default=0)
+    for name in names:
+        try:
+            print(f"{name:<{width}}  {scenario_file.find(name).head().claim}")
+        except FirstFlightError as error:
+            say(f"run.sh: {error}")
+            status = error.exit_status
+    return status
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Read a scenario, expand it and print what it costs. Raises UsageError."""
+    name = arguments.check
+    study = run.study_of(name, arguments)
+    print(f"{name}: {study.head.claim}")
+    expected_s = measuring.expected_s(study, "uml", arguments.jobs or os.cpu_count() or 1)
+    print(f"{len(study.trials)} trials, about {expected_s:.0f} s (uml engine); nothing is wrong"
+          " with it")
+    return errors.OK
+
+
+def new(arguments: argparse.Namespace) -> int:
+    """Write a scenario to begin with, NAME.toml in the current folder. Raises UsageError."""
+    name = arguments.new
+    content = registry.own_question(name, Overrides({})).head.text  # which refuses a wrong name
+    if os.path.lexists(path := Path(f"{name}.toml")):
+        raise UsageError(f"--new: {path} is there already")
+    files.write(path, content + "\n")
+    print(f"{path}: measure it with ./run.sh {path}, after ./run.sh --check {path}")
+    return errors.OK
+
+
+# Stored runs -------------------------------------------------------------------------
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Draw and print how stored runs differ from the first. Raises UsageError."""
+    folders = arguments.compare
+    if len(folders) < 2:
+        raise UsageError("--compare: takes two or more runs, such as results/zhao2019/latest")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise UsageError(f"--compare: {folder}: there is no such run")
+    names = comparison.names(folders)
+    report = comparison.report([(names[folder], registry.stored_run(folder)[1])
+                                for folder in folders])
+    written: Sequence[Path] = []
+    if not arguments.no_figures:
+        import drawing  # and with it matplotlib: only where it draws
+        written = drawing.save(report.name, drawing.images(report, arguments.format),
+                               arguments.figures, arguments.format)
+    was_read = printed("\n".join([text.text(report), *map(str, written)]))
+    return errors.OK if was_read else errors.UNREAD
+
+
+# One server --------------------------------------------------------------------------
+
+def probe(arguments: argparse.Namespace) -> int:
+    """Print what window a server uses, by one connection to it; by none with --dry-run.
+
+    Raises UsageError.
+    """
+    from probe import client, verdict  # only where it is requested
+    address = arguments.probe
+    url = probed_url(address)
+    if arguments.dry_run:
+        print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
+              f" {errors.one_line(url.path or '/')}; --dry-run opens none")
+        return errors.OK
+    if client.is_this_machine(url):
+        raise FirstFlightError(f"--probe: {address} {client.THIS_MACHINE}")
+    try:
+        answer = client.observe(url)
+    except client.NotAllowed as error:
+        raise CannotError(f"--probe: {address} {error}") from error
+    except client.NoAnswer as error:
+        raise FirstFlightError(f"--probe: {address} {error}") from error
+    if answer["status"] // 100 == 3:
+        raise FirstFlightError(f"--probe: {address} answers with status {answer['status']} and"
+                               f" sends on to {answer['location'] or 'nowhere'}: probe that, if it"
+                               " is yours")
+    if answer["status"] != 200:
+        raise FirstFlightError(f"--probe: {address} answers with status {answer['status']}: name a"
+                               " page that it has, a large one if possible")
+    window = verdict.judged(answer)
+    print("\n".join([errors.one_line(address), *(f"  {line}" for line in verdict.lines(window))]))
+    print(f"  what other windows do at this RTT: ./run.sh --rtt {max(0.1, window.rtt_ms):.1f}"
+          f" --size {window.size_bytes} --iw {window.segments},{2 * window.segments}")
+    return errors.OK
+
+
+def probed_url(address: str) -> SplitResult:
+    """The URL of --probe. Raises UsageError."""
+    try:
+        url = urlsplit(address)
+        if url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc \
+                and url.port != 0:
+            return url
+    except ValueError:  # a port that is no number, brackets that do not close
+        pass
+    raise UsageError(f"--probe: {address!r} is no URL like http://example.org/page or"
+                     " https://example.org:8443/, without a user's name")
