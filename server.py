@@ -12,7 +12,7 @@ standard output for every response, with what TCP knew about it:
                                          a train of them; the rest at the end
     … &trace_ms=<ms>                     TCP_INFO of the connection from here on,
                                          at that interval while data is under
-                                         way and after every write; told when
+                                         way and after every write; reported when
                                          the connection ends
     … &nagle=1                           with Nagle's algorithm
     … &head=<n>,<n>,…                    headers in writes of these sizes
@@ -54,10 +54,9 @@ from typing import TYPE_CHECKING
 from hosts import kernel
 from hosts.control import report
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connection import ServedConnection
-from hosts.server.listener import Accepting
-from hosts.server.request import BadRequest, parse_path, parse_request
-from hosts.server.response import Response, Sending, message, respond
+from hosts.server.connections import Listener, ServedConnection
+from hosts.server.http import (BadRequest, Response, Sending, message, parse_path, parse_request,
+                               respond)
 from hosts.serving import add_flags
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
@@ -66,11 +65,11 @@ if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
 MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
 
 
-class Server(Accepting):
-    """Accepts, answers, and reports; `serve` runs until the process is told to end."""
+class Server(Listener):
+    """Accepts, answers, and reports; `serve` runs until the process is ended."""
 
     def serve(self) -> None:
-        report(self.told)
+        report(self.address_report)
         while True:
             for key, events in self.wait():
                 if isinstance(key.data, ServedConnection):
@@ -100,9 +99,9 @@ class Server(Accepting):
             return
         if trace.take(connection.socket) and not trace.due:
             trace.due = True
-            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_again)
+            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_due)
 
-    def _sample_again(self, connection: ServedConnection) -> None:
+    def _sample_due(self, connection: ServedConnection) -> None:
         assert connection.trace is not None
         connection.trace.due = False
         self._sample(connection)
@@ -154,7 +153,7 @@ class Server(Accepting):
                 connection.socket.send(tls.alert())
             raise
         if tls.done:
-            connection.after_handshake = TcpInfo.of(connection.socket)
+            connection.after_handshake = TcpInfo.of_socket(connection.socket)
         if answer:
             self._start(connection, message(answer, writes))
         return tls.opened(b"") if tls.done else b""
@@ -191,11 +190,11 @@ class Server(Accepting):
 
     def _respond(self, connection: ServedConnection, head: bytes) -> Response:
         request = parse_request(head)
-        wanted = parse_path(request[1])
-        response = respond(request, wanted, len(head) + 4, connection.sent_bytes,
+        spec = parse_path(request[1])
+        response = respond(request, spec, len(head) + 4, connection.sent_bytes,
                            connection.tls.sealed if connection.tls is not None else None)
-        if wanted:
-            connection.set_up(wanted)
+        if spec:
+            connection.set_up(spec)
         connection.responses += 1
         return response
 
@@ -208,7 +207,7 @@ class Server(Accepting):
         while response.sent < response.released:
             now_ns = time.time_ns()
             try:
-                sent = connection.socket.sendmsg([response.pending], kernel.WANTED)
+                sent = connection.socket.sendmsg([response.pending], kernel.ACK_STAMP)
             except BlockingIOError:
                 self._watch(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
                 return
@@ -234,7 +233,7 @@ class Server(Accepting):
             connection.note_start(stamp_ns)
             while connection.unacknowledged \
                     and offset >= connection.unacknowledged[0].end_offset:
-                report(connection.told(connection.unacknowledged.pop(0), stamp_ns))
+                report(connection.report(connection.unacknowledged.pop(0), stamp_ns))
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
         if connection.trace:

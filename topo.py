@@ -31,12 +31,12 @@ from dataclasses import replace
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, NetworkError, pin_sysctls,
-                                    set_sysctls, switch_offloads_off)
-from engines.network.nodes import Cable, Host, Interface, Router, Switch
+from engines.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host, Interface,
+                                    NetworkError, Router, Switch, pin_sysctls, set_sysctls,
+                                    switch_offloads_off)
+from engines.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
+                                   Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
 from engines.network.ports import Netem, Port
-from engines.network.routes import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP, SERVER_SIDE,
-                                    Neighbour, Route, RouteOptions, dumbbell_routes, star_routes)
 from engines.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK, DumbbellShape,
                                      Shape, dropped, server_port)
 
@@ -88,7 +88,7 @@ class Star:
         self.client: Host = self.net["client"]
         self.server: Host = self.net["server"]
         self.switch: Switch = self.net["s1"]
-        # Raises KernelLacks where there is no netem, before anything else is asked of it.
+        # Raises KernelLacks where there is no netem, before anything else is requested of it.
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (Netem(),)))
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
@@ -109,8 +109,8 @@ class Star:
         if shape == self.shaped and not shape.remembers:
             return
         self.shaped = None
-        self.dropped = {name: dropped(told)
-                        for name, told in self.switch.kernel.install_ports(*ports).items()}
+        self.dropped = {name: dropped(installed)
+                        for name, installed in self.switch.kernel.install_ports(*ports).items()}
         self.server.kernel.install_ports(shape.server_interface)
         self.shaped = shape
 
@@ -136,8 +136,8 @@ class Star:
         to_client, _ = self.shaped.ports()
         outer, _ = to_client.qdiscs
         assert isinstance(outer, Netem)
-        wanted = replace(outer, loss_percent=100.0) if lose else outer
-        self.switch.kernel.install_ports(Port(CLIENT_PORT, (wanted,)))
+        requested = replace(outer, loss_percent=100.0) if lose else outer
+        self.switch.kernel.install_ports(Port(CLIENT_PORT, (requested,)))
 
     def set_trial_sysctls(self, **requested: dict[str, str]) -> None:
         """Set sysctls at client and server until they are set anew, by host.
@@ -147,10 +147,10 @@ class Star:
         KernelLacks.
         """
         for host in (self.client, self.server):
-            wanted = requested[host.name]
-            if wanted != self.trial_sysctls[host.name]:
-                pin_sysctls(host, self.sysctls[host.name], wanted)
-                self.trial_sysctls[host.name] = dict(wanted)
+            own = requested[host.name]
+            if own != self.trial_sysctls[host.name]:
+                pin_sysctls(host, self.sysctls[host.name], own)
+                self.trial_sysctls[host.name] = dict(own)
 
     def set_neighbours(self, arp_ms: int) -> None:
         """Let both hosts know each other; or not, as in a network that has just begun.
@@ -158,11 +158,11 @@ class Star:
         arp_ms: who asks for an address (ARP) asks again after so long, three times
         in all (neigh_max_probes); 0 where nobody has to. Raises NetworkError.
         """
-        known = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
-                 (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
+        neighbours = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
+                      (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
         if arp_ms:
             set_sysctls(self.client, {ARP_RETRY: f"{arp_ms}"})
-        for host, neighbour in known:
+        for host, neighbour in neighbours:
             if arp_ms:
                 host.kernel.forget_neighbours(neighbour)
             elif self.arp_ms:
@@ -171,9 +171,9 @@ class Star:
 
     def in_flight(self) -> int:
         """Packets that are on their way through the switch, delayed ones included."""
-        told = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
-        self.dropped = {port: dropped(rows) for port, rows in told.items()}
-        return sum(row.queued for rows in told.values() for row in rows if row.root)
+        installed = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
+        self.dropped = {port: dropped(rows) for port, rows in installed.items()}
+        return sum(row.queued for rows in installed.values() for row in rows if row.root)
 
     @property
     def pause_s(self) -> float:
@@ -223,13 +223,13 @@ class Dumbbell:
         self.switch: Switch = self.net["s1"]
         self.clients: list[Host] = [self.net[f"client{number + 1}"] for number in range(clients)]
         self.servers: list[Host] = [self.net[f"server{number + 1}"] for number in range(servers)]
-        # Raises KernelLacks where there is no netem, before anything else is asked of it.
+        # Raises KernelLacks where there is no netem, before anything else is requested of it.
         self.router.kernel.install_ports(Port(WAY_BACK, (Netem(),)))
-        self._know_each_other()
+        self._install_neighbours()
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (*self.clients, *self.servers)}
 
-    def _know_each_other(self) -> None:
+    def _install_neighbours(self) -> None:
         """Default routes and permanent neighbours: no ARP waits behind the bottleneck's queue."""
         for side, hosts, port in ((CLIENT_SIDE, self.clients, BOTTLENECK),
                                   (SERVER_SIDE, self.servers, WAY_BACK)):
@@ -264,8 +264,8 @@ class Dumbbell:
 
     def bottleneck(self) -> dict[str, int]:
         """Counters of the bottleneck: bytes and packets sent, drops, and the queue in packets."""
-        told = self.router.kernel.qdiscs(BOTTLENECK)[BOTTLENECK]
-        root = next(each for each in told if each.root)
+        qdiscs = self.router.kernel.qdiscs(BOTTLENECK)[BOTTLENECK]
+        root = next(qdisc for qdisc in qdiscs if qdisc.root)
         return {"bytes": root.bytes, "packets": root.packets, "drops": root.drops,
                 "queue_packets": root.queued}
 

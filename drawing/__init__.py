@@ -62,11 +62,11 @@ def pngs(drawn: Images) -> dict[str, bytes]:
 
 def for_page(drawn: Images) -> dict[str, bytes]:
     """The figures by name as a page holds them: many as lossless WebP of a few colours."""
-    images_of = pngs(drawn)
-    if sum(map(len, images_of.values())) <= PAGE_BYTES:
-        return images_of
-    return dict(zip(images_of, forked.results([partial(_webp, png)
-                                               for png in images_of.values()])))
+    contents = pngs(drawn)
+    if sum(map(len, contents.values())) <= PAGE_BYTES:
+        return contents
+    return dict(zip(contents, forked.results([partial(_webp, png)
+                                              for png in contents.values()])))
 
 
 def _webp(png: bytes) -> bytes:
@@ -81,7 +81,7 @@ def _webp(png: bytes) -> bytes:
 
 def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
     """Each figure by its name, and what draws it. Raises FirstFlightError."""
-    found: list[tuple[str, Callable[[], Any]]] = []
+    planned: list[tuple[str, Callable[[], Any]]] = []
     for finding in report.findings:
         charts = [(finding.name, finding.chart)] if finding.chart is not None else []
         charts += [(f"{finding.name}_{name}", _distribution(finding, name))
@@ -91,8 +91,8 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Any]]]:
             if isinstance(chart, SampleChart) and not chart.samples:
                 raise FirstFlightError(f"{report.name}: {finding.name} has no samples, so there is"
                                        " no distribution to draw")
-            found.append((name, partial(file.draw, replace(chart, caption=report.caption))))
-    return found
+            planned.append((name, partial(file.draw, replace(chart, caption=report.caption))))
+    return planned
 
 
 def _distribution(finding: Finding, name: str) -> Chart:
@@ -100,11 +100,11 @@ def _distribution(finding: Finding, name: str) -> Chart:
                        drawn_by=name, samples=finding.samples, measured=finding.measured)
 
 
-def small(images_of: Mapping[str, bytes]) -> dict[str, bytes]:
+def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     """PNGs for a document: SMALL_PIXELS wide, of a few colours."""
     from PIL import Image
     made = {}
-    for name, png in images_of.items():
+    for name, png in contents.items():
         with Image.open(io.BytesIO(png)) as image:
             height = round(image.height * SMALL_PIXELS / image.width)
             reduced = image.convert("RGB").resize((SMALL_PIXELS, height), Image.Resampling.LANCZOS)

@@ -229,9 +229,9 @@ def write_counts(axes: Axes, place: int, n: int, left_out: int) -> None:
 def _draw_page(chart: BarPage) -> Figure:
     """Each chart with its shares above and its axis below; values stand in their own figures."""
     frame = style.frame(chart, ROW_INCHES * len(chart.charts), legend_of(chart.charts))
-    for row, each in enumerate(reversed(chart.charts)):
-        left = draw_pair(frame, each, ROW_INCHES * row + PAGE_BELOW_INCHES, PAGE_AXES_INCHES)
-        left.set_xlabel(style.literal(each.axis))
+    for row, row_chart in enumerate(reversed(chart.charts)):
+        left = draw_pair(frame, row_chart, ROW_INCHES * row + PAGE_BELOW_INCHES, PAGE_AXES_INCHES)
+        left.set_xlabel(style.literal(row_chart.axis))
     return frame.figure
 
 
@@ -250,10 +250,7 @@ def _draw_times(chart: TimeChart) -> Figure:
              color=style.BLUE)
     for place, bar in enumerate(chart.bars):
         style.whisker(axes, place, bar.time.interval)
-    known = [(place, bar.published) for place, bar in enumerate(chart.bars)
-             if bar.published is not None]
-    if known:
-        axes.plot(*zip(*known), **style.published("o"))
+    _draw_published(axes, 0.0, "o", [bar.published for bar in chart.bars])
     _set_time_axis(axes, chart)
     set_buckets(axes, [bar.label for bar in chart.bars])
     for place, bar in enumerate(chart.bars):
@@ -280,12 +277,9 @@ def _legend_of_times(chart: TimeChart) -> list[Artist]:
 
 
 def _set_time_axis(axes: Axes, chart: TimeChart) -> None:
-    """From zero: the bars' lengths are then the values."""
     high = 1.12 * max(value for bar in chart.bars for value in (
         bar.time.value, bar.published, *(bar.time.interval or ())) if value is not None)
-    axes.set_ylim(0, high)
-    style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
-    axes.grid(axis="y")
+    style.from_zero(axes, high)
     axes.tick_params(axis="y", colors=style.BLUE_TEXT, labelsize=style.MEDIUM)
     unit = f" ({chart.unit})" if chart.unit else ""
     style.name_y(axes, f"Mean {chart.measured}{unit}", NAME_INCHES, colour=style.BLUE_TEXT)

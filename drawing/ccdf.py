@@ -1,7 +1,7 @@
 """How many responses take longer than a time: the complementary distribution of each window.
 
 Both axes are logarithmic, so that the
-slowest responses, of which a mean says little, have the room of the others.
+slowest responses, which a mean hides, have the room of the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
 def draw(chart: SampleChart) -> Figure:
     """One curve for each sample."""
-    counts = ", ".join(f"n = {len(each.values)} with {each.name}" for each in chart.samples)
+    counts = ", ".join(f"n = {len(sample.values)} with {sample.name}" for sample in chart.samples)
     frame = style.frame(
         replace(chart, title=f"{chart.title}: how many take longer",
                 foot=f"{counts}; weighted by what each stands for"),

@@ -1,4 +1,4 @@
-"""Connections over time: what was sent, and the window beside it; and a transfer's packets."""
+"""Connections over time: what was sent, with the window; and a transfer's packets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lab.core.findings.charts import (Chart, Ends, PacketsChart, Points, Timelin
 from lab.core.words import short
 
 # Data and window, acknowledgements and ssthresh, in flight, retransmitted.
-DATA, ACKED, FLIGHT, AGAIN = style.BLUE, style.GREEN, style.ORANGE, style.ALARM
+DATA, ACKED, FLIGHT, RETRANSMITTED = style.BLUE, style.GREEN, style.ORANGE, style.ALARM
 DASHES = (0, (4, 2))
 MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
 ROW_INCHES, ABOVE_INCHES, BELOW_INCHES = 1.68, 0.3, 0.3  # of each row, its ticks included
@@ -53,7 +53,7 @@ def _draw_traces(chart: TraceChart) -> Figure:
         _time_axis(left, chart.sequence_s or shown, number == rows - 1)
         _time_axis(right, shown, number == rows - 1)
         if row.absent:
-            _say_absent(left, right, row.absent, width)
+            _write_absent(left, right, row.absent, width)
         else:
             _sequence(left, row, ends)
             _window(right, row)
@@ -77,7 +77,7 @@ def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
     axes.plot(*_columns(row.sent), ".", color=DATA, markersize=2.2, zorder=3)
     axes.step(*_columns(row.acked), where="post", color=ACKED, linewidth=0.9, zorder=2)
     if row.again:
-        axes.plot(*_columns(row.again), **_again())
+        axes.plot(*_columns(row.again), **_retransmitted_marks())
     room = 0.06 * max(ends[1] - ends[0], 1)
     axes.set_ylim(max(ends[0] - room, 0), ends[1] + room)
     _whole_axis(axes, "segment")
@@ -105,7 +105,7 @@ def _rtt(axes: Axes, row: TraceRow, chart: TraceChart) -> None:
     """The smoothed RTT on an axis of its own, the same in all rows."""
     axes.step(*_columns(row.rtt_ms), where="post", color=style.INK, linewidth=1.1, linestyle=":",
               zorder=4)
-    axes.set_ylim(0, 1.08 * max((value for each in chart.rows for _, value in each.rtt_ms),
+    axes.set_ylim(0, 1.08 * max((value for other in chart.rows for _, value in other.rtt_ms),
                                 default=1.0))
     _whole_axis(axes, "RTT (ms)", right=True)
     axes.tick_params(labelsize=style.SMALL)
@@ -125,7 +125,7 @@ def _time_axis(axes: Axes, ends: Ends, last: bool) -> None:
         axes.set_xlabel("seconds after the request")
 
 
-def _say_absent(left: Axes, right: Axes, why: str, width: float) -> None:
+def _write_absent(left: Axes, right: Axes, why: str, width: float) -> None:
     lines = style.fitted(why, style.SMALL, 0.96 * width)
     left.text(0.02, 0.5, style.literal("\n".join(lines)), transform=left.transAxes,
               fontsize=style.SMALL, color=style.ALARM, va="center")
@@ -145,15 +145,15 @@ def _letter() -> Path:
     return Path(letter.vertices - [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2], letter.codes)
 
 
-def _again() -> dict[str, object]:
-    return {"linestyle": "none", "marker": _letter(), "markersize": 6.0, "color": AGAIN,
+def _retransmitted_marks() -> dict[str, object]:
+    return {"linestyle": "none", "marker": _letter(), "markersize": 6.0, "color": RETRANSMITTED,
             "markeredgewidth": 0, "zorder": 4}
 
 
 def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
-        *([Line2D([], [], **_again(), label="retransmitted")]
+        *([Line2D([], [], **_retransmitted_marks(), label="retransmitted")]
           if any(row.again for row in chart.rows) else []),
         Line2D([], [], color=ACKED, label="acknowledged"),
         Line2D([], [], color=DATA, linewidth=1.6, label="congestion window"),
@@ -165,7 +165,7 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     return handles
 
 
-# The packets of a transfer as its server saw them, two windows beside each other ---
+# The packets of a transfer as its server saw them, two windows next to each other --
 
 # Of packets, in inches.
 P_LEFT, P_GAP, P_RIGHT = 0.75, 0.35, 0.2
@@ -210,7 +210,7 @@ def _draw_timeline(axes: Axes, timeline: Timeline, named: bool) -> None:
             axes.add_collection(LineCollection(strokes, colors=colour, linewidths=4))
     if timeline.acknowledged:
         times, acked = zip(*timeline.acknowledged)
-        axes.step([0.0, *times], [0.0, *(each / KILO for each in acked)], where="post",
+        axes.step([0.0, *times], [0.0, *(count / KILO for count in acked)], where="post",
                   color=style.INK, linewidth=1)
     if timeline.offered:
         times, ends = zip(*timeline.offered, (timeline.to_ms, timeline.offered[-1][1]))

@@ -1,4 +1,4 @@
-"""Bars of several kinds beside each other: windows in groups, sides of the same bars, steps."""
+"""Bars of several kinds next to each other: windows in groups, sides of the same bars, steps."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def _legend_of_groups(chart: GroupChart) -> list[Artist]:
 def _set_group_axis(axes: Axes, chart: GroupChart) -> None:
     high = 1.1 * max((value for _, group in chart.groups for bar in group if bar
                       for value in (bar.time.value, *(bar.time.interval or ()))), default=1.0)
-    axes.set_ylim(0, high)
-    style.fix_ticks(axes.yaxis, style.even_ticks(0, high), (0, high))
-    axes.grid(axis="y")
+    style.from_zero(axes, high)
     axes.tick_params(axis="y", labelsize=style.MEDIUM)
     style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
 
@@ -89,7 +87,7 @@ def _write_below(axes: Axes, place: int, inches: float, bar: TimeBar | None,
                 size=style.TINY)
 
 
-# The same bars from several sides, told apart without colour -----------------------
+# The same bars from several sides, distinguished without colour -----------------------
 
 SIDES_WIDTH = 0.84  # of the distance between groups
 PLOT_INCHES, LABELS_INCHES, SIDES_BELOW_INCHES = 2.3, 0.36, 0.32
@@ -99,12 +97,12 @@ SIDE_LOOKS = (("white", ""), (style.SKY, "////"), (style.BLUE, ""), (style.GROUN
 
 @draw.register
 def _draw_sides(chart: SideChart) -> Figure:
-    each = PLOT_INCHES + LABELS_INCHES
-    frame = style.frame(chart, SIDES_BELOW_INCHES + each * len(chart.plots) + 0.15,
+    plot_inches = PLOT_INCHES + LABELS_INCHES
+    frame = style.frame(chart, SIDES_BELOW_INCHES + plot_inches * len(chart.plots) + 0.15,
                         _legend_of_sides(chart))
     for place, plot in enumerate(reversed(chart.plots)):
         axes = frame.axes(
-            bars.LEFT_INCHES, SIDES_BELOW_INCHES + LABELS_INCHES - 0.05 + place * each,
+            bars.LEFT_INCHES, SIDES_BELOW_INCHES + LABELS_INCHES - 0.05 + place * plot_inches,
             style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, PLOT_INCHES)
         _draw_side_plot(axes, plot, len(chart.sides))
         if place == 0:
@@ -158,7 +156,7 @@ def _legend_of_sides(chart: SideChart) -> list[Artist]:
 
 STEP_INCHES, STEP_BELOW_INCHES, STEP_LEFT_INCHES, STEP_RIGHT_INCHES = 0.36, 0.5, 3.6, 0.5
 STEP_HEIGHT = 0.62  # of a bar, as a part of its row
-# Told apart without colour: full, striped, dotted.
+# Distinguished without colour: full, striped, dotted.
 STEP_LOOKS = {"start": (style.GROUND, "", "to begin with"),
          "code": (style.BLUE, "", "seen in their code"),
          "kernel": (style.BLUE, "xxxx", "a property of that year's kernel or library"),

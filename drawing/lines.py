@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from drawing import style
 from lab.core.findings.charts import Line, LineChart, Plot
 
-# Dark enough for lines; the styles and markers tell them apart in grey.
+# Dark enough for lines; the styles and markers distinguish them in grey.
 DISTINCT = (style.INK, style.BLUE, style.VERMILION, style.GREEN, style.PINK, style.ORANGE_TEXT,
             style.SKY)
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
@@ -22,7 +22,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FIRST_BARS = "#999999"  # of what others are compared with
 BARS_WIDTH = 0.76  # of the distance between ticks, all series together
 
-LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # beside the axes of each column
+LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
 ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
 TICKS_INCHES, NAME_INCHES = 0.3, 0.22  # under them: labels of ticks, and the name of the axis
 TALL_INCHES = 2.2  # from which on axes have room for words of medium size
@@ -174,7 +174,7 @@ def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Any:
 
 
 def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Any:
-    """One of so many series of bars beside each other, with their intervals; → as _draw_line."""
+    """One of so many series of bars next to each other, with their intervals; → as _draw_line."""
     width = BARS_WIDTH / count
     places = [x + (place - (count - 1) / 2) * width for x in line.x]
     drawn = axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart), label=line.name)

@@ -1,6 +1,6 @@
 """Two quantities as colours: fields of squares with a number each, and shares over both.
 
-Blue is more of what is wanted and orange is less, white is no difference: told apart in
+Blue is more of what is wanted and orange is less, white is no difference: distinguished in
 every kind of colour vision, and the sign stands in the number. Windows and levels go from
 light to dark: their order can be seen without colour, too.
 """
@@ -71,35 +71,35 @@ class Look:
 
 @draw.register
 def _draw_squares(chart: SquareChart) -> Figure:
-    """The maps beside each other as far as they have room, then under each other."""
+    """The maps next to each other as far as they have room, then under each other."""
     look = _look_of(chart)
     across, down = len(chart.maps[0].columns), len(chart.rows)
     room = style.WIDTH_INCHES - (look.right or 2 * style.SIDE_INCHES) + look.gap
-    beside = max(1, min(len(chart.maps),
-                        int(room // (look.left + across * look.narrowest + look.gap))))
-    floors = -(-len(chart.maps) // beside)
+    per_row = max(1, min(len(chart.maps),
+                         int(room // (look.left + across * look.narrowest + look.gap))))
+    floors = -(-len(chart.maps) // per_row)
     high = look.above + down * look.high + look.below
     frame = style.frame(chart, floors * high, _legend_of(chart, look))
-    for place, each in enumerate(chart.maps):
-        across = len(each.columns)
-        wide = min(look.widest, (room / beside - look.left - look.gap) / across)
-        first = (style.WIDTH_INCHES - look.right - beside * (look.left + across * wide)
-                 - (beside - 1) * look.gap - (1 - look.lean) * look.left) / 2
-        floor, column = divmod(place, beside)
+    for place, field in enumerate(chart.maps):
+        across = len(field.columns)
+        wide = min(look.widest, (room / per_row - look.left - look.gap) / across)
+        first = (style.WIDTH_INCHES - look.right - per_row * (look.left + across * wide)
+                 - (per_row - 1) * look.gap - (1 - look.lean) * look.left) / 2
+        floor, column = divmod(place, per_row)
         left = first + look.left + column * (look.left + across * wide + look.gap)
         low = (floors - 1 - floor) * high + look.below
         axes = frame.axes(left, low, across * wide, down * look.high)
         for row in range(down):
             for column in range(across):
-                _draw_square(axes, chart, each, row, column, look, wide)
-        _set_axes(axes, chart, each, look)
+                _draw_square(axes, chart, field, row, column, look, wide)
+        _set_axes(axes, chart, field, look)
     return frame.figure
 
 
-def _draw_square(axes: Axes, chart: SquareChart, each: SquareMap, row: int, column: int,
+def _draw_square(axes: Axes, chart: SquareChart, field: SquareMap, row: int, column: int,
                  look: Look, wide: float) -> None:
     """Column c of row r, from below, is the unit square at (c, r)."""
-    square, shade = each.rows[row][column], look.shade(chart, each, row, column)
+    square, shade = field.rows[row][column], look.shade(chart, field, row, column)
     compared = chart.scale == "published"  # squares apart from each other, in frames where near
     aside, up = (0.02, 0.05) if compared else (0.0, 0.0)
     near = square is not None and square.is_near
@@ -114,11 +114,11 @@ def _draw_square(axes: Axes, chart: SquareChart, each: SquareMap, row: int, colu
                   color=colour or ("#FFFFFF" if (shade or 0.0) >= look.dark else style.INK))
 
 
-def _set_axes(axes: Axes, chart: SquareChart, each: SquareMap, look: Look) -> None:
+def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> None:
     """Labels of columns and rows, the names of both quantities, and notes."""
-    axes.set_xlim(0, len(each.columns))
+    axes.set_xlim(0, len(field.columns))
     axes.set_ylim(0, len(chart.rows))
-    style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(each.columns)])
+    style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(field.columns)])
     axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
                     [style.literal(label) for label in chart.rows])
     axes.tick_params(length=0,
@@ -130,11 +130,11 @@ def _set_axes(axes: Axes, chart: SquareChart, each: SquareMap, look: Look) -> No
     axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
     if chart.y_label:
         style.name_y(axes, chart.y_label, look.name)
-    axes.set_title(style.literal(each.title), loc="left", fontsize=style.MEDIUM)
+    axes.set_title(style.literal(field.title), loc="left", fontsize=style.MEDIUM)
     if chart.scale == "published":
         axes.axhline(1, color=style.INK, linewidth=0.8)
     for row, note in enumerate(chart.notes):
-        axes.text(len(each.columns) + 0.06, row + 0.48, style.literal(note), ha="left",
+        axes.text(len(field.columns) + 0.06, row + 0.48, style.literal(note), ha="left",
                   va="center", fontsize=style.LEGEND, color=style.FAINT)
 
 
@@ -152,9 +152,9 @@ def _look_of(chart: SquareChart) -> Look:
     return replace(look, left=label + (0.45 if chart.y_label else 0.0), name=label + 0.15)
 
 
-def _improved_shade(chart: SquareChart, each: SquareMap, row: int, column: int) -> float | None:
+def _improved_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
     """By the percentage; the largest of the chart has the full colour, within bounds."""
-    square = each.rows[row][column]
+    square = field.rows[row][column]
     if square is None:
         return None
     most = _full_percent(chart)
@@ -182,9 +182,9 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
             *(left_out if square.left_out else [])]
 
 
-def _window_shade(chart: SquareChart, each: SquareMap, row: int, column: int) -> float | None:
+def _window_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
     """Where the window stands among the chart's."""
-    square = each.rows[row][column]
+    square = field.rows[row][column]
     return None if square is None else (
         chart.windows.index(int(square.value)) / max(1, len(chart.windows) - 1))
 
@@ -196,11 +196,11 @@ def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> lis
     return [(f"{square.value:.0f}{'*' if square.left_out else ''}", 0.0, style.SMALL, "")]
 
 
-def _level_shade(chart: SquareChart, each: SquareMap, row: int, column: int) -> float | None:
-    square = each.rows[row][column]
+def _level_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
+    square = field.rows[row][column]
     if square is None:
         return None
-    known = [other.value for squares in each.rows for other in squares if other]
+    known = [other.value for squares in field.rows for other in squares if other]
     return (square.value - min(known)) / (max(known) - min(known) or 1.0)
 
 
@@ -210,9 +210,9 @@ def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list
     return [(text, 0.0, style.MEDIUM, "")]
 
 
-def _published_shade(chart: SquareChart, each: SquareMap, row: int, column: int) -> float | None:
+def _published_shade(chart: SquareChart, field: SquareMap, row: int, column: int) -> float | None:
     """By the ratio to the published value, in the lowest row."""
-    square, published = each.rows[row][column], each.rows[0][column]
+    square, published = field.rows[row][column], field.rows[0][column]
     if square is None or published is None or not published.value:
         return None
     ratio, full = square.value / published.value, math.log(FULL_RATIO)
@@ -242,7 +242,7 @@ LOOKS = {
 
 
 def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
-    """What the colours say; the numbers in the squares say the rest."""
+    """What the colours mean; the rest is in the numbers of the squares."""
     if chart.scale == "improved":
         most = number(_full_percent(chart), 0)
         return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5,

@@ -40,7 +40,7 @@ BLUE, ORANGE, VERMILION, GREEN, PINK, SKY = (
 # Darker, for words and thin lines on white.
 BLUE_TEXT, ORANGE_TEXT = "#005A8E", "#8F6200"
 
-# Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc says.
+# Groups of matplotlib's settings that are its own, whatever the user's matplotlibrc has.
 GROUPS = ("agg", "axes", "figure", "font", "grid", "hatch", "image", "legend", "lines",
           "markers", "patch", "path", "pdf", "savefig", "svg", "text", "xtick", "ytick")
 OWN = {
@@ -151,8 +151,8 @@ def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHE
 def legend_columns(lengths: Sequence[int]) -> int:
     """The most columns in which labels of these lengths fit; matplotlib fills them downwards."""
     for columns in range(len(lengths), 1, -1):
-        each, more = divmod(len(lengths), columns)
-        starts = [column * each + min(column, more) for column in range(columns + 1)]
+        per_column, more = divmod(len(lengths), columns)
+        starts = [column * per_column + min(column, more) for column in range(columns + 1)]
         widest = [max(lengths[start:end]) for start, end in zip(starts, starts[1:])]
         if 0.46 * columns + 0.0575 * sum(widest) <= WIDTH_INCHES - 2 * SIDE_INCHES:
             return columns
@@ -230,6 +230,13 @@ def even_ticks(low: float, high: float) -> list[float]:
     return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
+def from_zero(axes: Axes, high: float) -> None:
+    """The axis along y from zero: bars' lengths are then the values."""
+    axes.set_ylim(0, high)
+    fix_ticks(axes.yaxis, even_ticks(0, high), (0, high))
+    axes.grid(axis="y")
+
+
 def decades(passes_zero: bool = False) -> list[float]:
     """The ticks of a logarithmic axis; passes_zero: linear up to ±1, with zero between."""
     powers = [10.0 ** power for power in range(0 if passes_zero else -6, 10)]
@@ -245,7 +252,7 @@ def whisker(axes: Axes, place: float, ends: Ends | None) -> None:
 
 
 def published(marker: str) -> dict[str, Any]:
-    """The look of published values: white inside, to show on a bar and beside it."""
+    """The look of published values: white inside, to show on a bar and next to it."""
     return {"linestyle": "none", "marker": marker, "markersize": 6.5 if marker == "o" else 5.5,
             "markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 1.3,
             "clip_on": False, "zorder": 5}

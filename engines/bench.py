@@ -49,9 +49,9 @@ class Bench(Protocol):
         """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
 
     def measure(self, trial: dict[str, Any], observation: dict[str, Any]) -> None:
-        """Run the trial; what is seen goes into `observation`, also when it raises."""
+        """Run the trial; what is observed goes into `observation`, also where it raises."""
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
         """Places of what was recorded: "captures" by side, "files" by name (engines/job.py)."""
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class LineProcess:
             raise ProgramEnded(f"{self.name} has ended: {error}") from error
 
     def discard(self) -> None:
-        """Forget what it has said and nobody waits for any more. Raises ProgramEnded."""
+        """Drop the lines that nobody waits for any more. Raises ProgramEnded."""
         assert self.process.stdout is not None
         self.buffer = b""
         while select.select([self.process.stdout], [], [], 0)[0]:
@@ -120,12 +120,12 @@ class LineProcess:
         """
         assert self.process.stdout is not None
         deadline = time.monotonic() + deadline_s
-        again_s: float | None = 0.0
+        next_look_s: float | None = 0.0
         while b"\n" not in self.buffer:
-            again_s = look() if again_s is not None else None
+            next_look_s = look() if next_look_s is not None else None
             wait_s = max(0.0, deadline - time.monotonic())
             if not select.select([self.process.stdout], [], [],
-                                 wait_s if again_s is None else min(wait_s, again_s))[0]:
+                                 wait_s if next_look_s is None else min(wait_s, next_look_s))[0]:
                 if time.monotonic() < deadline:
                     continue
                 raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")

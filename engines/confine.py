@@ -108,7 +108,7 @@ _TRACING = (*range(10), 12, 13, 14, 15, 18, 19, 24, 25, 26, 31, 32, *range(0x420
 # itself for ever when its kernel panics (uml_abort in arch/um/os-Linux/util.c); refused, it exits.
 _SIGNALS = (0, 9, 14, 15, 18, 19, 29)
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_CAPBSET_READ = 1, 15, 23
-_PERSONALITIES = (0, 0x40000, _ALL)  # ADDR_NO_RANDOMIZE; to be told it
+_PERSONALITIES = (0, 0x40000, _ALL)  # ADDR_NO_RANDOMIZE; to read it
 # ioctl: of terminals their modes, group and size, and FIONREAD, FIONBIO, FIOCLEX, FIONCLEX,
 # FIOASYNC. Not TIOCSTI, which types into one; not what changes a file's flags.
 _CONTROLS = (0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451,
@@ -212,7 +212,7 @@ def _memory(rules: int, rights: int) -> str:
 
     The kernel opens the file there by O_TMPFILE (make_tempfile in
     arch/um/os-Linux/mem.c), so nothing can stay behind, and nobody else's files
-    lie beside it. "" where there is no such place.
+    lie next to it. "" where there is no such place.
     """
     path = f"{MEMORY}/first-flight-{os.urandom(8).hex()}"
     try:
@@ -295,7 +295,7 @@ def _error(what: str) -> OSError:
 
 
 def main(command: list[str]) -> None:
-    """Become the command. A guest is told nothing of this machine by its environment."""
+    """Become the command. Its environment holds nothing of this machine."""
     readable = []
     while command[0] == "--read":
         _, path, *command = command

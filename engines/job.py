@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -11,12 +10,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from engines import observations, shared_folder
 from engines.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
-from engines.shared_folder import (ends_within, open_within, read_within, remove_folder,
-                                   remove_within)
+from engines.shared_folder import (GrowingFile, ends_within, open_within, read_within,
+                                   remove_folder, remove_within)
 from hosts.untrusted import quoted
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -25,24 +24,20 @@ CONSOLE = "console.log"
 CONSOLE_BYTES = 1 << 17  # of the console that are looked at: its beginning and its end
 PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
 MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
-FORGOTTEN_BYTES = 1 << 20  # of a file that a worker appends to, at least
-_KEEP_SIZE_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, fallocate(2)
-
-_libc = ctypes.CDLL(None)
 
 Job = dict[str, Any]  # one trial as the worker reads it: lab.core.run.kinds.AnyTrial.job()
 
 
 class EngineError(Exception):
-    """An engine failed; its text says what was awaited and what was seen instead."""
+    """An engine failed; its text names what was awaited and what came instead."""
 
 
 class EngineCannot(EngineError):
-    """This machine cannot run the engine; its text says what to do."""
+    """This machine cannot run the engine; its text is what to do."""
 
 
 class StorageError(EngineError):
-    """What a worker records cannot be written any more; its text says why."""
+    """What a worker records cannot be written any more; its text is the reason."""
 
 
 class WorkerLost(EngineError):
@@ -86,11 +81,10 @@ class JobFolder:
         shared_folder.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
-        self.lines: BinaryIO = self.lines_path.open("r+b")
+        self.lines = GrowingFile(self.lines_path.open("r+b"))
         self.torn = b""
         self.is_behind = False  # more has been written than was read
-        self.captures: dict[str, BinaryIO] = {}
-        self.forgotten: dict[BinaryIO, int] = {}  # how much of a file is not on the disk any more
+        self.captures: dict[str, GrowingFile] = {}
 
     def new_lines(self) -> list[bytes]:
         """The whole lines that the worker has written since the last call, a piece at a time.
@@ -100,19 +94,9 @@ class JobFolder:
         piece = self.lines.read(PIECE_BYTES)
         self.is_behind = len(piece) == PIECE_BYTES
         *whole, self.torn = (self.torn + piece).split(b"\n")
-        self._forget(self.lines)
         if len(self.torn) > LINE_BYTES:
             raise ValueError(f"a line has more than {LINE_BYTES} bytes")
         return whole
-
-    def _forget(self, file: BinaryIO) -> None:
-        """Give back to the disk what was read of a file, some at a time, where that works."""
-        end = file.tell()
-        if end - self.forgotten.get(file, 0) >= FORGOTTEN_BYTES:
-            # Not every file system can; the file is removed in the end anyway.
-            _libc.fallocate(file.fileno(), _KEEP_SIZE_PUNCH_HOLE, ctypes.c_long(0),
-                            ctypes.c_long(end))
-            self.forgotten[file] = end
 
     def observation(self, line: dict[str, Any]) -> Observation:
         """A trial's line (observations.OBSERVATION) together with its packets and files.
@@ -122,10 +106,10 @@ class JobFolder:
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
             if side not in self.captures:
-                self.captures[side] = open_within(self.path, f"{side}.pcap", os.O_RDWR)
-            self.captures[side].seek(place["offset"])
+                self.captures[side] = GrowingFile(
+                    open_within(self.path, f"{side}.pcap", os.O_RDWR))
+            self.captures[side].place = place["offset"]
             packets[side] = self.captures[side].read(min(place["bytes"], CAPTURE_BYTES))
-            self._forget(self.captures[side])
         files, room = {}, FILE_BYTES
         for name, place in line.get("files", {}).items():
             files[name] = read_within(self.path, place, room)
@@ -134,7 +118,7 @@ class JobFolder:
         return Observation(line["trial"], line, packets["client"], packets["server"], files)
 
     def check_storage(self) -> None:
-        """Raises StorageError where the folder is full, or the worker found it so."""
+        """Raises StorageError where the folder is full, or the worker could not write."""
         why = shared_folder.write_error(self.path)
         try:
             shared_folder.probe(self.path)
@@ -167,7 +151,7 @@ def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
 
 
 class WorkerProcess:
-    """A started worker, the trials it was given, and what it has said so far."""
+    """A started worker, the trials it was given, and what it has reported so far."""
 
     def __init__(self, job: JobFolder, trials: list[Job], command: list[str],
                  cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
@@ -181,7 +165,7 @@ class WorkerProcess:
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
         self.lines = 0  # since the last observation
-        self.ready: dict[str, Any] = {}  # what the worker says of its kernel once it is up
+        self.ready: dict[str, Any] = {}  # what the worker reports of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
         with (job.path / CONSOLE).open("wb") as console:
             try:
@@ -207,10 +191,10 @@ class WorkerProcess:
         except ValueError as error:
             raise self._wrong(error) from error
         for line in lines:
-            seen = self._hear(line)
-            if seen is not None:
+            observation = self._hear(line)
+            if observation is not None:
                 observed = True
-                yield seen
+                yield observation
             if not self.waiting:
                 return
         if not observed and not self.job.is_behind:
@@ -305,11 +289,11 @@ LOOK_S = 5.0  # between two looks at all processes
 
 
 class Watchdog:
-    """How long a process group has said nothing, since it was last heard of.
+    """How long a process group has been silent.
 
     By the clock alone a guest that is never let to a processor looks like one that hangs. What
     its processes waited for a processor is not held against it: one that spins, or sleeps for
-    good, is found out, after a longer time where it has to share.
+    good, is detected, after a longer time where it has to share.
     """
 
     def __init__(self, group: int) -> None:
@@ -324,7 +308,7 @@ class Watchdog:
         self.waited_s = 0.0
 
     def seconds(self) -> float:
-        """How long it could have said something. The first LOOK_S count whole: nobody looks."""
+        """How long it could have reported something. The first LOOK_S count whole: nobody looks."""
         now = time.monotonic()
         if now - self.looked >= LOOK_S:
             self._look(now)
@@ -346,12 +330,12 @@ def delays_s(group: int) -> dict[str, float]:
 
     Nothing where the machine's kernel does not count it (CONFIG_SCHED_INFO).
     """
-    found = {}
+    delays = {}
     for folder in Path("/proc").iterdir():
         try:
             if folder.name.isdecimal() and int(
                     (folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
-                found[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
+                delays[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
         except (OSError, ValueError, IndexError):  # it has ended meanwhile
             continue
-    return found
+    return delays

@@ -53,11 +53,11 @@ _any_fetch = table(
 
 
 def fetch(value: Any, where: str) -> dict[str, Any]:
-    """What the client reports of one transfer (hosts/libcurl.py)."""
-    found: dict[str, Any] = _any_fetch(value, where)
-    if found["ok"] and not found["total_ms"]:
+    """What the client reports of one transfer (client.py)."""
+    values: dict[str, Any] = _any_fetch(value, where)
+    if values["ok"] and not values["total_ms"]:
         raise ValueError(f"{where} succeeded in no time")
-    return found
+    return values
 
 
 _tls = table({"version": maybe(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
@@ -83,8 +83,8 @@ def server(value: Any, where: str) -> dict[str, Any]:
     keys = value.keys() if isinstance(value, dict) else ()
     schema = (_response if "event" in keys else _other_server if "samples" in keys
               else _no_response)
-    found: dict[str, Any] = schema(value, where)
-    return found
+    values: dict[str, Any] = schema(value, where)
+    return values
 
 
 _drops = table(dict.fromkeys(("to_client", "to_server"), by_name(whole(-MOST << 20), 10)))
@@ -106,11 +106,11 @@ STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
 def line(value: Any, where: str) -> dict[str, Any]:
     """One line: {"trial": id, …} or {"stage": …}."""
     schema = OBSERVATION if isinstance(value, dict) and "trial" in value else STAGE
-    found: dict[str, Any] = schema(value, where)
-    return found
+    values: dict[str, Any] = schema(value, where)
+    return values
 
 
 def read_line(content: bytes) -> dict[str, Any]:
-    """Raises ValueError that says what is wrong with it."""
-    found: dict[str, Any] = read(content, line, LINE_BYTES)
-    return found
+    """Raises ValueError that names what is wrong with it."""
+    values: dict[str, Any] = read(content, line, LINE_BYTES)
+    return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -11,6 +12,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+PAGE_BYTES = 4096
+FREED_BYTES = 1 << 20  # of a file that grows, given back to the disk at once
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # fallocate(2)
+
+_libc = ctypes.CDLL(None)
 
 
 def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO:
@@ -19,7 +25,7 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
     place: the file's name, or its folder's and its own. Raises ValueError where
     it is none or no regular file, OSError.
     """
-    within, name = _found_within(folder, place)
+    within, name = _opened_within(folder, place)
     try:
         # Opening a pipe would wait for whoever writes to it.
         opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
@@ -56,19 +62,44 @@ def remove_folder(folder: Path) -> None:
 
 def remove_within(folder: Path, place: str) -> None:
     """Remove such a file. Raises ValueError, OSError."""
-    within, name = _found_within(folder, place)
+    within, name = _opened_within(folder, place)
     try:
         os.unlink(name, dir_fd=within)
     finally:
         os.close(within)
 
 
-def _found_within(folder: Path, place: str) -> tuple[int, str]:
+def _opened_within(folder: Path, place: str) -> tuple[int, str]:
     """The folder of a place, opened, and the name in it."""
     *above, name = place.split("/")
     if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
         raise ValueError(f"{place!r} is no file of the worker's")
     return os.open(folder.joinpath(*above), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), name
+
+
+class GrowingFile:
+    """Reads a file while the other side appends to it; the disk does not keep what was read.
+
+    place: the offset from which the next bytes are read.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        """file: open for reading and writing."""
+        self.file, self.place, self.freed = file, 0, 0
+
+    def read(self, most_bytes: int) -> bytes:
+        piece = os.pread(self.file.fileno(), most_bytes, self.place)
+        self.place += len(piece)
+        whole = self.place // PAGE_BYTES * PAGE_BYTES
+        if whole - self.freed >= FREED_BYTES:
+            # A file system without holes (EOPNOTSUPP) keeps it: nothing depends on it.
+            _libc.fallocate(self.file.fileno(), _KEEP_SIZE | _PUNCH_HOLE,
+                            ctypes.c_long(self.freed), ctypes.c_long(whole - self.freed))
+            self.freed = whole
+        return piece
+
+    def close(self) -> None:
+        self.file.close()
 
 
 # What it can no longer take: never a trial's fault -----------------------------------
@@ -84,7 +115,7 @@ def reserve(folder: Path) -> None:
     (folder / RESERVE).write_bytes(b" " * RESERVE_BYTES)
 
 
-def tell(folder: Path, error: OSError) -> None:
+def note_write_error(folder: Path, error: OSError) -> None:
     """Overwrite the reserve with what could not be written. Raises OSError."""
     with (folder / RESERVE).open("r+b", buffering=0) as file:
         file.write(os.strerror(error.errno or 0).encode()[:RESERVE_BYTES])

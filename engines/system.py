@@ -24,7 +24,7 @@ PACKAGES = ("base-files", "base-passwd", "bash", "coreutils", "curl", "dash", "g
             "libc-bin", "mininet", "mawk", "net-tools", "nginx-light", "openssl", "procps",
             "python3", "python3-cryptography", "python3-pycurl", "sed", "util-linux")
 RECIPE = 1  # part of its name: raise it when it is made otherwise
-TOLD = ("curl", "libcurl4t64", "libssl3t64", "nginx", "python3.13")  # of its packages, in run.json
+SHOWN_PACKAGES = ("curl", "libcurl4t64", "libssl3t64", "nginx", "python3.13")  # in run.json
 MOUNT_POINT = "first-flight"  # where the project is in it
 PYTHON = "/usr/bin/python3"  # of its own
 CONTENTS = "contents.json"
@@ -34,7 +34,7 @@ MISSING = f"needs {NAME}'s programs, which are not here: ./install.sh --with-pq 
 
 
 class Damaged(Exception):
-    """It is not what was unpacked; its text says where."""
+    """It is not what was unpacked; its text is where."""
 
 
 class Missing(Damaged):
@@ -78,17 +78,17 @@ def _checked(root: Path, by_content: bool) -> dict[str, str]:
         raise Missing(f"missing: {NAME}'s programs for guests; ./install.sh --with-pq brings them")
     try:
         contents: dict[str, Any] = json.loads((root / CONTENTS).read_text())
-        known, versions = contents["files"], contents["packages"]
-        found = dict(_walk(root))
-        for name, (size, changed_ns, digest) in known.items():
-            if name not in found:
+        described, versions = contents["files"], contents["packages"]
+        files = dict(_walk(root))
+        for name, (size, changed_ns, digest) in described.items():
+            if name not in files:
                 raise Damaged(f"{root}: damaged: {name} is gone")
-            if ((by_content or _looks(found[name]) != (size, changed_ns))
-                    and _content(found[name]) != digest):
+            if ((by_content or _looks(files[name]) != (size, changed_ns))
+                    and _content(files[name]) != digest):
                 raise Damaged(f"{root}: damaged: {name} was changed")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise Damaged(f"{root}: damaged: {error}") from error
-    if more := sorted(found.keys() - known.keys()):
+    if more := sorted(files.keys() - described.keys()):
         raise Damaged(f"{root}: damaged: {more[0]} was added")
     return dict(versions)
 
@@ -97,15 +97,15 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
     """Every file and link but the description, by its name within the root."""
     start = len(str(root)) + 1
     for above, folders, files in os.walk(root):
-        for name in (*files, *(each for each in folders if os.path.islink(f"{above}/{each}"))):
+        for name in (*files, *(link for link in folders if os.path.islink(f"{above}/{link}"))):
             path = f"{above}/{name}"
             if path[start:] != CONTENTS:
                 yield path[start:], path
 
 
 def _looks(path: str) -> tuple[int, int]:
-    found = os.lstat(path)
-    return found.st_size, found.st_mtime_ns
+    status = os.lstat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 def _content(path: str) -> str:
@@ -118,8 +118,8 @@ def _content(path: str) -> str:
 
 
 def shown_versions(versions: dict[str, str]) -> dict[str, str]:
-    """What a run tells of its packages."""
-    return {name: versions[name] for name in TOLD if name in versions}
+    """What a run reports of its packages."""
+    return {name: versions[name] for name in SHOWN_PACKAGES if name in versions}
 
 
 # Running in it -----------------------------------------------------------------------

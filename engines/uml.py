@@ -82,9 +82,9 @@ def built_kernel() -> Path:
 
 
 def made_from(kernel: Path) -> dict[str, Any]:
-    """What run.json says of a guest kernel's source; of one that says nothing, that it is unknown.
+    """What run.json has of a guest kernel's source; of one without a record, that it is unknown.
 
-    kernel: in its folder of the cache, beside what compile.sh has written.
+    kernel: in its folder of the cache, next to what compile.sh has written.
     """
     try:
         inputs = dict(line.partition(" ")[::2] for line in
@@ -256,7 +256,7 @@ def processors(first: int | None = None) -> list[int]:
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:
-    """What servers of the user's own may read beside what every guest may."""
+    """What servers of the user's own may read besides what every guest may."""
     owned = [trial["own"] for trial in trials if "own" in trial]
     return sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
 
@@ -288,7 +288,7 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs ") -> int:
-    """The number asked for; by default one a core as far as memory goes, one at least.
+    """The number requested; by default one a core as far as memory goes, one at least.
 
     flag: how it was requested. Raises EngineCannot where each of several could not have all that
     it may take.
@@ -308,10 +308,10 @@ def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs "
 def available(meminfo: Path) -> int | None:
     """MB that may be taken without swapping (MemAvailable), None where it is not known."""
     try:
-        found = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+        match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return int(found[1]) // 1024 if found else None
+    return int(match[1]) // 1024 if match else None
 
 
 # The walls around a guest ------------------------------------------------------------

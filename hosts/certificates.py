@@ -64,7 +64,7 @@ def make(folder: Path, requested: ChainSpec) -> Files:
     except IssuingError as error:
         raise CertificateError(str(error)) from error
     folder.mkdir(mode=0o700, parents=True)
-    contents = {"chain.pem": b"".join(each.certificate for each in chain),
+    contents = {"chain.pem": b"".join(certificate.certificate for certificate in chain),
                 "key.pem": chain[0].key, "root.pem": root.certificate}
     for name, content in contents.items():
         descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -81,7 +81,7 @@ def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
     for number in range(1, 1 + requested.intermediates):
         issuer = _issue(requested, number, issuer, share)
         above.append(issuer)
-    left = requested.chain_bytes - sum(each.size for each in above)
+    left = requested.chain_bytes - sum(certificate.size for certificate in above)
     leaf = _issue(requested, 1 + requested.intermediates, issuer, left)
     return root, [leaf, *reversed(above)]
 
@@ -192,7 +192,7 @@ def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tu
 ALGORITHMS = {"mldsa44": "ML-DSA-44", "mldsa65": "ML-DSA-65", "mldsa87": "ML-DSA-87",
               "slhdsa128s": "SLH-DSA-SHA2-128s"}
 # Of a server's own key, where that is another one.
-OF_LEAF = {"slhdsa128s": "ED25519"}
+LEAF_ALGORITHMS = {"slhdsa128s": "ED25519"}
 _MOST_IN_EXTENSION = 30_000  # OpenSSL takes 65,536 characters for a value
 _DEADLINE_S = 60
 
@@ -223,11 +223,11 @@ class CertificateSpec:
 
 def openssl_key(signature: str, is_leaf: bool) -> bytes:
     """Raises IssuingError."""
-    algorithm = OF_LEAF.get(signature, "") if is_leaf else ""
+    algorithm = LEAF_ALGORITHMS.get(signature, "") if is_leaf else ""
     return _openssl("genpkey", "-algorithm", algorithm or ALGORITHMS[signature])
 
 
-def openssl_signed(wanted: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
+def openssl_signed(spec: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
     """The certificate of a key, signed by its issuer, by itself where there is none.
 
     Raises IssuingError, OSError.
@@ -237,8 +237,8 @@ def openssl_signed(wanted: CertificateSpec, key: bytes, issuer: Pem | None) -> P
         (place / "key").write_bytes(key)
         (place / "configuration").write_text("\n".join((
             "[req]", "distinguished_name = name", "prompt = no", "[name]",
-            f"CN = {wanted.name}", "[extensions]", "subjectKeyIdentifier = none",
-            "authorityKeyIdentifier = none", *wanted.extensions, "")))
+            f"CN = {spec.name}", "[extensions]", "subjectKeyIdentifier = none",
+            "authorityKeyIdentifier = none", *spec.extensions, "")))
         by: tuple[str, ...] = ()
         if issuer is not None:
             (place / "issuer").write_bytes(issuer.certificate)
@@ -246,8 +246,8 @@ def openssl_signed(wanted: CertificateSpec, key: bytes, issuer: Pem | None) -> P
             by = ("-CA", f"{place}/issuer", "-CAkey", f"{place}/issuer_key")
         pem = _openssl("req", "-x509", "-new", "-key", f"{place}/key", *by, "-config",
                        f"{place}/configuration", "-extensions", "extensions", "-set_serial",
-                       f"{wanted.serial}", "-not_before", f"{wanted.begins:%Y%m%d%H%M%SZ}",
-                       "-not_after", f"{wanted.ends:%Y%m%d%H%M%SZ}")
+                       f"{spec.serial}", "-not_before", f"{spec.begins:%Y%m%d%H%M%SZ}",
+                       "-not_after", f"{spec.ends:%Y%m%d%H%M%SZ}")
     return Pem(key, pem, _size(pem))
 
 

@@ -1,4 +1,4 @@
-"""How a program on a host is told what to do and reports: JSON lines, and records as CSV."""
+"""How a program on a host takes requests and reports: JSON lines, and records as CSV."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class TcpInfo(NamedTuple):
     send_window_bytes: int  # the peer's; since Linux 5.4
 
     @classmethod
-    def of(cls, connection: socket.socket) -> TcpInfo:
+    def of_socket(cls, connection: socket.socket) -> TcpInfo:
         return cls.read(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAYOUT.size))
 
     @classmethod
@@ -75,7 +75,7 @@ class InfoTrace:
 
     def take(self, connection: socket.socket) -> bool:
         """Take a sample; return whether anything is under way or waiting."""
-        info = TcpInfo.of(connection)
+        info = TcpInfo.of_socket(connection)
         sample = sample_of(info, time.time_ns())
         if not self.samples or sample[1:] != self.samples[-1][1:]:
             self.samples.append(sample)
@@ -93,7 +93,7 @@ _SO_EE_ORIGIN_TIMESTAMPING = 4
 _IP_RECVERR = 11
 
 # Ancillary data for sendmsg(): when is the last byte of this acknowledged?
-WANTED = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
+ACK_STAMP = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
 
 
 def number_bytes(connection: socket.socket) -> None:
@@ -103,7 +103,7 @@ def number_bytes(connection: socket.socket) -> None:
 
 
 def acknowledgements(connection: socket.socket) -> Iterator[tuple[int, int]]:
-    """(time ns, offset of the byte) of every acknowledgement told and not yet read."""
+    """(time ns, offset of the byte) of every acknowledgement that waits to be read."""
     while True:
         try:
             _, control, _, _ = connection.recvmsg(0, 256, _MSG_ERRQUEUE)

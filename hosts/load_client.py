@@ -50,7 +50,7 @@ _NO_LINGER = struct.pack("=ii", 1, 0)
 
 @dataclass(frozen=True)
 class Task:
-    """What to generate; the module's first lines tell what the fields are."""
+    """What to generate; the module's first lines describe what the fields are."""
 
     servers: list[str]
     port: int
@@ -76,11 +76,11 @@ class LoadConnection:
     id: str
     due_us: int
     opened_s: float
-    asked_bytes: int
+    requested_bytes: int
     connected_s: float = 0.0
     got_bytes: int = 0
     head: bytes = b""
-    wanted_bytes: int = 0
+    expected_bytes: int = 0
 
 
 class ExactSelector(selectors.EpollSelector):
@@ -167,7 +167,7 @@ class Generator:
             self._end(connection, FAILED, os.strerror(code))
             return
         connection.connected_s = time.monotonic()
-        request = f"GET /{connection.asked_bytes}?id={connection.id} HTTP/1.1\r\n\r\n"
+        request = f"GET /{connection.requested_bytes}?id={connection.id} HTTP/1.1\r\n\r\n"
         try:
             connection.socket.send(request.encode())
         except OSError as error:
@@ -186,14 +186,14 @@ class Generator:
         if count == 0:
             self._end(connection, FAILED, "closed before the response was whole")
             return
-        if not connection.wanted_bytes:
+        if not connection.expected_bytes:
             connection.head += bytes(self.buffer[:min(count, 200)])
-            connection.wanted_bytes = response_bytes(connection.head)
+            connection.expected_bytes = response_bytes(connection.head)
         connection.got_bytes += count
-        left = connection.wanted_bytes - connection.got_bytes
+        left = connection.expected_bytes - connection.got_bytes
         if left > 0:
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, left)
-        elif connection.wanted_bytes:
+        elif connection.expected_bytes:
             self._end(connection, OK)
 
     def _end(self, connection: LoadConnection, end: str, error: str = "") -> None:
@@ -205,7 +205,7 @@ class Generator:
         self.rows.append((
             connection.id, f"{connection.due_us / 1e6:.6f}",
             f"{(connection.connected_s - start) * 1000:.3f}" if connection.connected_s else "",
-            f"{(now - start) * 1000:.3f}" if end == OK else "", connection.asked_bytes,
+            f"{(now - start) * 1000:.3f}" if end == OK else "", connection.requested_bytes,
             connection.got_bytes, end, error))
 
     def write(self) -> None:
@@ -215,8 +215,8 @@ class Generator:
 def response_bytes(head: bytes) -> int:
     """Length of headers and body of a response, 0 while its headers are not whole."""
     headers, end, _ = head.partition(b"\r\n\r\n")
-    _, found, length = headers.partition(b"Content-Length: ")
-    if not end or not found:
+    _, has_length, length = headers.partition(b"Content-Length: ")
+    if not end or not has_length:
         return 0
     return len(headers) + 4 + int(length.partition(b"\r\n")[0])
 

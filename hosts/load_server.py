@@ -26,7 +26,7 @@ from hosts.serving import add_flags, body_of, listening, most_connections, where
 
 MAX_REQUEST_BYTES = 4096
 MAX_BODY_BYTES = 1 << 24
-RESPONSES_KEPT = 64
+CACHED_RESPONSES = 64
 
 COLUMNS = ("id", "initial_window", "first_flight", "sent_bytes", "retransmitted_bytes",
            "min_rtt_ms", "end")
@@ -66,7 +66,7 @@ class LoadServer:
                 continue
             accepted.setblocking(False)
             # Read before anything is sent: this is the initial window.
-            connection = AnsweredConnection(accepted, TcpInfo.of(accepted).congestion_window)
+            connection = AnsweredConnection(accepted, TcpInfo.of_socket(accepted).congestion_window)
             self.open[accepted.fileno()] = connection
             # By its number: asyncio would make words of the socket, which asks for its addresses.
             self.loop.add_reader(accepted.fileno(), self._receive, connection)
@@ -93,7 +93,7 @@ class LoadServer:
         connection.pending = response(size)
         self._send(connection)
         if connection.socket.fileno() >= 0:  # else the client has reset it
-            connection.first_flight = TcpInfo.of(connection.socket).unacknowledged
+            connection.first_flight = TcpInfo.of_socket(connection.socket).unacknowledged
 
     def _send(self, connection: AnsweredConnection) -> None:
         try:
@@ -111,7 +111,7 @@ class LoadServer:
             self.loop.add_writer(connection.socket.fileno(), self._send, connection)
 
     def _close(self, connection: AnsweredConnection, end: str) -> None:
-        info = TcpInfo.of(connection.socket)
+        info = TcpInfo.of_socket(connection.socket)
         self.rows.append((connection.id, connection.initial_window, connection.first_flight,
                           info.sent_bytes, info.retransmitted_bytes, info.min_rtt_us / 1000, end))
         del self.open[connection.socket.fileno()]
@@ -137,7 +137,7 @@ def parse_request(request: bytes) -> tuple[int, str] | None:
     return int(size), name.decode("latin-1")
 
 
-@lru_cache(RESPONSES_KEPT)
+@lru_cache(CACHED_RESPONSES)
 def response(size: int) -> memoryview:
     """Headers and body, in one piece: two writes would be two flights."""
     return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body_of(size))
@@ -145,10 +145,10 @@ def response(size: int) -> memoryview:
 
 async def serve(path: Path, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    server, told_to_stop = LoadServer(loop, address, port), asyncio.Event()
-    loop.add_reader(sys.stdin, told_to_stop.set)
+    server, stop_requested = LoadServer(loop, address, port), asyncio.Event()
+    loop.add_reader(sys.stdin, stop_requested.set)
     report(where(server.listener))
-    await told_to_stop.wait()
+    await stop_requested.wait()
     server.write(path)
     report({"event": "written"})
 

@@ -8,7 +8,7 @@ import resource
 import socket
 
 LISTEN_BACKLOG = 4096
-OTHER_FILES = 32  # that a server has open beside its connections, or a few more
+OTHER_FILES = 32  # that a server has open besides its connections, or a few more
 # The body is this block over and over: enough to show a byte lost or doubled.
 BLOCK = hashlib.sha256(b"First Flight").hexdigest().encode() * 1024
 

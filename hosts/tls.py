@@ -34,7 +34,7 @@ class Secured:
 
 
 def secured(settings: Mapping[str, Any]) -> Secured:
-    """As told: the files "chain" and "key", "tickets", "record_bytes", "buffer_bytes".
+    """As set by the files "chain" and "key", "tickets", "record_bytes", "buffer_bytes".
 
     Raises OSError, which ssl.SSLError is.
     """
@@ -93,7 +93,7 @@ class Tls:
         return b"", ()
 
     def alert(self) -> bytes:
-        """What OpenSSL still wants to say where a handshake fails."""
+        """What OpenSSL still has to send where a handshake fails."""
         return self.outgoing.read()
 
     def opened(self, data: bytes) -> bytes:
@@ -105,7 +105,7 @@ class Tls:
                 text += more
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:  # the other side says that it closes
+        except ssl.SSLZeroReturnError:  # close_notify
             pass
         return text
 
@@ -117,7 +117,7 @@ class Tls:
         sealed = self.outgoing.read()
         return sealed, tuple(records(sealed))
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """What is reported of the handshake."""
         cipher = self.ssl.cipher()
         return {"version": self.ssl.version(), "cipher": cipher[0] if cipher else "",

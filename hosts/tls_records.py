@@ -19,11 +19,11 @@ MESSAGE_BYTES = 4  # type and length before each message (RFC 8446, 4)
 # The first two records in the clear, of X25519: ServerHello and ChangeCipherSpec.
 SERVER_HELLO_BYTES, CHANGE_BYTES = 127, 6
 DIGEST_BYTES = 48  # of SHA-384, in Finished
-# As OpenSSL names the key exchanges that a client may be told to offer.
+# As OpenSSL names the key exchanges that a client may have to offer.
 KEY_SHARES = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
 # What a server's key share of X25519MLKEM768 has more: the ciphertext of ML-KEM-768 (FIPS 203).
 MLKEM_BYTES = 1088
-# The supported_groups that OpenSSL 3.5 tells a client that did not offer its first choice.
+# The supported_groups that OpenSSL 3.5 sends to a client that did not offer its first choice.
 GROUPS_BYTES = 22
 # In CertificateVerify; ECDSA's are 70 to 72. With SLH-DSA the server's own key is Ed25519.
 SIGNATURE_BYTES = {"ed25519": 64, "ecdsa": 71, "rsa2048": 256, "mldsa44": 2420, "mldsa65": 3309,
@@ -34,7 +34,7 @@ LEAST_BYTES = {"ed25519": 400, "ecdsa": 500, "rsa2048": 1000, "mldsa44": 3980, "
 
 
 def newer_openssl() -> bool:
-    """Whether this Python's OpenSSL offers ML-KEM of itself (3.5), and tells more of its groups."""
+    """Whether this Python's OpenSSL offers ML-KEM of itself (3.5), and sends its groups."""
     return ssl.OPENSSL_VERSION_INFO >= (3, 5)
 
 
@@ -71,15 +71,15 @@ def writes_of(sizes: Iterable[int], buffer_bytes: int) -> tuple[int, ...]:
 
 
 def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: bool = False,
-              tells_groups: bool = False) -> Iterator[int]:
+              sends_groups: bool = False) -> Iterator[int]:
     """The records of a server's first messages, up to Finished, bytes each.
 
     As OpenSSL sends them where neither side asks for more: SHA-384, no ALPN. with_mlkem: the
-    key share is X25519MLKEM768. tells_groups: OpenSSL 3.5, and the client has no ML-KEM.
+    key share is X25519MLKEM768. sends_groups: OpenSSL 3.5, and the client has no ML-KEM.
     """
     yield SERVER_HELLO_BYTES + (MLKEM_BYTES if with_mlkem else 0)
     yield CHANGE_BYTES
-    yield MESSAGE_BYTES + 2 + (GROUPS_BYTES if tells_groups else 0) + RECORD_OVERHEAD_BYTES
+    yield MESSAGE_BYTES + 2 + (GROUPS_BYTES if sends_groups else 0) + RECORD_OVERHEAD_BYTES
     left = MESSAGE_BYTES + 1 + 3 + certificates * (3 + 2) + chain_bytes
     while left > 0:
         yield min(left, MOST_RECORD_BYTES) + RECORD_OVERHEAD_BYTES

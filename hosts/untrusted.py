@@ -21,7 +21,7 @@ _DIGITS = 20
 
 
 def read(line: bytes, schema: Schema, most_bytes: int) -> Any:
-    """The value of a JSON text. Raises ValueError that says what is wrong with it."""
+    """The value of a JSON text. Raises ValueError that names what is wrong with it."""
     if len(line) > most_bytes:
         raise ValueError(f"it has {len(line)} bytes, and may have {most_bytes}")
     try:
@@ -30,11 +30,12 @@ def read(line: bytes, schema: Schema, most_bytes: int) -> Any:
         raise ValueError("its lists and tables are nested too deep") from None
 
 
-def quoted(said: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
+def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
     """A stranger's words as a message may have them: printable, on one line, of limited length."""
-    said = said[:4 * most]
-    words = " ".join((said.decode(errors="replace") if isinstance(said, bytes) else said).split())
-    shown = "".join(each if each.isprintable() else "\ufffd" for each in words)
+    content = content[:4 * most]
+    text = content.decode(errors="replace") if isinstance(content, bytes) else content
+    words = " ".join(text.split())
+    shown = "".join(character if character.isprintable() else "\ufffd" for character in words)
     return shown if len(shown) <= most else f"{shown[:most]}…"
 
 
@@ -83,10 +84,10 @@ def any_text(most: int) -> Schema:
 
 
 def matching(pattern: str) -> Schema:
-    wanted = re.compile(pattern, re.ASCII)
+    expected = re.compile(pattern, re.ASCII)
 
     def check(value: Any, where: str) -> str:
-        if not isinstance(value, str) or not wanted.fullmatch(value):
+        if not isinstance(value, str) or not expected.fullmatch(value):
             raise ValueError(f"{where} is not as it has to be")
         return value
     return check
@@ -102,7 +103,7 @@ def items(schema: Schema, most: int) -> Schema:
     def check(value: Any, where: str) -> list[Any]:
         if not isinstance(value, list) or len(value) > most:
             raise ValueError(f"{where} is no list of at most {most}")
-        return [schema(each, where) for each in value]
+        return [schema(item, where) for item in value]
     return check
 
 
@@ -111,8 +112,8 @@ def by_name(schema: Schema, most: int, name: Schema = text(100)) -> Schema:
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, dict) or len(value) > most:
             raise ValueError(f"{where} is no table of at most {most}")
-        return {name(key, f"a name in {where}"): schema(each, f"{where}.{quoted(key, 40)}")
-                for key, each in value.items()}
+        return {name(key, f"a name in {where}"): schema(item, f"{where}.{quoted(key, 40)}")
+                for key, item in value.items()}
     return check
 
 
@@ -129,8 +130,8 @@ def table(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None
         other = next((key for key in value if key not in known), None)
         if other is not None:
             raise ValueError(f"{where} has {quoted(other, 40)!r}, which is no key of it")
-        return {key: known[key](each, f"{where}.{key}" if where != "it" else key)
-                for key, each in value.items()}
+        return {key: known[key](item, f"{where}.{key}" if where != "it" else key)
+                for key, item in value.items()}
     return check
 
 

@@ -1,4 +1,4 @@
-"""What window does a server use, seen from here? One connection to it, and one request.
+"""What window does a server use, measured from here? One connection to it, and one request.
 
 The client acknowledges nothing of the response until the server has retransmitted: whatever came
 until then is all that it may send without an acknowledgement, however slow the link is (Padhye
@@ -47,11 +47,11 @@ _NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 
 
 
 class NoAnswer(Exception):
-    """The server was not reached, or did not say what can be judged; the message says why."""
+    """The server was not reached, or sent nothing that can be judged; the message is the reason."""
 
 
 class NotAllowed(NoAnswer):
-    """This machine does not let this user probe; the message says what would."""
+    """This machine does not let this user probe; the message is what would."""
 
 
 class Deadline:
@@ -99,7 +99,7 @@ class SecuredProbe(PlainProbe):
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
 
     def open(self) -> None:
-        """The handshake, and what the server says of its own after it, such as tickets."""
+        """The handshake, and what the server sends of its own after it, such as tickets."""
         while True:
             try:
                 self.tls.do_handshake()
@@ -141,7 +141,7 @@ class SecuredProbe(PlainProbe):
 
 
 def observe(url: SplitResult, capture: bool = True) -> dict[str, Any]:
-    """Fetch a URL as told above; what was seen, as probe.verdict.judged takes it.
+    """Fetch a URL as described above; what was observed, as probe.verdict.judged takes it.
 
     url: http or https with a host. capture: whether to tap the connection, where that is
     allowed. Raises NoAnswer.
@@ -182,7 +182,7 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> dict[str, Any
                          " run it as root") from error
     channel.send(request(url))
     started = time.monotonic()
-    packets, counts = ((_until_sent_again(tap, started, deadline), []) if tap else
+    packets, counts = ((_until_retransmitted(tap, started, deadline), []) if tap else
                        ([], _counted(connection, started, round_trip_s, deadline)))
     detach(connection)
     held = sum(packet.payload_bytes for packet in packets if packet.to_client)
@@ -228,12 +228,12 @@ def is_this_machine(url: SplitResult) -> bool:
         with socket.socket(family, socket.SOCK_DGRAM) as asking:
             asking.connect(address)
             return bool(asking.getsockname()[0] == asking.getpeername()[0])
-    except (OSError, ValueError):  # no such name or network: connecting says so
+    except (OSError, ValueError):  # no such name or network: connecting reports it
         return False
 
 
 def request(url: SplitResult) -> bytes:
-    """One request, after which the server closes; no header says more than it must."""
+    """One request, after which the server closes; no header is longer than it must be."""
     path = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=SAFE)
     return (f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: first-flight-probe\r\n"
             "Accept: */*\r\nConnection: close\r\n\r\n").encode("ascii", "ignore")
@@ -246,7 +246,7 @@ def rtt_s(connection: socket.socket) -> float:
     return rtt_us / 1e6
 
 
-def _until_sent_again(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
+def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
     """All packets up to the first that repeats data. Raises NoAnswer where none comes."""
     packets: list[Packet] = []
     data: list[Packet] = []
@@ -323,17 +323,17 @@ def _rest(connection: socket.socket, channel: PlainProbe, held: int) -> dict[str
             head += channel.decoded(data)
         if HEAD_END in head and (length := _content_length(head)) is not None:
             ended = ended or len(head) >= length  # also where the server keeps it open
-    found = re.match(rb"HTTP/1\.[01] (\d{3})", head)
-    if not found:
+    match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
+    if not match:
         raise NoAnswer(CLOSED if not head else "does not answer in HTTP/1.1")
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
-    return {"status": int(found[1]), "location": location[1].decode("latin-1") if location else "",
+    return {"status": int(match[1]), "location": location[1].decode("latin-1") if location else "",
             "response_bytes": count, "ended": ended,
             "size_bytes": _content_length(head) or count}
 
 
 def _content_length(head: bytes) -> int | None:
-    """How long head and body are together; None where the head does not say."""
+    """How long head and body are together; None where the head has no length."""
     text, _, _ = head.partition(HEAD_END)
-    found = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
-    return len(text) + len(HEAD_END) + int(found[1]) if found else None
+    match = re.search(rb"(?im)^content-length:[ \t]*(\d{1,15})[ \t\r]*$", text)
+    return len(text) + len(HEAD_END) + int(match[1]) if match else None

@@ -50,8 +50,8 @@ def attach(to: socket.socket, program: Sequence[Instruction]) -> None:
                   struct.pack("HL", len(program), ctypes.addressof(code)))
 
 
-def detach(of: socket.socket) -> None:
-    of.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
+def detach(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
 
 
 class ConnectionTap:
@@ -83,7 +83,7 @@ class ConnectionTap:
                 return
             interface, _, kind, link, *_ = address
             packet = self._packet(data, control, _LINK_BYTES.get(link, 0))
-            # Each is seen at its end of the way through this machine: once, and not by a bridge.
+            # Each is taken at its end of the way through this machine: once, and not by a bridge.
             if packet is None or packet.to_client == (kind == _PACKET_OUTGOING):
                 continue
             self.interface = self.interface or interface

@@ -1,4 +1,4 @@
-"""What a probe of a server saw: its first flight, and what may have limited it.
+"""What a probe of a server observed: its first flight, and what may have limited it.
 
 The client acknowledged nothing of the response until the server retransmitted (probe/client.py), so
 that the flight is what came until then, less the probe that a timer sends (tail loss probe, RFC
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from lab.tcp.packets import SYN, distance
 from probe.tap import Packet
 
-LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be told
+LEAST_RATE_S = 0.05  # over which the speed of the server's time stamps can be measured
 
 
 class Piece(NamedTuple):
     """One segment as it was on the wire: (start, end) in bytes of the response, and when it came.
 
-    stamp_ms: the server's own time, None where its stamps do not tell.
+    stamp_ms: the server's own time, None where its stamps are of no use.
     """
 
     start: int
@@ -36,7 +36,7 @@ class Probed:
 
     payload_bytes, full: None without a capture; full: whether the last segment
     was. mss: data of a full segment. window_bytes: that the client offered,
-    None where it is not known. response_bytes: seen on the connection, headers
+    None where it is not known. response_bytes: observed on the connection, headers
     included; ended: whether that is all; size_bytes: of all of it, as the head
     says. segments_before: that the server had
     sent before the request, of TLS. lost: segments of the flight that did not
@@ -87,27 +87,27 @@ class Probed:
         return f"{self.segments} segment{'s' if self.segments != 1 else ''}"
 
 
-def judged(seen: dict[str, Any]) -> Probed:
-    """What probe.client.observe saw."""
-    common: dict[str, Any] = {name: seen[name] for name in (
+def judged(observed: dict[str, Any]) -> Probed:
+    """The first flight of what probe.client.observe observed."""
+    common: dict[str, Any] = {name: observed[name] for name in (
         "rtt_ms", "response_bytes", "ended", "size_bytes", "segments_before")}
-    if not seen["captured"]:
-        counts: list[tuple[float, int]] = seen["counts"]
+    if not observed["captured"]:
+        counts: list[tuple[float, int]] = observed["counts"]
         drained_ms, count = counts[-1][0] - counts[0][0], counts[-1][1]
-        if seen["ended"]:  # a FIN of its own is counted as well
-            count = min(count, math.ceil(seen["response_bytes"] / seen["mss"]))
-        return Probed(segments=count, payload_bytes=None, mss=seen["mss"], full=None,
-                      window_bytes=seen["window_bytes"] or None,
-                      unsure=drained_ms > 2 * seen["rtt_ms"], **common)
-    requested = next(packet for packet in seen["packets"] if not packet.to_client)
-    pieces = flight([*pieces_of(seen["packets"], requested.ack, _stamps_per_ms(
-        [*seen["before"], *seen["packets"]]))], seen["rtt_ms"])
+        if observed["ended"]:  # a FIN of its own is counted as well
+            count = min(count, math.ceil(observed["response_bytes"] / observed["mss"]))
+        return Probed(segments=count, payload_bytes=None, mss=observed["mss"], full=None,
+                      window_bytes=observed["window_bytes"] or None,
+                      unsure=drained_ms > 2 * observed["rtt_ms"], **common)
+    requested = next(packet for packet in observed["packets"] if not packet.to_client)
+    pieces = flight([*pieces_of(observed["packets"], requested.ack, _stamps_per_ms(
+        [*observed["before"], *observed["packets"]]))], observed["rtt_ms"])
     mss = max(piece.end - piece.start for piece in pieces)
     end = max(piece.end for piece in pieces)
     lost = round((end - sum(piece.end - piece.start for piece in pieces)) / mss)
     last = max(pieces, key=lambda piece: piece.end)
     return Probed(segments=len(pieces) + lost, payload_bytes=end, mss=mss, lost=lost,
-                  window_bytes=requested.window << seen["scale"],
+                  window_bytes=requested.window << observed["scale"],
                   full=last.end - last.start == mss, **common)
 
 
@@ -135,21 +135,21 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> list[Piece]:
     Where the segment before it was not full there was nothing more to send: then it is what the
     server's program wrote later.
     """
-    found: list[Piece] = []
+    segments: list[Piece] = []
     for piece in pieces:
-        if any(piece.start < each.end and each.start < piece.end for each in found):
+        if any(piece.start < earlier.end and earlier.start < piece.end for earlier in segments):
             break
-        found.append(piece)
-    if len(found) > 1:
-        before, last = found[-2:]
-        mss = max(piece.end - piece.start for piece in found)
+        segments.append(piece)
+    if len(segments) > 1:
+        before, last = segments[-2:]
+        mss = max(piece.end - piece.start for piece in segments)
         if _apart_ms(before, last) >= rtt_ms and before.end - before.start == mss:
-            found.pop()
-    return found
+            segments.pop()
+    return segments
 
 
 def _apart_ms(before: Piece, after: Piece) -> float:
-    """By the server's own clock, where it tells: on a slow link a probe arrives with the flight."""
+    """By the server's clock, where it is known: on a slow link a probe arrives with the flight."""
     if before.stamp_ms is not None and after.stamp_ms is not None:
         return after.stamp_ms - before.stamp_ms
     return after.time_ms - before.time_ms

@@ -21,9 +21,9 @@ def add_flags(add: Callable[..., object]) -> None:
 
 
 def connected(arguments: argparse.Namespace, kernel: Path, tools: dict[str, str],
-              tell: Callable[[str], None]) -> Cluster:
+              notify: Callable[[str], None]) -> Cluster:
     """The machines of --cluster. Raises EngineCannot."""
-    from engines.cluster.cluster import Cluster  # and with it Dask: only where it is asked
+    from engines.cluster.cluster import Cluster  # and with it Dask: only where it is requested
     from engines.cluster.link import SchedulerLink
     return Cluster(SchedulerLink(arguments.cluster, kernel, tools, arguments.cluster_insecure,
-                                 tell))
+                                 notify))

@@ -33,7 +33,7 @@ class Members:
 
     def __init__(self, link: SchedulerLink) -> None:
         self.link = link
-        self.told: set[str] = set()
+        self.notified: set[str] = set()
         self.begin()
 
     def begin(self) -> None:
@@ -51,8 +51,8 @@ class Members:
     def call(self) -> None:
         """Look at them. Raises EngineCannot, EngineError where none is left, or comes."""
         now, workers = time.monotonic(), self.link.workers()
-        for worker, each in workers.items():
-            if each.get("status") != "paused":
+        for worker, facts in workers.items():
+            if facts.get("status") != "paused":
                 self.paused.pop(worker, None)
             elif (worker not in self.link.refused
                   and now - self.paused.setdefault(worker, now) >= PAUSED_S):
@@ -64,7 +64,7 @@ class Members:
             self.none_since = None
         if gone:
             where = ", ".join(sorted(set(map(host, gone))))
-            self.tell(f"no answer from the worker at {where}; " + (
+            self.notify_once(f"no answer from the worker at {where}; " + (
                 "what it was given is measured by another one" if able else
                 f"it was the last one: another one is waited for, for {LOST_S:.0f} s at most"))
         if self.deaths > self.most_deaths and now - self.last_result > LOST_S:
@@ -74,11 +74,11 @@ class Members:
             if now - self.none_since > LOST_S:
                 raise EngineError(f"{self.link.address}: the scheduler has no worker any more")
 
-    def tell(self, line: str) -> None:
+    def notify_once(self, line: str) -> None:
         """A line to the user, once: a worker may die again and again."""
-        if line not in self.told:
-            self.told.add(line)
-            self.link.tell(line)
+        if line not in self.notified:
+            self.notified.add(line)
+            self.link.notify(line)
 
 
 def host(worker: str) -> str:
@@ -157,7 +157,7 @@ class Cluster:
         rest, sent = iter(tasks), deque[SentTask[T]]()
         try:
             while True:
-                found: tuple[str, U] | None = None
+                result: tuple[str, U] | None = None
                 try:
                     for task in islice(rest, max(0, AHEAD * self.guests - len(sent))):
                         sent.append(SentTask(task))
@@ -165,13 +165,13 @@ class Cluster:
                     if not sent:
                         return
                     self._look(sent, payload)
-                    found = self._read(sent[0], read)
-                except Again as why:
+                    result = self._read(sent[0], read)
+                except RetryTask as why:
                     if sent[0].attempts < ATTEMPTS:
                         self._submit(sent[0], payload)
                     else:
-                        found = "", failed(sent[0].task,
-                                           f"{sent[0].attempts} workers failed: {why}")
+                        result = "", failed(sent[0].task,
+                                            f"{sent[0].attempts} workers failed: {why}")
                 except (Lost, OSError, Unreadable):  # the last two: of a question to the scheduler
                     self.lost += 1
                     if self.lost > MOST_LOST:
@@ -179,12 +179,12 @@ class Cluster:
                                           f" {self.lost} times, or sent what cannot be read, and no"
                                           " result came between") from None
                     self._find(sent, payload)
-                if found is not None:
+                if result is not None:
                     sent.popleft()
-                    yield found
+                    yield result
         finally:
-            for each in sent:
-                self.link.withdraw(each.future)
+            for pending in sent:
+                self.link.withdraw(pending.future)
 
     def _submit(self, sent: SentTask[T], payload: Callable[[T], bytes]) -> None:
         """What was submitted before is wanted first."""
@@ -202,13 +202,13 @@ class Cluster:
         self.looked = time.monotonic()
         self.members.call()
         held = self.link.held()
-        for each in sent:
-            nobody = each.only and not each.only & self.members.able
-            if (nobody or each.future.key in held) and not each.future.done():
-                self.link.withdraw(each.future)
-                each.attempts += self.link.begun(each.future)
-                if each.attempts < ATTEMPTS:
-                    self._submit(each, payload)
+        for task in sent:
+            nobody = task.only and not task.only & self.members.able
+            if (nobody or task.future.key in held) and not task.future.done():
+                self.link.withdraw(task.future)
+                task.attempts += self.link.begun(task.future)
+                if task.attempts < ATTEMPTS:
+                    self._submit(task, payload)
 
     def _read(self, sent: SentTask[T], read: Callable[[T, bytes], U]) -> tuple[str, U] | None:
         """The machine and the result of a task, waited for a while; None where it is not done.
@@ -216,7 +216,7 @@ class Cluster:
         Raises Again where it has to be done once more, Lost where the scheduler is gone.
         """
         if sent.attempts >= ATTEMPTS:
-            raise Again(DIED)
+            raise RetryTask(DIED)
         try:
             if not self.link.wait(sent.future, LOOK_S):
                 return None
@@ -228,49 +228,49 @@ class Cluster:
         why = quoted(content) if head["status"] in (FAILED, REFUSED) else "its answer is none"
         if head["status"] == SPENT:
             sent.attempts = ATTEMPTS
-            raise Again(DIED)
+            raise RetryTask(DIED)
         if head["status"] == REFUSED:
             self.link.refuse(self._author(sent, head), head["machine"], why)
-            raise Again(why)
+            raise RetryTask(why)
         if head["status"] == OK:
             try:
-                found = read(sent.task, content)
+                result = read(sent.task, content)
             except ValueError as error:
                 why = str(error)
             else:
                 self.machines.add(head["machine"])
                 self.members.measured()
                 self.lost = 0
-                return head["machine"], found
+                return head["machine"], result
         sent.attempts += max(1, self.link.begun(sent.future))  # others that died before it, too
         sent.avoid.append(self._author(sent, head))
-        raise Again(f"{head['machine']}: {why}")
+        raise RetryTask(f"{head['machine']}: {why}")
 
     def _author(self, sent: SentTask[T], head: dict[str, str]) -> str:
         """The worker that an answer is of: it may give another one's address as its own."""
         holders = self.link.holders(sent.future)
         return holders[0] if holders and head["worker"] not in holders else head["worker"]
 
-    def _raised(self, sent: SentTask[T], error: Exception) -> Again:
+    def _raised(self, sent: SentTask[T], error: Exception) -> RetryTask:
         """What an error of Dask's means for a task. Raises EngineError where no worker lives."""
         if not is_death(error):
             sent.attempts += 1
             sent.avoid += self.link.holders(sent.future)
-            pickled = any(isinstance(each, bytes) for each in error.args)
-            return Again(NO_DATA if pickled else
-                         str(error) if isinstance(error, Unreadable) else
-                         quoted(f"{type(error).__name__}: {error}"))
+            pickled = any(isinstance(argument, bytes) for argument in error.args)
+            return RetryTask(NO_DATA if pickled else
+                             str(error) if isinstance(error, Unreadable) else
+                             quoted(f"{type(error).__name__}: {error}"))
         # Dask blames all that was waiting on a worker for its death.
         begun = self.link.begun(sent.future)
         sent.attempts += begun
         sent.blamed += not begun
         if sent.blamed >= ATTEMPTS:
             raise EngineError(f"{self.link.address}: {DYING}")
-        return Again(DIED)
+        return RetryTask(DIED)
 
     def _find(self, sent: Iterable[SentTask[T]], payload: Callable[[T], bytes]) -> None:
         """Find the scheduler again, and give it all. Raises EngineError where it stays away."""
-        self.link.tell(f"the scheduler at {self.link.address} is lost; it is looked for, for"
+        self.link.notify(f"the scheduler at {self.link.address} is lost; it is looked for, for"
                   f" {LOST_S:.0f} s at most")
         deadline = time.monotonic() + LOST_S
         why = "the scheduler has no worker any more"
@@ -280,12 +280,12 @@ class Cluster:
                 self.link.connect()
                 if self.guests:
                     self.members.begin()
-                    for each in sent:
-                        self._submit(each, payload)
+                    for task in sent:
+                        self._submit(task, payload)
                     return
             except EngineCannot as error:
                 why = str(error)
-            except (OSError, Unreadable):  # it was lost once more while it was asked
+            except (OSError, Unreadable):  # it was lost once more during a request
                 pass
             time.sleep(RETRY_S)
         raise EngineError(f"{self.link.address}: {why}")
@@ -296,12 +296,12 @@ def is_death(error: Exception) -> bool:
 
     From another process it comes as a pickle, which is not read (link.unpickling_forbidden).
     """
-    pickled = next((each for each in error.args if isinstance(each, bytes)), b"")
+    pickled = next((argument for argument in error.args if isinstance(argument, bytes)), b"")
     return "KilledWorker" in type(error).__name__ or b"KilledWorker" in pickled
 
 
-class Again(Exception):
-    """A task has to be measured once more; its text says why."""
+class RetryTask(Exception):
+    """A task has to be measured once more; its text is the reason."""
 
 
 class Lost(Exception):

@@ -1,4 +1,4 @@
-"""The way to a Dask cluster: its scheduler found, its workers given what they need.
+"""The way to a Dask cluster: its scheduler connected, its workers given what they need.
 
 Dask is optional: whatever is of it is imported here, and only where it is requested.
 """
@@ -38,7 +38,7 @@ from hosts.untrusted import quoted
 SENT = ("*.py", "install.sh", "commands/*.py", "hosts/**/*.py", "engines/**/*.py",
         "lab/**/*.py")
 CONNECT_S = 30.0
-ANSWER_S = 300.0  # for an answer to come, once it is said to be there
+ANSWER_S = 300.0  # for an answer to come, once the scheduler reports it
 WHY_CHARACTERS = 600  # of a worker's reason
 ADDRESS = re.compile(r"[a-z]+://[\w.:/%-]{1,200}|[a-z]+://\[[0-9a-f:]{2,40}\]:[0-9]{1,5}", re.ASCII)
 MOST_THREADS = 1024  # that one worker is believed to have
@@ -64,15 +64,15 @@ class SchedulerLink:
     """
 
     def __init__(self, address: str, kernel: Path, tools: dict[str, str], insecure: bool,
-                 tell: Callable[[str], None]) -> None:
+                 notify: Callable[[str], None]) -> None:
         """Connect, and make every worker ready. Raises EngineCannot.
 
         address: "tls://host:8786" or "tcp://…", "local:N" for N workers of this
         process's, or a scheduler file of Dask's, "….json". tools: the versions
         that workers have to have. insecure: tcp:// to another machine is meant.
-        tell: is given a line to be read by the user.
+        notify: is given a line to be read by the user.
         """
-        self.address, self.tell = checked(address, insecure), tell
+        self.address, self.notify = checked(address, insecure), notify
         self.build = kernel.parent.name
         archive = packed(kernel)
         digest = hashlib.sha256(archive).hexdigest()[:16]
@@ -91,7 +91,7 @@ class SchedulerLink:
             self.close()
             raise
         if page := self.page():
-            tell(f"Dask's own page about the cluster: {page}")
+            notify(f"Dask's own page about the cluster: {page}")
 
     def page(self) -> str:
         """The address of the scheduler's web page, "" where it has none that answers here.
@@ -147,36 +147,36 @@ class SchedulerLink:
         try:
             self.client.register_worker_plugin(self.node, name=self.name)
         except OSError:
-            self.tell("a worker died while it was sent the project (of too little memory?)")
-        except Exception as error:  # noqa: BLE001  of one worker: it says so when it is asked
-            self.tell("a worker could not take the project:"
-                      f" {quoted(f'{type(error).__name__}: {error}')}")
+            self.notify("a worker died while it was sent the project (of too little memory?)")
+        except Exception as error:  # noqa: BLE001  of one worker: its answers report it
+            self.notify("a worker could not take the project:"
+                        f" {quoted(f'{type(error).__name__}: {error}')}")
 
     def _versions(self) -> dict[str, Any]:
-        """What each worker tells of its software, by its address. Raises EngineCannot."""
+        """What each worker reports of its software, by its address. Raises EngineCannot."""
         try:
-            found: dict[str, Any] = dict(self.client.get_versions()["workers"])
+            reported: dict[str, Any] = dict(self.client.get_versions()["workers"])
         except (LookupError, TypeError, ValueError) as error:
             raise EngineCannot(f"{self.address}: its scheduler does not tell its workers'"
                                f" versions: {quoted(str(error))}") from error
-        return {str(worker): versions for worker, versions in found.items()}
+        return {str(worker): versions for worker, versions in reported.items()}
 
     def workers(self) -> dict[str, Any]:
-        """What the scheduler says of each worker, by its address: "nthreads" and "status"."""
-        found: dict[str, Any] = {}
+        """What the scheduler reports of each worker, by its address: "nthreads" and "status"."""
+        workers: dict[str, Any] = {}
         try:
             for address, facts in self.client.scheduler_info()["workers"].items():
                 if ADDRESS.fullmatch(address):
                     threads = min(max(int(facts["nthreads"]), 1), MOST_THREADS)
-                    found[address] = {"nthreads": threads, "status": facts.get("status")}
+                    workers[address] = {"nthreads": threads, "status": facts.get("status")}
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise OSError(f"the scheduler's list of workers is none: {error!r}") from error
-        return found
+        return workers
 
     def count(self, workers: dict[str, Any]) -> frozenset[str]:
         """Those of the workers that can measure, whose threads are its guests."""
         able = frozenset(workers) - self.refused.keys()
-        self.guests = sum(workers[each]["nthreads"] for each in able)
+        self.guests = sum(workers[worker]["nthreads"] for worker in able)
         return able
 
     def refuse(self, worker: str, machine: str, why: str) -> None:
@@ -184,10 +184,10 @@ class SchedulerLink:
         new = worker not in self.refused
         machine, why = quoted(machine), quoted(why, WHY_CHARACTERS)
         self.refused.setdefault(worker, why)
-        if all(each in self.refused for each in self.workers()):
+        if all(other in self.refused for other in self.workers()):
             raise EngineCannot(f"no machine of the cluster can measure; {machine}: {why}")
         if new:
-            self.tell(f"{machine} does not measure: {why}")
+            self.notify(f"{machine} does not measure: {why}")
 
     def submit(self, batch: bytes, avoid: Sequence[str], urgent: bool,
                attempts: int) -> tuple[Any, frozenset[str]]:
@@ -198,8 +198,8 @@ class SchedulerLink:
         """
         workers: list[str] = []
         if avoid or self.refused:
-            able = [each for each in self.workers() if each not in self.refused]
-            workers = [each for each in able if each not in avoid] or able
+            able = [worker for worker in self.workers() if worker not in self.refused]
+            workers = [worker for worker in able if worker not in avoid] or able
         return self.client.submit(node.measure, self.name, batch, attempts, pure=False,
                                   workers=workers or None, priority=int(urgent)
                                   ), frozenset(workers)
@@ -223,28 +223,28 @@ class SchedulerLink:
     def received(self, future: Any) -> bytes:
         """What a worker answered. Raises Unreadable where it is no bytes, and what Dask raises."""
         try:
-            found = future.result(timeout=ANSWER_S)
+            answer = future.result(timeout=ANSWER_S)
         except asyncio.TimeoutError as error:
             raise Unreadable(f"its answer did not come in {ANSWER_S:.0f} s") from error
-        except TypeError as error:  # so Dask says of other formats than READ
+        except TypeError as error:  # Dask's error for other formats than READ
             raise Unreadable(NO_DATA) from error
-        if not isinstance(found, bytes):
+        if not isinstance(answer, bytes):
             raise Unreadable(NO_DATA)
-        return found
+        return answer
 
     def holders(self, future: Any) -> list[str]:
         """The workers that have the answer, by the scheduler's word; [] where it has none."""
-        found = self.client.who_has([future]).get(future.key, ())
-        return [each for each in found if isinstance(each, str)]
+        workers = self.client.who_has([future]).get(future.key, ())
+        return [worker for worker in workers if isinstance(worker, str)]
 
     def begun(self, future: Any) -> int:
         """How often a worker began to measure a batch."""
-        found = self.client.get_metadata([self.name, future.key], {})
-        return len(found) if isinstance(found, dict) else 0
+        workers = self.client.get_metadata([self.name, future.key], {})
+        return len(workers) if isinstance(workers, dict) else 0
 
     def held(self) -> set[str]:
         """The keys of the futures that are with workers which get nothing more."""
-        workers = [each for each in self.workers() if each in self.refused]
+        workers = [worker for worker in self.workers() if worker in self.refused]
         return ({str(key) for keys in self.client.processing(workers).values() for key in keys}
                 if workers else set())
 
@@ -263,9 +263,9 @@ class SchedulerLink:
         with suppress(Exception):  # the cluster may be gone: then nothing is left to end
             self.client.unregister_worker_plugin(self.name)
             self.client.set_metadata([self.name], None)
-        for each in (self.client, self.local, self.guard):
+        for part in (self.client, self.local, self.guard):
             with suppress(Exception):  # also where it is None, or was stopped while it began
-                each.close()
+                part.close()
 
 
 def quiet_dask() -> Any:
@@ -276,7 +276,7 @@ def quiet_dask() -> Any:
     except ImportError as error:
         raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
     for name in ("distributed", "distributed.client", "asyncio", "tornado"):
-        logging.getLogger(name).setLevel(SILENT)  # what matters of it is told by us
+        logging.getLogger(name).setLevel(SILENT)  # what matters of it is reported by us
     warnings.filterwarnings("ignore", module=r"distributed\b")
     # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
     getattr(dask.Client, "_default_event_handlers", {}).clear()

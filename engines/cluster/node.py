@@ -35,11 +35,11 @@ OK, FAILED, REFUSED = "ok", "failed", "refused"
 SPENT = "spent"  # its attempts: not measured once more
 CANNOT_STATUS = 4
 CHECK_S = 120.0
-END_S = 10.0  # for which a batch that is asked to end may remove what is its own
+END_S = 10.0  # for which a batch that has SIGINT may remove what is its own
 
 
 class NodeRefused(Exception):
-    """This machine does not measure; its text says why, and what to do."""
+    """This machine does not measure; its text is the reason, and what to do."""
 
 
 class Node:
@@ -86,13 +86,13 @@ class Node:
                               capture_output=True, text=True, check=False, timeout=CHECK_S)
         if done.returncode:
             raise NodeRefused(last_line(done.stderr) + ": run ./install.sh --no-kernel there")
-        told = subprocess.run([PYTHON, str(code / "commands/batch.py"), "--versions"],
-                              capture_output=True, text=True, check=False, timeout=CHECK_S)
-        if told.returncode:
-            raise NodeRefused(last_line(told.stderr))
-        tools = json.loads(told.stdout)
-        other = [f"{name} {tools.get(name)!r} instead of {wanted!r}"
-                 for name, wanted in self.tools.items() if tools.get(name) != wanted]
+        versions = subprocess.run([PYTHON, str(code / "commands/batch.py"), "--versions"],
+                                  capture_output=True, text=True, check=False, timeout=CHECK_S)
+        if versions.returncode:
+            raise NodeRefused(last_line(versions.stderr))
+        tools = json.loads(versions.stdout)
+        other = [f"{name} {tools.get(name)!r} instead of {required!r}"
+                 for name, required in self.tools.items() if tools.get(name) != required]
         if other:
             raise NodeRefused(f"it has {', '.join(other)}: the same distribution everywhere,"
                               " please")
@@ -107,17 +107,17 @@ class Node:
                    str(self.folder / KERNEL)]
         try:  # Dask removes its worker's folder, and with it what a batch that was killed leaves
             with tempfile.TemporaryDirectory(prefix="first-flight-", dir=self.home) as folder:
-                result, said, status = self.run(command, batch, {**os.environ, "TMPDIR": folder})
+                result, printed, status = self.run(command, batch, {**os.environ, "TMPDIR": folder})
         except OSError as error:
             return self.answer(FAILED, str(error).encode())
         if status == 0:
             return self.answer(OK, result)
-        why = last_line(said.decode(errors="replace")) or f"it ended with {status}"
+        why = last_line(printed.decode(errors="replace")) or f"it ended with {status}"
         return self.answer(REFUSED if status == CANNOT_STATUS else FAILED, why.encode())
 
     def run(self, command: list[str], given: bytes,
             environment: dict[str, str]) -> tuple[bytes, bytes, int]:
-        """A program that ends with this plugin: what it wrote, what it said, its status."""
+        """A program that ends with this plugin: its output, its errors, its status."""
         with self.lock:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, start_new_session=True,
@@ -190,8 +190,8 @@ def cache() -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = home / "first-flight" / "cluster"
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = path.lstat()
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+    status = path.lstat()
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
         raise NodeRefused(f"{path}: others may write there: chmod go-w, or remove it")
     return path
 
@@ -214,16 +214,16 @@ def unpack(folder: Path, archive: bytes) -> Path:
     replaced. Raises OSError, ValueError.
     """
     with zipfile.ZipFile(io.BytesIO(archive)) as files:
-        wanted = {each.filename: (files.read(each), each.external_attr >> 16)
-                  for each in files.infolist()}
-    for name in wanted:
+        contents = {member.filename: (files.read(member), member.external_attr >> 16)
+                    for member in files.infolist()}
+    for name in contents:
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"{name!r} would lie outside")
-    if all(same(folder / name, content) for name, (content, _) in wanted.items()):
+    if all(same(folder / name, content) for name, (content, _) in contents.items()):
         return folder
     aside = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        for name, (content, mode) in wanted.items():
+        for name, (content, mode) in contents.items():
             path = aside / "new" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -232,7 +232,7 @@ def unpack(folder: Path, archive: bytes) -> Path:
             folder.rename(aside / "old")
         (aside / "new").rename(folder)
     except OSError:  # another worker of this machine may have been faster
-        if not all(same(folder / name, content) for name, (content, _) in wanted.items()):
+        if not all(same(folder / name, content) for name, (content, _) in contents.items()):
             raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -7,8 +7,10 @@ terminal. Both sides read what the other wrote with limits, in pieces of any siz
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 # What a frame is. To the machine:
@@ -53,3 +55,22 @@ class Reader:
             place = begin + size
             yield Frame(kind, time_ns, self._rest[begin:place])
         self._rest = self._rest[place:]
+
+
+class Outlet:
+    """Writes to a pipe without ever waiting for who reads it: what it does not take is kept."""
+
+    def __init__(self, number: int) -> None:
+        """number: the pipe's descriptor."""
+        os.set_blocking(number, False)
+        self.number = number
+        self.waiting = b""
+
+    def flush(self) -> None:
+        """Write what is taken; where nobody can read it any more it is forgotten."""
+        with suppress(BlockingIOError):
+            while self.waiting:
+                try:
+                    self.waiting = self.waiting[os.write(self.number, self.waiting):]
+                except BrokenPipeError:
+                    self.waiting = b""

@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engines import confine, uml
-from engines.command.frames import (CLOSE, ENDED, ERROR, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
-                                    FULL, SIZE, TICK, TROUBLE, Frame, Reader)
-from engines.command.pipes import Outlet, Passing
-from engines.command.inside import (FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT,
-                                    UP_S)
+from engines.command.frames import (CLOSE, ENDED, ERROR, FULL, INPUT, INTERRUPT, MOST_BYTES, OUTPUT,
+                                    SIZE, TICK, TROUBLE, Frame, Outlet, Reader)
+from engines.command.inside import FILES, FRAMES, HIDDEN, HOME, REQUEST, STANDARD_INPUT, UP_S
 from engines.job import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
-from engines.shared_folder import open_within, remove_folder
+from engines.shared_folder import GrowingFile, open_within, remove_folder
 from hosts.untrusted import quoted
 
 CAPTURE = "capture.pcapng"  # its name is in engines/guest/capture.c, too
@@ -37,8 +35,8 @@ BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 # A sign of life comes with each second of the guest's clock. Where none has come for so long of
 # the guest's own processor time, what runs spins without a system call, and is woken; sooner where
 # that has happened before.
-SPINS_S, SPINS_AGAIN_S, WAKE_S = 10.0, 0.2, 0.001
-AGAIN_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
+SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.001
+SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the guest
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
 PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
@@ -130,8 +128,8 @@ def check_folder(folder: Path, advice: str = "start it in a folder of its own") 
                            f" all of it: {advice}")
 
 
-def readable_here() -> list[str]:
-    """What a command reads beside what every guest does: of /etc what everybody may read."""
+def always_readable() -> list[str]:
+    """What a command reads besides what every guest does: of /etc what everybody may read."""
     def for_everybody(path: str) -> bool:
         with suppress(OSError):
             return bool(os.stat(path).st_mode & stat.S_IROTH)
@@ -168,16 +166,16 @@ class CommandGuest:
             (shared / name).touch()
         self.is_live = given == "live"
         self.is_up = False  # its console is read
-        self.said_bytes = self.taken_bytes = 0  # of its input
+        self.sent_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.outcome = CommandEnd()
-        self.frames = Passing(open_within(shared, FRAMES, os.O_RDWR))
+        self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
         self.woken = 0.0
         uml.compile_programs()
         command = uml.guest_command(
-            kernel, readable=[*readable_here(), str(request.folder), *request.readable],
+            kernel, readable=[*always_readable(), str(request.folder), *request.readable],
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
             more=(f"seed={request.seed}", f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
@@ -197,7 +195,7 @@ class CommandGuest:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.frames.file.close()
+        self.frames.close()
         remove_folder(self.shared)
         os.close(self.lock)
 
@@ -233,7 +231,7 @@ class CommandGuest:
         self.begun = io.BytesIO(content)
         return "live"
 
-    def _say(self, kind: bytes, content: bytes = b"") -> None:
+    def _send(self, kind: bytes, content: bytes = b"") -> None:
         """A frame to the guest, once it reads frames; nothing where it has ended."""
         self.outlet.waiting += Frame(kind, 0, content).packed()
         self._flush()
@@ -242,24 +240,24 @@ class CommandGuest:
         if self.is_up:
             self.outlet.flush()
 
-    def _say_input(self, content: bytes) -> None:
+    def _send_input(self, content: bytes) -> None:
         """Input to the guest, in frames; none for none."""
-        self.said_bytes += len(content)
+        self.sent_bytes += len(content)
         for place in range(0, len(content), MOST_BYTES):
-            self._say(INPUT, content[place:place + MOST_BYTES])
+            self._send(INPUT, content[place:place + MOST_BYTES])
 
     def interrupt(self) -> bool:
         """Ctrl-C: the first is the command's; True where the guest is to end."""
         self.interrupts.append(time.monotonic())
         if len(self.interrupts) > 1:
             return True
-        self._say(INTERRUPT)
+        self._send(INTERRUPT)
         return False
 
     def _listens(self) -> bool:
         """Whether input is read now: not faster than the command takes it, nor in background."""
         return (self.is_live and self.outcome.status < 0 and in_foreground(0)
-                and self.said_bytes - self.taken_bytes < MOST_WAITING)
+                and self.sent_bytes - self.taken_bytes < MOST_WAITING)
 
     def _has_input(self, wait_s: float) -> bool:
         return self.begun.tell() < len(self.begun.getbuffer()) or \
@@ -270,18 +268,18 @@ class CommandGuest:
         content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
         if not content:
             self.is_live = False
-            self._say(CLOSE)
+            self._send(CLOSE)
             return False
-        self._say_input(content)
+        self._send_input(content)
         if not self.terminal or b"\x03" not in content:
             return False
         now = time.monotonic()
-        again = bool(self.interrupts) and now - self.interrupts[-1] < AGAIN_S
+        is_second = bool(self.interrupts) and now - self.interrupts[-1] < SECOND_INTERRUPT_S
         self.interrupts.append(now)
-        return again
+        return is_second
 
     def resize(self) -> None:
-        self._say(SIZE, struct.pack("!HH", *_size()))
+        self._send(SIZE, struct.pack("!HH", *_size()))
 
     # Output
 
@@ -355,7 +353,7 @@ class CommandGuest:
     def _wake(self) -> None:
         """Stop who computes for ever, so that the clock goes on (engines/guest/command.c)."""
         now = time.monotonic()
-        patience_s = SPINS_AGAIN_S if self.woken else SPINS_S
+        patience_s = NEXT_SPINS_S if self.woken else SPINS_S
         if now - self.heard < patience_s / 10 or now - self.woken < WAKE_S:
             return
         if self.silent_processor_s is None:

@@ -119,7 +119,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
         if os.path.exists(NEEDED.get(name, "/")):
             _put_in_place(place, name)
     _make_cgroups(f"{NEW}/sys/fs/cgroup")
-    socket.sethostname("localhost")  # a name of a machine, that is found
+    socket.sethostname("localhost")  # a machine's name that resolves
     os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
     upper = _overlay(folder, NEW + folder, "/run/above/folder")
     above = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
@@ -165,7 +165,7 @@ def is_memory_full() -> bool:
 
 
 def notes() -> list[str]:
-    """What programs in the place of others have to say, each line once."""
+    """The notes of programs in the place of others, each line once."""
     with contextlib.suppress(OSError), open(NOTES, "rb") as file:
         return list(dict.fromkeys(file.read(MOST_NOTES).decode(errors="replace").splitlines()))
     return []
@@ -174,7 +174,7 @@ def notes() -> list[str]:
 # The command -------------------------------------------------------------------------
 
 class Command:
-    """The command as a process, its input and output, and what the machine says meanwhile."""
+    """The command as a process, its input and output, and what the machine sends meanwhile."""
 
     def __init__(self, request: dict[str, Any], shared: int) -> None:
         self.request, self.shared = request, shared
@@ -190,25 +190,25 @@ class Command:
         self.closing = False
         self.paced = False
 
-    def tell(self, kind: bytes, content: bytes = b"") -> None:
+    def send(self, kind: bytes, content: bytes = b"") -> None:
         for place in range(0, len(content) or 1, MOST_BYTES):
             os.write(self.frames, Frame(kind, time.monotonic_ns() - UP_S * 1_000_000_000,
                                         content[place:place + MOST_BYTES]).packed())
 
     def run(self) -> None:
-        """Run it to its end, and tell how it ended."""
+        """Run it to its end, and send how it ended."""
         request = self.request
         words, environment = request["words"], request["environment"]
         try:
             process = self._started(words, environment)
         except OSError as error:
             missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
-            self.tell(ERROR, f"{words[0]}: {'command not found' if missing else error.strerror}\n"
+            self.send(ERROR, f"{words[0]}: {'command not found' if missing else error.strerror}\n"
                       .encode())
-            self.tell(ENDED, str(NOT_FOUND if missing else NOT_EXECUTABLE).encode())
+            self.send(ENDED, str(NOT_FOUND if missing else NOT_EXECUTABLE).encode())
             return
         status = self._attended(process)
-        self.tell(ENDED, str(status if status >= 0 else 128 - status).encode())
+        self.send(ENDED, str(status if status >= 0 else 128 - status).encode())
 
     def _started(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start it. Raises OSError."""
@@ -264,10 +264,10 @@ class Command:
         while True:
             now = time.monotonic()
             if now >= next_tick:
-                self.tell(TICK, FULL if is_memory_full() else b"")
+                self.send(TICK, FULL if is_memory_full() else b"")
                 next_tick = now + TICK_S
             if limit_s is not None and now >= limit_s:
-                self.tell(TROUBLE, b"timeout")
+                self.send(TROUBLE, b"timeout")
                 os.killpg(process.pid, signal.SIGKILL)
                 limit_s = None
             self._pace(now - last_word > QUIET_S)
@@ -306,13 +306,13 @@ class Command:
         except OSError:  # of a terminal that nobody has open any more
             content = b""
         if content:
-            self.tell(self.sources[source], content)
+            self.send(self.sources[source], content)
         else:
             del self.sources[source]
         return bool(content)
 
     def _hear(self, process: subprocess.Popen[bytes]) -> None:
-        """What the machine says."""
+        """The frames that the machine sends."""
         for frame in self.reader.read(os.read(self.console, MOST_BYTES)):
             if frame.kind == INPUT:
                 self.waiting += frame.content
@@ -333,7 +333,7 @@ class Command:
             self.waiting, self.taken_bytes = self.waiting[taken_bytes:], \
                 self.taken_bytes + taken_bytes
             if self.request["input"] == "live":
-                self.tell(TICK, str(self.taken_bytes).encode())
+                self.send(TICK, str(self.taken_bytes).encode())
         except OSError:  # nobody reads it any more
             self.waiting, self.closing = b"", True
         if self.closing and not self.waiting:
@@ -353,7 +353,7 @@ class Command:
 def written(above: int, file: BinaryIO, most_bytes: int, most_files: int) -> list[str]:
     """Pack what lies in the layer above a folder; what of it was left out, in words.
 
-    Regular files, folders and links; a name that was removed is told in a line. The layer's own
+    Regular files, folders and links; a name that was removed is a line of its own. The layer's own
     marks (character device 0/0) are no files.
     """
     left: list[str] = []
@@ -397,7 +397,7 @@ def _walk(above: int) -> Iterator[tuple[str, str]]:
 
 
 def main(folder: Path) -> None:
-    """Run what the request in the shared folder says. Whatever fails is told in a frame."""
+    """Run what the shared folder's request asks for. Whatever fails is sent in a frame."""
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     above, shared = enter(request["folder"], request["readable"])
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
@@ -407,12 +407,12 @@ def main(folder: Path) -> None:
         command.run()
         with open(os.open(FILES, os.O_WRONLY, dir_fd=shared), "wb") as file:
             for line in written(above, file, request["most_bytes"], request["most_files"]):
-                command.tell(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
+                command.send(TROUBLE, line.encode(errors="replace")[:MOST_BYTES])
         for line in notes():
-            command.tell(TROUBLE, line.encode())
+            command.send(TROUBLE, line.encode())
     except Exception as error:
-        command.tell(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
+        command.send(TROUBLE, f"in the guest: {type(error).__name__}: {error}".encode())
         raise
     finally:
-        command.tell(TICK)
+        command.send(TICK)
     sys.stdout.flush()

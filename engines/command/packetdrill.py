@@ -46,9 +46,10 @@ VERSIONS = tuple(OPTIONS)
 PASSED, FAILED, DIED = "pass", "fail", "died"
 TIMES = Path(__file__).with_name("times.c")
 MOST_WORDS, MOST_LINE_BYTES = 500, 1 << 16
-_SAID = table({"number": whole(), "status": maybe(whole(-255, 255)), "virtual_s": untrusted.number,
-               "said": any_text(packetdrill_inside.MOST_SAID)})
-_NO_PROGRAM = table({"no_program": any_text(packetdrill_inside.MOST_SAID)})
+_RESULT = table({"number": whole(), "status": maybe(whole(-255, 255)),
+                 "virtual_s": untrusted.number,
+                 "said": any_text(packetdrill_inside.MOST_PRINTED)})
+_NO_PROGRAM = table({"no_program": any_text(packetdrill_inside.MOST_PRINTED)})
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Setup:
     """What scripts run in.
 
     kernel: the one for commands; program: packetdrill; options: arguments for it; readable: what
-    scripts find beside their own folders; limit_s: virtual seconds that a script may take.
+    scripts find besides their own folders; limit_s: virtual seconds that a script may take.
     """
 
     kernel: Path
@@ -114,7 +115,7 @@ def own_options(text: str) -> dict[str, str]:
 def versions(path: Path, text: str, requested: str) -> list[str]:
     """Under which versions of IP a script is run; none where it is for another one.
 
-    requested: "" for what the script says, and IPv4 where it says nothing, as packetdrill has it;
+    requested: "" for what the script sets, and IPv4 where it sets nothing, as packetdrill has it;
     one of VERSIONS; or "all" of those that it can be run with, as the kernel does.
     """
     own = own_options(text)
@@ -138,25 +139,25 @@ def readable_for(scripts: Iterable[Script]) -> list[Path]:
 
     Raises EngineCannot where one is a home folder.
     """
-    found: dict[Path, None] = {}
-    for path, text in dict.fromkeys((each.path, each.text) for each in scripts):
+    folders: dict[Path, None] = {}
+    for path, text in dict.fromkeys((script.path, script.text) for script in scripts):
         folder = path.parent.resolve()
         above = [folder / name for name in re.findall(r"(?<![\w./])(?:\.\./)+[\w./-]+", text)]
         for file in (path, folder / path.name, *filter(Path.is_file, above)):
-            found[Path(os.path.normpath(file.absolute())).parent] = None
-            found[file.resolve().parent] = None
-    for place in found:
+            folders[Path(os.path.normpath(file.absolute())).parent] = None
+            folders[file.resolve().parent] = None
+    for place in folders:
         check_folder(place, "put scripts in a folder of their own")
-    return list(found)
+    return list(folders)
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
     """Those that lie in no other one: what is read-only takes nothing within it."""
-    kept: list[Path] = []
+    outer: list[Path] = []
     for path in sorted(set(paths)):
-        if not any(path.is_relative_to(above) for above in kept):
-            kept.append(path)
-    return kept
+        if not any(path.is_relative_to(above) for above in outer):
+            outer.append(path)
+    return outer
 
 
 # Running -----------------------------------------------------------------------------
@@ -187,12 +188,12 @@ def run(setup: Setup, scripts: Sequence[Script], folder: Path,
     """
     guests = Guests(setup, folder, readable_for(scripts))
     hands = [scripts[place:place + BATCH] for place in range(0, len(scripts), BATCH)]
-    said: list[queue.SimpleQueue[Result | BaseException]] = [queue.SimpleQueue() for _ in hands]
+    queues: list[queue.SimpleQueue[Result | BaseException]] = [queue.SimpleQueue() for _ in hands]
     pool = ThreadPoolExecutor(setup.jobs)
     try:
         for number, hand in enumerate(hands):
-            pool.submit(guests.run, number, hand, said[number])
-        for hand, results in zip(hands, said):
+            pool.submit(guests.run, number, hand, queues[number])
+        for hand, results in zip(hands, queues):
             for _ in hand:
                 try:
                     result = results.get(timeout=until and max(0.0, until - time.monotonic()))
@@ -209,14 +210,14 @@ def run(setup: Setup, scripts: Sequence[Script], folder: Path,
 class Guests:
     """Guests that run scripts, each in a thread of this process."""
 
-    def __init__(self, setup: Setup, folder: Path, beside: Iterable[Path]) -> None:
-        """beside: what scripts read. Raises EngineCannot."""
+    def __init__(self, setup: Setup, folder: Path, folders: Iterable[Path]) -> None:
+        """folders: what scripts read. Raises EngineCannot."""
         self.setup, self.folder = setup, folder
         self.empty = folder / "empty"  # where a command is started
         self.empty.mkdir()
         self.library = compiled(folder)
         self.readable = outermost([
-            *beside, *setup.readable, setup.program.resolve(), self.library.resolve(),
+            *folders, *setup.readable, setup.program.resolve(), self.library.resolve(),
             Path(packetdrill_inside.__file__).resolve()])
         self.running: set[CommandGuest] = set()
         self.stopping = False
@@ -228,15 +229,15 @@ class Guests:
                 os.killpg(guest.process.pid, signal.SIGKILL)
 
     def run(self, number: int, scripts: Sequence[Script],
-            said: queue.SimpleQueue[Result | BaseException]) -> None:
+            results: queue.SimpleQueue[Result | BaseException]) -> None:
         """A hand of scripts: in one guest, and where that dies the rest in another one."""
         try:
             while scripts and not self.stopping:
-                hand = Hand(self.setup, scripts, said)
+                hand = Hand(self.setup, scripts, results)
                 self._attend(number, hand)
                 scripts = scripts[hand.count:]
         except BaseException as error:  # for the thread that waits for results
-            said.put(error)
+            results.put(error)
 
     def _attend(self, number: int, hand: Hand) -> None:
         """Raises EngineCannot; EngineError where the guest did not start."""
@@ -264,11 +265,11 @@ class Guests:
 
 
 class Hand:
-    """The scripts of one guest, and what it says of them."""
+    """The scripts of one guest, and what it reports of them."""
 
     def __init__(self, setup: Setup, scripts: Sequence[Script],
-                 said: queue.SimpleQueue[Result | BaseException]) -> None:
-        self.setup, self.scripts, self.said = setup, scripts, said
+                 results: queue.SimpleQueue[Result | BaseException]) -> None:
+        self.setup, self.scripts, self.results = setup, scripts, results
         self.count, self.torn, self.trouble = 0, b"", b""
 
     def given(self, library: Path) -> dict[str, object]:
@@ -290,29 +291,29 @@ class Hand:
 
     def _hear(self, line: bytes) -> None:
         if line.startswith(b'{"no_program"'):
-            said = quoted(read(line, _NO_PROGRAM, MOST_LINE_BYTES)["no_program"])
+            printed = quoted(read(line, _NO_PROGRAM, MOST_LINE_BYTES)["no_program"])
             raise EngineCannot(f"{self.setup.program} is no packetdrill:"
-                               f" {said or 'it says nothing of itself'}")
-        values = read(line, _SAID, MOST_LINE_BYTES)
+                               f" {printed or 'it says nothing of itself'}")
+        values = read(line, _RESULT, MOST_LINE_BYTES)
         if values["number"] != self.count or self.count == len(self.scripts):
             raise ValueError("it tells of another script")
-        self.said.put(judged(self.scripts[self.count], values["status"], values["virtual_s"],
-                             values["said"], self.setup.limit_s))
+        self.results.put(judged(self.scripts[self.count], values["status"], values["virtual_s"],
+                                values["said"], self.setup.limit_s))
         self.count += 1
 
     def end(self, why: str) -> None:
         """The guest has ended: with the script that it was at, if there is one."""
         if self.count < len(self.scripts):
             trouble = quoted(self.trouble, MOST_WORDS)
-            self.said.put(Result(self.scripts[self.count], DIED, 0, 0.0,
-                                 f"{why}{f': {trouble}' if trouble else ''}"))
+            self.results.put(Result(self.scripts[self.count], DIED, 0, 0.0,
+                                    f"{why}{f': {trouble}' if trouble else ''}"))
             self.count += 1
 
 
-def judged(script: Script, status: int | None, virtual_s: float, said: str,
+def judged(script: Script, status: int | None, virtual_s: float, printed: str,
            limit_s: float) -> Result:
-    """status, said: packetdrill's, as packetdrill_inside.run has them."""
-    line, words = failed_at(script.path.name, said)
+    """status, printed: packetdrill's, as packetdrill_inside.run has them."""
+    line, words = failed_at(script.path.name, printed)
     if status is None:
         words = f"it has not ended after {limit_s:g} s of its clock{words and f'; {words}'}"
     elif status < 0:
@@ -322,12 +323,12 @@ def judged(script: Script, status: int | None, virtual_s: float, said: str,
                   virtual_s, (words or f"status {status}") if status != 0 else "")
 
 
-def failed_at(name: str, said: str) -> tuple[int, str]:
+def failed_at(name: str, printed: str) -> tuple[int, str]:
     """The line of a script that packetdrill speaks of last, 0 for none, and its words."""
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in printed.splitlines() if line.strip()]
     for place in range(len(lines) - 1, -1, -1):
-        found = re.match(rf"(?:\S*/)?{re.escape(name)}:(\d{{1,9}}): *(.*)", lines[place])
-        if found:
-            return int(found[1]), quoted(" | ".join([found[2], *lines[place + 1:place + 3]]),
+        match = re.match(rf"(?:\S*/)?{re.escape(name)}:(\d{{1,9}}): *(.*)", lines[place])
+        if match:
+            return int(match[1]), quoted(" | ".join([match[2], *lines[place + 1:place + 3]]),
                                          MOST_WORDS)
     return 0, quoted(" | ".join(lines[-3:]), MOST_WORDS)

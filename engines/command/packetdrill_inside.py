@@ -20,8 +20,8 @@ import time
 from typing import Any
 
 ALIGN_S = 4.096  # a slot of the timer wheel's fifth level, as in engines/uml.py
-USAGE = b"--tolerance_usecs"  # what packetdrill says of itself when it is given no script
-MOST_SAID = 3000  # bytes of what it prints; its last words say what failed
+USAGE = b"--tolerance_usecs"  # what packetdrill prints of itself when it is given no script
+MOST_PRINTED = 3000  # bytes of what it prints; its last lines name what failed
 MOST_FILE = 64 << 20  # bytes of a file, in the guest's memory
 
 
@@ -33,9 +33,9 @@ def limited() -> None:
 def run(words: list[str], folder: str, environment: dict[str, str],
         limit_s: float) -> tuple[int | None, str]:
     """A program's status, negative for a signal, None where it did not end; its last words."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
+            words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
             stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limited)
         ends = os.pidfd_open(process.pid)
         ended = select.select([ends], [], [], limit_s)[0]
@@ -43,34 +43,34 @@ def run(words: list[str], folder: str, environment: dict[str, str],
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         status = process.wait()
-        said.seek(max(0, os.fstat(said.fileno()).st_size - MOST_SAID))
-        return status if ended else None, said.read().decode(errors="replace")
+        output.seek(max(0, os.fstat(output.fileno()).st_size - MOST_PRINTED))
+        return status if ended else None, output.read().decode(errors="replace")
 
 
-def tell(**said: Any) -> None:
-    print(json.dumps(said), flush=True)
+def report(**result: Any) -> None:
+    print(json.dumps(result), flush=True)
 
 
 def main(batch: dict[str, Any]) -> None:
     """batch: what engines/command/packetdrill.py gives."""
     environment = {**os.environ, "LD_PRELOAD": batch["preload"]}
     try:
-        _, said = run([batch["program"]], "/", dict(os.environ), batch["limit_s"])
+        _, printed = run([batch["program"]], "/", dict(os.environ), batch["limit_s"])
     except OSError as error:
-        said = error.strerror
-    if USAGE.decode() not in said:
-        tell(no_program=said[-MOST_SAID:])
+        printed = error.strerror
+    if USAGE.decode() not in printed:
+        report(no_program=printed[-MOST_PRINTED:])
         return
     for number, (folder, words) in enumerate(batch["scripts"]):
         time.sleep(ALIGN_S - time.monotonic() % ALIGN_S)
         began_ns = time.monotonic_ns()
         try:
-            status, said = run(["unshare", "--net", batch["program"], *words], folder, environment,
-                               batch["limit_s"])
+            status, printed = run(["unshare", "--net", batch["program"], *words], folder,
+                                  environment, batch["limit_s"])
         except OSError as error:  # the folder has gone
-            status, said = 1, f"{folder}: {error.strerror}"
-        tell(number=number, status=status, virtual_s=(time.monotonic_ns() - began_ns) / 1e9,
-             said=said)
+            status, printed = 1, f"{folder}: {error.strerror}"
+        report(number=number, status=status, virtual_s=(time.monotonic_ns() - began_ns) / 1e9,
+               said=printed)
 
 
 if __name__ == "__main__":

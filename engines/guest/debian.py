@@ -32,20 +32,20 @@ from engines.system import (MOUNT_POINT, NEWER, PACKAGES, RELEASE, Damaged, Miss
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 MIRROR = "FIRST_FLIGHT_DEBIAN_MIRROR"
-AGAIN = "./install.sh --with-pq"
+MAKE = "./install.sh --with-pq"
 NEEDED_MB = 400
 # What programs in a guest do not read.
 LEFT_OUT = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/info",
             "./usr/share/zoneinfo", "./usr/share/lintian", "./var/cache", "./var/log")
 _LABELS = {"Debian": RELEASE, "Debian-Security": f"{RELEASE}-security"}
-_LEFT_OUT_FLAGS = tuple(f"--exclude={each}/*" for each in LEFT_OUT)
+_LEFT_OUT_FLAGS = tuple(f"--exclude={path}/*" for path in LEFT_OUT)
 
 
 class Cannot(Exception):
-    """This machine cannot; its text says why and what to do."""
+    """This machine cannot; its text is the reason and what to do."""
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
     print(f"{NEWER}: {line}", file=sys.stderr, flush=True)
 
 
@@ -74,12 +74,12 @@ def mirrors() -> list[tuple[str, str]]:
     done = subprocess.run(["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"],
                           capture_output=True, text=True, check=False)
     known = dict.fromkeys(tuple(line.split(" ", 1)) for line in done.stdout.splitlines())
-    found = {_LABELS[each[0]]: each[1] for each in known
-             if len(each) == 2 and each[0] in _LABELS}
-    if RELEASE not in found:
+    addresses = {_LABELS[target[0]]: target[1] for target in known
+                 if len(target) == 2 and target[0] in _LABELS}
+    if RELEASE not in addresses:
         raise Cannot(f"this machine's apt knows no mirror of Debian: name one, as"
-                     f" {MIRROR}=http://… {AGAIN}")
-    return sorted(found.items())
+                     f" {MIRROR}=http://… {MAKE}")
+    return sorted(addresses.items())
 
 
 def apt(work: Path) -> list[str]:
@@ -122,8 +122,8 @@ def make() -> None:
         (work / "contents.json").rename(root / "contents.json")
         root.rename(place)
         shutil.rmtree(work)
-    say(f"{place}: {size_mb(place):.0f} MB, {time.monotonic() - began:.0f} s;"
-        " ./install.sh --remove-pq takes it away")
+    report(f"{place}: {size_mb(place):.0f} MB, {time.monotonic() - began:.0f} s;"
+           " ./install.sh --remove-pq takes it away")
 
 
 def is_whole(place: Path) -> bool:
@@ -132,7 +132,7 @@ def is_whole(place: Path) -> bool:
     try:
         check_content(place)
     except Damaged as damaged:
-        say(f"{damaged}: making it anew")
+        report(f"{damaged}: making it anew")
         return False
     return True
 
@@ -150,12 +150,12 @@ def fetch(work: Path) -> None:
         raise Cannot(f"{KEYRING} is missing: apt install debian-archive-keyring")
     apt_get, log = apt(work), work / "log"
     log.write_bytes(b"")
-    say("reading the package lists")
+    report("reading the package lists")
     if not ran([*apt_get, "update", "--error-on=any"], log):
-        raise Cannot(f"no package lists: {reason(log)}; {AGAIN} goes on ({log})")
-    say("fetching packages, some 50 MB")
+        raise Cannot(f"no package lists: {reason(log)}; {MAKE} goes on ({log})")
+    report("fetching packages, some 50 MB")
     if not ran([*apt_get, "install", "--download-only", *PACKAGES], log):
-        raise Cannot(f"the packages were not fetched: {reason(log)}; {AGAIN} goes on ({log})")
+        raise Cannot(f"the packages were not fetched: {reason(log)}; {MAKE} goes on ({log})")
 
 
 def packages_of(work: Path) -> list[Path]:
@@ -173,7 +173,7 @@ def unpack(work: Path) -> Path:
     root, log = work / "root", work / "log"
     remove(root)
     root.mkdir()
-    say(f"unpacking {len(packages_of(work))} packages")
+    report(f"unpacking {len(packages_of(work))} packages")
 
     def one(path: Path) -> bool:
         tar = ["tar", "-x", "--no-same-owner", "-C", str(root), *_LEFT_OUT_FLAGS]
@@ -183,7 +183,7 @@ def unpack(work: Path) -> Path:
     first, *others = sorted(packages_of(work), key=lambda path: not path.name.startswith("base-"))
     with ThreadPoolExecutor(2) as threads:
         if not (one(first) and all(threads.map(one, others))):
-            raise Cannot(f"packages could not be unpacked: {reason(log)}; {AGAIN} goes on ({log})")
+            raise Cannot(f"packages could not be unpacked: {reason(log)}; {MAKE} goes on ({log})")
     for name in ("passwd", "group"):  # what base-passwd would do where it is installed
         shutil.copyfile(root / f"usr/share/base-passwd/{name}.master", root / "etc" / name)
     (root / MOUNT_POINT).mkdir()
@@ -221,7 +221,7 @@ def locked() -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another one is being made, waiting for it")
+            report("another one is being made, waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -233,7 +233,7 @@ def check() -> None:
     except Missing as missing:
         raise Cannot(str(missing)) from missing
     except Damaged as damaged:
-        raise Cannot(f"{damaged}; {AGAIN} makes it anew") from damaged
+        raise Cannot(f"{damaged}; {MAKE} makes it anew") from damaged
 
 
 def remove_all() -> None:
@@ -251,13 +251,13 @@ def main(words: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     except Cannot as error:
-        say(str(error))
+        report(str(error))
         return 4
     except OSError as error:
-        say(f"{error.filename or cache()}: {error.strerror}; {AGAIN} goes on")
+        report(f"{error.filename or cache()}: {error.strerror}; {MAKE} goes on")
         return 4
     except KeyboardInterrupt:
-        say(f"interrupted; {AGAIN} goes on")
+        report(f"interrupted; {MAKE} goes on")
         return 130
     return 0
 

@@ -1,11 +1,11 @@
 """A built kernel as one file, for machines that shall not build it again.
 
     exchange.py export FOLDER FILE           a kernel of the cache into a file
-    exchange.py import FILE FOLDER ASKED…    a file into a folder, if it is the kernel asked for
+    exchange.py import FILE FOLDER WANTED…   a file into a folder, if it is that kernel
 
 The file is a plain tar of MEMBERS. Who made it is not known: nothing of it is
-read before it is seen to have these names and no other, as regular files of a
-likely size, and nothing of it is run before its hashes fit. ASKED are lines as
+read before it is known to have these names and no other, as regular files of a
+likely size, and nothing of it is run before its hashes fit. WANTED are lines as
 in its member `inputs` (write_inputs in compile.sh), of what this machine would
 build from: configuration, compiler, source. Used by build.sh.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 # By name, the most bytes that one may have.
 MEMBERS = {"inputs": 1 << 12, "version": 1 << 8, "source": 1 << 12, "config": 1 << 20,
            "linux": 32 << 20}
-# In words, what a line of `inputs` tells.
+# In words, what a line of `inputs` states.
 INPUTS = {"configuration": "another recipe or configuration", "source": "another source",
           "compiler": "another compiler", "linux": "", "config": ""}
 # What the texts have to be, in whole: they go into names, messages and run.json.
@@ -35,7 +35,7 @@ IMPORTED = b", imported\n"
 
 
 class ImportRefused(Exception):
-    """The file is not taken; its text says why."""
+    """The file is not taken; its text is the reason."""
 
 
 def export_kernel(folder: Path, file: Path) -> None:
@@ -61,10 +61,10 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
     except (tarfile.TarError, EOFError) as error:
         raise ImportRefused(f"it is no whole tar file ({error})") from error
     inputs = _inputs(members["inputs"])
-    for name, here in requested.items():
-        if inputs[name] != here:
+    for name, expected in requested.items():
+        if inputs[name] != expected:
             raise ImportRefused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is"
-                                f" {here}")
+                                f" {expected}")
     for name, pattern in (("version", VERSION), ("source", ORIGIN)):
         if not re.fullmatch(pattern, members[name].decode("latin-1")):
             raise ImportRefused(f"its {name} is not one line as a build writes it")
@@ -81,22 +81,22 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
 
 def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     """The content of every member, by name; nothing is written."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for member in tar:
-        if member.name not in MEMBERS or member.name in found or not member.isreg():
+        if member.name not in MEMBERS or member.name in contents or not member.isreg():
             raise ImportRefused(f"it holds {member.name!r}, and a kernel's file has"
                           f" {', '.join(MEMBERS)}, each once, and no links")
         if member.size > MEMBERS[member.name] or member.issparse():
             raise ImportRefused(f"its {member.name} has {member.size} bytes,"
                           f" more than {MEMBERS[member.name]}")
         content = tar.extractfile(member)
-        found[member.name] = content.read() if content else b""
-        if len(found[member.name]) != member.size:
+        contents[member.name] = content.read() if content else b""
+        if len(contents[member.name]) != member.size:
             raise ImportRefused(f"its {member.name} is cut off")
-    missing = MEMBERS.keys() - found.keys()
+    missing = MEMBERS.keys() - contents.keys()
     if missing:
         raise ImportRefused(f"it lacks {', '.join(sorted(missing))}")
-    return found
+    return contents
 
 
 def _inputs(text: bytes) -> dict[str, str]:

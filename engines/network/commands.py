@@ -1,30 +1,75 @@
-"""What a trial installs and fetches, for a reader of its job (engines/worker/worker.py)."""
+"""What a trial installs and fetches, by its job (engines/worker/worker.py), and as commands."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
-from engines.network.routes import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
-                                    star_routes, sysctls_of, urls_of)
+from engines.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions, dumbbell_routes,
+                                   star_routes)
 from engines.network.shaping import DumbbellShape, Shape
+from hosts.tls_records import KEY_SHARES, newer_openssl
+
+RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+# Where servers listen that are not server.py, next to it: HTTP, and with TLS.
+OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
 
 
-def commands_of(job: dict[str, Any], said: Container[str] = ()) -> list[str]:
-    """A trial in the words of tc, ip, sysctl and the client; netlink says the first two.
+def sysctls_of(job: Mapping[str, Any], from_scenario: Container[str]
+               ) -> dict[str, dict[str, str]]:
+    """A trial's own sysctls, by host: the client's buffer follows its receive window.
 
-    said: the names of the sysctls that the scenario sets.
+    from_scenario: the names of those that the scenario sets, which stand.
     """
-    return _load_commands(job) if job["kind"] == "load" else _star_commands(job, said)
+    own = {name: value for name, value in job.get("buffers", {}).items()
+           if name not in from_scenario}
+    return {"client": {name: own[name] for name in own if name == RECEIVE_BUFFERS},
+            "server": {**job.get("sysctls", {}),
+                       **{name: own[name] for name in own if name == SEND_BUFFERS}}}
 
 
-def _star_commands(job: dict[str, Any], said: Container[str]) -> list[str]:
+def urls_of(job: Mapping[str, Any]) -> list[str]:
+    """What the client of a trial on the star fetches, in order (engines/worker/worker.py)."""
+    scheme = "https" if "tls" in job else "http"
+    own = job.get("own", {})
+    port = "" if "server" not in job else f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
+    host = own.get("name") or SERVER_IP
+    return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
+
+
+def curves_of(job: Mapping[str, Any]) -> str:
+    """The key exchanges that a trial's client has to offer, "" for its own choice.
+
+    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM with it.
+    """
+    newer = "system" in job or newer_openssl()
+    return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""
+
+
+def named_of(job: Mapping[str, Any]) -> str:
+    """Where the name of a server's certificate is, in curl's words; "" without a name."""
+    name = job.get("own", {}).get("name")
+    return f"{name}:{OTHER_SECURE_PORT}:{SERVER_IP}" if name else ""
+
+
+# The same in the words of tc, ip, sysctl and the client -------------------------------
+
+def commands_of(job: dict[str, Any], from_scenario: Container[str] = ()) -> list[str]:
+    """A trial in the words of tc, ip, sysctl and the client; the first two go over netlink.
+
+    from_scenario: the names of the sysctls that the scenario sets.
+    """
+    return _load_commands(job) if job["kind"] == "load" else _star_commands(job, from_scenario)
+
+
+def _star_commands(job: dict[str, Any], from_scenario: Container[str]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
     shape = Shape(**job["shape"])
     return [*(command for port in (*shape.ports(), shape.server_interface)
               for command in port.commands),
-            *(f"sysctl -w {key}='{value}'" for requested in sysctls_of(job, said).values()
+            *(f"sysctl -w {key}='{value}'"
+              for requested in sysctls_of(job, from_scenario).values()
               for key, value in requested.items()),
             *(route.command for route in routes),
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
@@ -59,6 +104,6 @@ def _load_commands(job: dict[str, Any]) -> list[str]:
     return [*(command for port in (*shape.router_ports(), *shape.client_ports())
               for command in port.commands),
             *(route.command for route in routes),
-            *(f"hosts/load_client.py on client{number}: {each['arrivals_per_s']:.2f} arrivals a"
-              f" second, {each['connections']} connections each"
-              for number, each in enumerate(job["traffic"], start=1))]
+            *(f"hosts/load_client.py on client{number}: {traffic['arrivals_per_s']:.2f} arrivals a"
+              f" second, {traffic['connections']} connections each"
+              for number, traffic in enumerate(job["traffic"], start=1))]

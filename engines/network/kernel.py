@@ -1,4 +1,4 @@
-"""What a network asks of its kernel (netlink, /proc/sys), and how it reads back what it got.
+"""A network's nodes and their kernel (netlink, /proc/sys): all that is installed is read back.
 
 Whatever is installed is compared with what was requested: a difference is an
 error, never a warning.
@@ -15,14 +15,17 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mininet.link import Intf, Link
 from mininet.node import Node
+from mininet.nodelib import LinuxBridge
 
-from engines.network import links, qdiscs, routes
+from engines.network import links, qdiscs
+from engines.network.links import Neighbour, Route
 from engines.network.netlink import Netlink, RequestRefused, network_of
 from engines.network.ports import HtbShaper, Port
 from engines.network.qdiscs import Told
-from engines.network.routes import Neighbour, Route
 
 # Waits on the kernel or on a tool of ours; far above what either needs.
 TOOL_DEADLINE_S = 20.0
@@ -67,7 +70,7 @@ class NetworkError(Exception):
 
 
 class KernelLacks(NetworkError):
-    """This kernel cannot do what is asked, whoever asks."""
+    """This kernel cannot do what is requested, whoever requests it."""
 
 
 class NodeKernel:
@@ -82,88 +85,90 @@ class NodeKernel:
         self.netlink.close()
 
     def install_ports(self, *ports: Port) -> dict[str, list[Told]]:
-        """Install what ports carry; what the kernel tells of them then, by port.
+        """Install what ports carry; what the kernel reports of them then, by port.
 
         Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
         """
-        said: dict[str, tuple[int, bytes]] = {}
+        requests: dict[str, tuple[int, bytes]] = {}
         for port in ports:
             index = self.index(port.name)
             known = self.kinds.get(port.name, ())
             same = (all(now == requested for now, requested in zip(known, port.kinds))
                     and not any(qdisc.anew for qdisc in port.qdiscs))
             if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
-                said[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
-                                                              qdiscs.removal(index))
+                requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.RTM_DELQDISC,
+                                                                  qdiscs.removal(index))
                 known = ()
-            said.update(zip(port.commands, port.requests(index)))
+            requests.update(zip(port.commands, port.requests(index)))
             self.kinds[port.name] = port.kinds + known[len(port.kinds):]
-        told = self._qdiscs([port.name for port in ports],
-                            self._ask(said, qdiscs.RTM_GETQDISC, qdiscs.question()))
+        installed = self._qdiscs([port.name for port in ports],
+                                 self._ask(requests, qdiscs.RTM_GETQDISC, qdiscs.question()))
         for port in ports:
             if port.has_classes:
-                told[port.name] = self._with_classes(port.name, told[port.name])
-            if wrong := port.differences(told[port.name]):
+                installed[port.name] = self._with_classes(port.name, installed[port.name])
+            if wrong := port.differences(installed[port.name]):
                 raise NetworkError(f"{port.name} is not as requested: {'; '.join(wrong)}")
-        return told
+        return installed
 
     def qdiscs(self, *interfaces: str) -> dict[str, list[Told]]:
-        """What the kernel tells of the qdiscs of interfaces. Raises NetworkError."""
+        """What the kernel reports of the qdiscs of interfaces. Raises NetworkError."""
         return self._qdiscs(interfaces, self._ask({}, qdiscs.RTM_GETQDISC, qdiscs.question()))
 
     def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]) -> dict[str, list[Told]]:
-        told = list(map(qdiscs.parsed, answers))
-        return {name: [each for each in told if each.interface == self.index(name)]
+        installed = list(map(qdiscs.parsed, answers))
+        return {name: [qdisc for qdisc in installed if qdisc.interface == self.index(name)]
                 for name in interfaces}
 
-    def _with_classes(self, interface: str, told: list[Told]) -> list[Told]:
+    def _with_classes(self, interface: str, installed: list[Told]) -> list[Told]:
         """Of qdiscs that have a class its options in the place of their own."""
         answers = self._ask({}, qdiscs.RTM_GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
-        of_class = {each.handle: each.options for each in map(qdiscs.parsed, answers)
-                    if each.kind == HtbShaper.kind}
-        return [replace(each, options=of_class.get(each.handle, b""))
-                if each.kind == HtbShaper.kind else each for each in told]
+        class_options = {qdisc.handle: qdisc.options for qdisc in map(qdiscs.parsed, answers)
+                         if qdisc.kind == HtbShaper.kind}
+        return [replace(qdisc, options=class_options.get(qdisc.handle, b""))
+                if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
-    def install_routes(self, *wanted: Route) -> None:
-        """Install routes. Raises NetworkError where the kernel tells otherwise."""
-        said = {route.command: (routes.RTM_NEWROUTE,
-                                route.request(self.index(route.interface)))
-                for route in wanted}
-        answers = self._ask(said, routes.RTM_GETROUTE, Route.question())
-        for route in wanted:
+    def install_routes(self, *requested: Route) -> None:
+        """Install routes. Raises NetworkError where the kernel reports another one."""
+        requests = {route.command: (links.RTM_NEWROUTE,
+                                    route.request(self.index(route.interface)))
+                    for route in requested}
+        answers = self._ask(requests, links.RTM_GETROUTE, Route.question())
+        for route in requested:
             if wrong := route.differences(answers):
                 raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
 
-    def install_neighbours(self, *wanted: Neighbour) -> None:
+    def install_neighbours(self, *neighbours: Neighbour) -> None:
         """Make neighbours known for ever. Raises NetworkError where the kernel refuses."""
-        said = {each.command: (routes.RTM_NEWNEIGH,
-                               each.request(self.index(each.interface)))
-                for each in wanted}
-        self._ask(said, routes.RTM_GETROUTE, Route.question())
+        requests = {neighbour.command: (links.RTM_NEWNEIGH,
+                                        neighbour.request(self.index(neighbour.interface)))
+                    for neighbour in neighbours}
+        self._ask(requests, links.RTM_GETROUTE, Route.question())
 
-    def forget_neighbours(self, *known: Neighbour) -> None:
+    def forget_neighbours(self, *neighbours: Neighbour) -> None:
         """Forget neighbours, also those that were learned: who sends has to ask (ARP)."""
-        self.install_neighbours(*known)  # else one that is not there could not be removed
-        said = {f"ip neigh del {each.to} dev {each.interface}": (
-            routes.RTM_DELNEIGH, each.removal(self.index(each.interface))) for each in known}
-        self._ask(said, routes.RTM_GETROUTE, Route.question())
+        self.install_neighbours(*neighbours)  # else one that is not there could not be removed
+        requests = {f"ip neigh del {neighbour.to} dev {neighbour.interface}":
+                    (links.RTM_DELNEIGH, neighbour.removal(self.index(neighbour.interface)))
+                    for neighbour in neighbours}
+        self._ask(requests, links.RTM_GETROUTE, Route.question())
 
     def index(self, interface: str) -> int:
         """The number of an interface. Raises OSError."""
         return self.netlink.index(interface)
 
-    def change(self, *wanted: links.Request) -> None:
+    def change(self, *requests: links.Request) -> None:
         """Change links or addresses. Raises NetworkError where the kernel refuses."""
-        self._ask({words: (kind, body) for words, kind, body in wanted}, routes.RTM_GETROUTE,
+        self._ask({words: (kind, body) for words, kind, body in requests}, links.RTM_GETROUTE,
                   Route.question())
 
-    def _ask(self, said: dict[str, tuple[int, bytes]], question: int, body: bytes) -> list[bytes]:
+    def _ask(self, requests: dict[str, tuple[int, bytes]], question: int,
+             body: bytes) -> list[bytes]:
         """Requests by the words for them, and a question; its answers. Raises NetworkError."""
         try:
-            return self.netlink.ask(list(said.values()), question, body)
+            return self.netlink.ask(list(requests.values()), question, body)
         except RequestRefused as refused:
-            words = [*said, "what there is"][refused.number]
+            words = [*requests, "what there is"][refused.number]
             if "qdisc kind is unknown" in str(refused):
                 raise KernelLacks(f"this kernel has no such qdisc: {words}") from refused
             raise NetworkError(f"{self.name}: the kernel refused '{words}': {refused}"
@@ -183,11 +188,11 @@ def pin_sysctls(host: Node, pinned: dict[str, str],
     """
     with network_of(host.pid):
         write_sysctls(NO_IPV6, host.name)
-        seen = write_sysctls({**pinned, **(requested or {})}, host.name)
-    lacking = sorted(set(requested or {}) - set(seen))
+        effective = write_sysctls({**pinned, **(requested or {})}, host.name)
+    lacking = sorted(set(requested or {}) - set(effective))
     if lacking:
         raise KernelLacks(f"this kernel has no sysctl {', '.join(lacking)}")
-    return seen
+    return effective
 
 
 def set_sysctls(host: Node, requested: dict[str, str]) -> None:
@@ -196,12 +201,12 @@ def set_sysctls(host: Node, requested: dict[str, str]) -> None:
         write_sysctls(requested, host.name)
 
 
-def write_sysctls(requested: dict[str, str], of: str, root: Path = SYSCTLS) -> dict[str, str]:
+def write_sysctls(requested: dict[str, str], host: str, root: Path = SYSCTLS) -> dict[str, str]:
     """Write sysctls to their files below root and read them back; of: whose they are.
 
     No shell sees the values: they may come from a stranger's scenario. See pin_sysctls.
     """
-    seen = {}
+    effective = {}
     for key, value in requested.items():
         path = root.joinpath(*key.split("."))
         if not path.is_file():
@@ -216,12 +221,13 @@ def write_sysctls(requested: dict[str, str], of: str, root: Path = SYSCTLS) -> d
             if key == CONGESTION_CONTROL and error.errno == errno.ENOENT:
                 raise KernelLacks(f"this kernel has no congestion control {value}"
                                   f" (sudo modprobe tcp_{value})") from error
-            raise NetworkError(f"{of} cannot have {key} = {value!r}: {error.strerror}") from error
-        seen[key] = " ".join(path.read_text(encoding="ascii").split())
-    wrong = {key: value for key, value in seen.items() if value != " ".join(requested[key].split())}
+            raise NetworkError(f"{host} cannot have {key} = {value!r}: {error.strerror}") from error
+        effective[key] = " ".join(path.read_text(encoding="ascii").split())
+    wrong = {key: value for key, value in effective.items()
+             if value != " ".join(requested[key].split())}
     if wrong:
-        raise NetworkError(f"sysctls on {of} are not as requested: {wrong}")
-    return seen
+        raise NetworkError(f"sysctls on {host} are not as requested: {wrong}")
+    return effective
 
 
 def switch_offloads_off(node: Node) -> None:
@@ -243,8 +249,108 @@ def switch_offloads_off(node: Node) -> None:
 
 
 def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
-    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); what it tells."""
+    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); its answer."""
     requested = (ctypes.c_uint32 * 2)(command, value)
     fcntl.ioctl(any_socket, _SIOCETHTOOL,
                 struct.pack("16sP16x", interface.encode(), ctypes.addressof(requested)))
     return requested[1]
+
+
+# Mininet's nodes and links --------------------------------------------------------------
+
+# Mininet starts a program for every step: ifconfig, brctl, arp, some 60 for the star. In a
+# guest each costs milliseconds, and what it refuses is an output that nobody reads; here all of
+# it goes over netlink, and is an error.
+
+class _NetlinkNode(Node):
+    """A node whose links are set up over netlink, from its start to its end."""
+
+    # Mininet need not look for programs that its package brings, nor at the
+    # machine's firewall: a namespace begins with an empty one.
+    isSetup = True
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **params)
+        self.kernel = NodeKernel(self)
+
+    def set_up(self, interface: str) -> None:
+        self.kernel.change(links.up(interface, self.kernel.index(interface)))
+
+    def remove(self, interface: str) -> None:
+        self.kernel.change(links.removal(interface, self.kernel.index(interface)))
+
+    def terminate(self) -> None:
+        self.kernel.close()
+        super().terminate()
+
+
+class Host(_NetlinkNode):
+    """A host with one address."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        self.set_up("lo")
+        self.setIP(ip)
+        return {}
+
+    def setARP(self, ip: str, mac: str) -> None:
+        self.kernel.install_neighbours(Neighbour(ip, mac, str(self.defaultIntf())))
+
+
+class Router(Host):
+    """A host that forwards between its interfaces."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        # Redirects would teach hosts routes behind our back.
+        pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
+        return super().config(ip)
+
+
+class Switch(_NetlinkNode, LinuxBridge):
+    """Mininet's Linux bridge, forwarding from the first packet on.
+
+    With the kernel's default forward delay a bridge drops everything for its
+    first 15 seconds.
+    """
+
+    def start(self, controllers: list[Any]) -> None:
+        self.kernel.change(links.bridge(self.name))
+        number = self.kernel.index(self.name)
+        self.kernel.change(*(links.into_bridge(port, self.kernel.index(port), number)
+                             for port in self.port_names()))
+        self.set_up(self.name)
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        self.remove(self.name)
+
+    def port_names(self) -> list[str]:
+        return [name for name in self.intfNames() if name != "lo"]
+
+
+class Interface(Intf):
+    """One end of a link."""
+
+    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+        self.node.set_up(self.name)
+        if ip is not None:
+            self.setIP(ip)
+        return {}
+
+    def setIP(self, ipstr: str, prefixLen: int | None = None) -> None:
+        self.ip, self.prefixLen = ipstr.split("/")
+        self.node.kernel.change(links.address(self.name, self.node.kernel.index(self.name),
+                                              ipstr))
+
+
+class Cable(Link):
+    """A veth pair between two nodes."""
+
+    @classmethod
+    def makeIntfPair(cls, intfname1: str, intfname2: str, addr1: str = "", addr2: str = "",
+                     node1: Any = None, node2: Any = None, deleteIntfs: bool = True) -> None:
+        node1.kernel.change(links.pair(intfname1, addr1, intfname2, addr2, node2.pid))
+
+    def delete(self) -> None:
+        """Delete one end, with which the other goes."""
+        self.intf1.node.remove(str(self.intf1))
+        for end in (self.intf1, self.intf2):
+            end.node.delIntf(end)

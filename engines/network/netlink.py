@@ -1,6 +1,6 @@
-"""Netlink (RFC 3549): a kernel is told of qdiscs, routes and neighbours, without a process.
+"""Netlink (RFC 3549): a kernel's qdiscs, routes and neighbours, without a process.
 
-Requests are bytes that engines/network/routes.py and engines/network/qdiscs.py make, as `ip`
+Requests are bytes that engines/network/links.py and engines/network/qdiscs.py make, as `ip`
 and `tc` would send them (include/uapi/linux/netlink.h, rtnetlink.h).
 """
 
@@ -19,15 +19,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
     """Be in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
-    here = os.open("/proc/self/ns/net", os.O_RDONLY)
-    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
-        _enter(there)
+        _enter(other)
         yield
     finally:
-        _enter(here)
-        os.close(here)
-        os.close(there)
+        _enter(own)
+        os.close(own)
+        os.close(other)
 
 
 def _enter(namespace: int) -> None:
@@ -36,7 +36,7 @@ def _enter(namespace: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
 
 
-_NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` says
+_NLM_F_DUMP, _NLM_F_REPLACE = 0x300, 0x500  # the latter with NLM_F_CREATE, as `… replace` sets
 _NEW_BITS, _NEW = 3, 0  # of a type: whether it is one of RTM_NEW…
 NLA_F_NESTED = 0x8000  # of an attribute's type
 _NLM_F_REQUEST, _NLM_F_CAPPED, _NLM_F_ACK_TLVS = 1, 0x100, 0x200
@@ -85,7 +85,7 @@ class Netlink:
             body: bytes) -> list[bytes]:
         """Send requests (type, body), then a question; the bodies of its answers.
 
-        All leave at once: the kernel does one after another, and tells of a
+        All leave at once: the kernel does one after another, and reports of a
         request only that it failed. Raises Refused, OSError.
         """
         messages = [_message(kind, _NLM_F_REPLACE if kind & _NEW_BITS == _NEW else 0, number,
@@ -122,7 +122,7 @@ def _messages(received: bytes) -> Iterator[tuple[int, int, int, bytes]]:
 
 
 def _refusal(number: int, flags: int, answer: bytes) -> RequestRefused:
-    """What a struct nlmsgerr says: the error, the head of the request, and the kernel's words."""
+    """What a struct nlmsgerr holds: the error, the head of the request, and the kernel's words."""
     (status,) = struct.unpack_from("=i", answer)
     words = b""
     if flags & _NLM_F_ACK_TLVS and flags & _NLM_F_CAPPED:
@@ -142,9 +142,9 @@ def u32(kind: int, value: int) -> bytes:
 
 def attributes(raw: bytes) -> dict[int, bytes]:
     """Payloads by type."""
-    found, place = {}, 0
+    payloads, place = {}, 0
     while len(raw) - place >= 4:
         length, kind = struct.unpack_from("=HH", raw, place)
-        found[kind & _TYPE_BITS] = raw[place + 4:place + length]
+        payloads[kind & _TYPE_BITS] = raw[place + 4:place + length]
         place += length + -length % 4 if length >= 4 else len(raw)
-    return found
+    return payloads

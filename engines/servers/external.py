@@ -6,27 +6,27 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
-from engines.network.netlink import network_of
-from engines.network.nodes import Host
-from engines.network.routes import OTHER_PORT, OTHER_SECURE_PORT, SERVER_IP
-from engines.network.sockets import Sockets, SocketSample, Watch
-from engines.servers import nginx, own
+from engines.network.commands import OTHER_PORT, OTHER_SECURE_PORT
+from engines.network.kernel import Host
+from engines.network.links import SERVER_IP
+from engines.servers import nginx
+from engines.servers.program import (LOG_BYTES, Program, SocketSample, Sockets, Watch, answers,
+                                     takes_connections)
 from hosts import certificates
 from hosts.certificates import CertificateError, ChainSpec, Files
 from hosts.serving import body_of
 
 LOG = "server.log"
+OWN = "the server"  # of the user's own, in messages
+LAUNCH = str(Path(__file__).resolve().with_name("launch.py"))
 LOOKS_IN_RTT = 8
 LEAST_LOOK_S = 0.001
 # Of what a server sends before its response, besides the chain: hellos, tickets, settings.
@@ -38,7 +38,7 @@ MOST_CHAIN_BYTES = 100_000  # that OpenSSL's clients take, of a server with a ch
 class ServerSpec:
     """A server as a trial wants it: another one where the settings differ.
 
-    ready: whether it can be asked, once it runs.
+    ready: whether it answers, once it runs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ServerSpec:
     ready: Callable[[], bool]
 
 
-class Others:
+class ExternalServers:
     """See engines.worker.fetches.FetchBench, whose server they stand in for."""
 
     def __init__(self, host: Host, folder: Path, chains: Chains) -> None:
@@ -61,7 +61,7 @@ class Others:
         self.running: Program | None = None
         self.settings: Any = None  # as which it runs
         self.sockets = Sockets(host.pid)
-        self.kept = 0
+        self.logs = 0
 
     def close(self) -> None:
         self._stop()
@@ -75,11 +75,11 @@ class Others:
         """
         tls, requested = trial.get("tls"), trial.get("own")
         files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
-        wanted = self._own(trial, requested, files) if requested else self._nginx(trial, files)
+        spec = self._own(trial, requested, files) if requested else self._nginx(trial, files)
         running = self.running
-        if running is None or wanted.settings != self.settings \
+        if running is None or spec.settings != self.settings \
                 or running.process.poll() is not None:
-            self._start(wanted, port_of(trial))
+            self._start(spec, port_of(trial))
         if files:
             return files.root
         return Path(requested["ca"]) if requested and requested["ca"] else None
@@ -90,26 +90,26 @@ class Others:
         for path in trial["paths"]:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
-        settings = nginx.Settings.of(SERVER_IP, port, files, trial.get("tls", {}),
-                                     trial.get("http", "1.1"))
+        settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls", {}),
+                                           trial.get("http", "1.1"))
         return ServerSpec(nginx.NAME, settings,
-                      lambda: nginx.command(settings, folder, self.bodies), folder,
-                      lambda: takes_connections(self.host, port))
+                          lambda: nginx.command(settings, folder, self.bodies), folder,
+                          lambda: takes_connections(self.host, port))
 
     def _own(self, trial: Mapping[str, Any], requested: Mapping[str, Any],
              files: Files | None) -> ServerSpec:
         port, ready = port_of(trial), requested["ready"]
-        return ServerSpec(own.NAME, (dict(requested), port, files),
-                      lambda: own.command(requested, port, files), self.own_folder,
-                      lambda: (own.answers(self.host, port, ready, "tls" in trial) if ready
-                               else takes_connections(self.host, port)))
+        return ServerSpec(OWN, (dict(requested), port, files),
+                          lambda: own_command(requested, port, files), self.own_folder,
+                          lambda: (answers(self.host, port, ready, "tls" in trial) if ready
+                                   else takes_connections(self.host, port)))
 
-    def _start(self, wanted: ServerSpec, port: int) -> None:
+    def _start(self, spec: ServerSpec, port: int) -> None:
         self._stop()
-        self.running = Program(wanted.name, self.host, wanted.command(), self.own_folder / LOG,
-                               wanted.folder)
-        self.running.wait_until(wanted.ready, port)
-        self.settings = wanted.settings
+        self.running = Program(spec.name, self.host, spec.command(), self.own_folder / LOG,
+                               spec.folder)
+        self.running.wait_until(spec.ready, port)
+        self.settings = spec.settings
 
     def _stop(self) -> None:
         if self.running is not None:
@@ -117,7 +117,7 @@ class Others:
         self.running = self.settings = None
 
     def _lay(self, path: str) -> None:
-        """A file of as many bytes as its name says, the same as server.py's body."""
+        """A file of as many bytes as its name is, the same as server.py's body."""
         if path not in self.digests:
             body = body_of(int(path.lstrip("/")))
             (self.bodies / path.lstrip("/")).write_bytes(body)
@@ -131,21 +131,21 @@ class Others:
                        if secure else 0)
         return Watch(self.sockets, port_of(trial), every_s, until_bytes)
 
-    def said(self, trial: Mapping[str, Any], fetch: Mapping[str, Any],
-             watch: Watch) -> dict[str, Any]:
+    def report(self, trial: Mapping[str, Any], fetch: Mapping[str, Any],
+               watch: Watch) -> dict[str, Any]:
         """What is known of the connection that counts, in the place of a server's own report.
 
         Raises WorkerError where the server has ended meanwhile.
         """
         if not fetch["ok"] and self.running is not None:
             self.running.check()
-        samples = watch.of(fetch.get("port", 0))
-        first = next((each for each in samples if not each.acknowledged_bytes), None)
+        samples = watch.of_client(fetch.get("port", 0))
+        first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
         return {"server": trial["server"], "client_port": fetch.get("port", 0),
                 "sha256": self._digest(trial, fetch),
                 "initial_window": first.congestion_window if first else None,
                 "mss": first.mss if first else None,
-                "fields": SocketSample._fields[1:4], "samples": [each[1:4] for each in samples]}
+                "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
 
     def _digest(self, trial: Mapping[str, Any], fetch: Mapping[str, Any]) -> str:
         """Of what the client has to get: of a server of the user's own what it got at first."""
@@ -161,8 +161,8 @@ class Others:
         """The server's words so far, as a file that an observation may take away, by name."""
         if self.running is None or not self.running.log.stat().st_size:
             return {}
-        self.kept += 1
-        place = f"server{self.kept}.log"
+        self.logs += 1
+        place = f"server{self.logs}.log"
         (self.folder / place).write_bytes(self.running.log.read_bytes()[-LOG_BYTES:])
         return {LOG: place}
 
@@ -171,7 +171,26 @@ def port_of(trial: Mapping[str, Any]) -> int:
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
 
 
-# TLS on a bench: chains made for the run, and a server that is told which one to show 
+def own_command(own: Mapping[str, Any], port: int, files: Files | None) -> list[str]:
+    """What starts a server of the user's own by launch.py, the words in braces filled in."""
+    values = {"{p}": str(port), "{address}": SERVER_IP}
+    if files is not None:
+        values.update({"{chain}": str(files.chain), "{key}": str(files.key)})
+    words = []
+    for word in own["command"]:
+        for mark, value in values.items():
+            word = word.replace(mark, value)
+        words.append(word)
+    requested = {"command": words, "folders": own["folders"], "in_memory": is_read_only("/")}
+    return [sys.executable, "-S", "-E", LAUNCH, json.dumps(requested)]
+
+
+def is_read_only(path: str) -> bool:
+    """As a guest's root is."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+# TLS on a bench: chains made for the run, and a server that shows one of them ------
 
 FOLDER = "tls"  # in the worker's, which is gone when the run is
 _OF_SERVER = ("tickets", "record_bytes", "buffer_bytes")
@@ -183,27 +202,27 @@ class Chains:
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
         self.made: dict[ChainSpec, Files] = {}
-        self.told: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}
 
-    def show(self, wanted: Mapping[str, Any]) -> Path:
+    def show(self, tls: Mapping[str, Any]) -> Path:
         """Let server.py show a chain, and speak as a trial wants it; the root to trust.
 
         Raises WorkerError.
         """
-        files = self.files(wanted)
+        files = self.files(tls)
         order = {"chain": str(files.chain), "key": str(files.key),
-                 **{name: wanted[name] for name in _OF_SERVER}}
-        if order != self.told:
+                 **{name: tls[name] for name in _OF_SERVER}}
+        if order != self.shown:
             self.server.send(order)
             answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")
             if answer["error"]:
                 raise WorkerError(f"server: {answer['error']}")
-            self.told = order
+            self.shown = order
         return files.root
 
-    def files(self, wanted: Mapping[str, Any]) -> Files:
+    def files(self, tls: Mapping[str, Any]) -> Files:
         """The chain that a trial wants, and its root. Raises WorkerError."""
-        requested = ChainSpec(wanted["chain_bytes"], wanted["signature"], wanted["intermediates"],
+        requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
                       self.address)
         if requested not in self.made:
             try:
@@ -212,86 +231,3 @@ class Chains:
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
         return self.made[requested]
-
-
-# A server that is not ours, on a host: started, waited for, ended, its words kept ----
-
-READY_S = 20.0  # in which it has to take connections
-LOOK_S = 0.02
-TERM_S = 5.0  # from SIGTERM to SIGKILL
-LOG_BYTES = 1 << 20  # of a log that are kept: its end
-_LAST_LINES = 3
-
-
-class Program:
-    """One running server. Raises WorkerError where it does not start, or ends too soon."""
-
-    def __init__(self, name: str, host: Host, command: Sequence[str], log: Path,
-                 folder: Path) -> None:
-        """name: in messages. log: where its output goes; folder: where it runs."""
-        self.name, self.host, self.log = name, host, log
-        self.command = list(command)
-        with log.open("wb") as output:
-            self.process = host.popen(
-                self.command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT)
-
-    def wait_until(self, ready: Callable[[], bool], port: int) -> None:
-        """Wait until it is ready, for READY_S. Raises WorkerError that says what was there."""
-        deadline = time.monotonic() + READY_S
-        while not ready():
-            self.check()
-            if time.monotonic() > deadline:
-                raise WorkerError(f"{self.name} was not ready in {READY_S:g} s:"
-                                  f" {self._listens(port)}{self.last_words}")
-            time.sleep(LOOK_S)
-        self.check()
-
-    def check(self) -> None:
-        """Raises WorkerError where it has ended."""
-        status = self.process.poll()
-        if status is not None:
-            how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-            raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
-
-    def _listens(self, port: int) -> str:
-        """Which ports of the host somebody listens on, for one who looks for it."""
-        sockets = Sockets(self.host.pid)
-        try:
-            others = [each for each in sockets.listening() if each not in (80, 443)]
-        finally:
-            sockets.close()
-        if port in others:
-            return f"it listens on port {port} and does not answer as it should"
-        if others:
-            return (f"it listens on port {', '.join(map(str, others))}, not on {port}, which"
-                    " {p} is in its command")
-        return f"nothing listens on port {port}"
-
-    @property
-    def last_words(self) -> str:
-        """The end of its log on one line, behind a colon; "" where it wrote nothing."""
-        lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
-        said = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
-        return f"; it said: {said}" if said else "; it said nothing"
-
-    def stop(self) -> None:
-        """SIGTERM to it, and SIGKILL to what is left of its process group."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(TERM_S)
-            except subprocess.TimeoutExpired:
-                pass
-        try:  # mnexec made it the leader of a session of its own
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        self.process.wait()
-
-
-def takes_connections(host: Host, port: int) -> bool:
-    """Whether a connection to a port of the host's comes about, from the host itself."""
-    with network_of(host.pid), socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex((SERVER_IP, port)) == 0

@@ -2,7 +2,7 @@
 
 Started as `python3 engines/servers/launch.py JSON` on the server's host: {"command": […],
 "folders": […], "in_memory": …}. In a guest the root is read-only and nothing below /tmp
-and /var is to be seen: both get file systems in memory, in a mount namespace of the
+and /var is visible: both get file systems in memory, in a mount namespace of the
 server's own, with the folders that servers expect. What the user lets it read stays in
 its place.
 """
@@ -19,7 +19,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
                "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
 IN_MEMORY = ("/tmp", "/var")
 EXPECTED = ("cache", "lib", "log", "run", "spool", "tmp", "www")  # below /var
-OF_SERVER = ("cache", "lib", "log", "run")  # below /var, a folder of each server's name
+SERVER_FOLDERS = ("cache", "lib", "log", "run")  # below /var, a folder of each server's name
 STAGE = "/run/first-flight-folders"  # a guest's /run is in memory
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20000, 4096, 16384, 1 << 18
 
@@ -37,21 +37,21 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0) -> None:
     _call(_libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, None), target)
 
 
-def put_in_memory(name: str, kept: list[str]) -> None:
-    """Mount memory where a server of that name writes; `kept` folders stay where they are."""
+def put_in_memory(name: str, readable: list[str]) -> None:
+    """Mount memory where a server of that name writes; readable: folders that stay in place."""
     _call(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
-    hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(kept)
-              if path.startswith(tuple(f"{each}/" for each in IN_MEMORY))}
+    hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(readable)
+              if path.startswith(tuple(f"{folder}/" for folder in IN_MEMORY))}
     for path, stage in hidden.items():
         os.makedirs(stage, exist_ok=True)
         mount(path, stage, flags=_MS_BIND)
     for target in IN_MEMORY:
         mount("tmpfs", target, "tmpfs")
-    for each in EXPECTED:
-        os.makedirs(f"/var/{each}")
-    for each in OF_SERVER:
-        os.makedirs(f"/var/{each}/{name}")
+    for folder in EXPECTED:
+        os.makedirs(f"/var/{folder}")
+    for folder in SERVER_FOLDERS:
+        os.makedirs(f"/var/{folder}/{name}")
     for path, stage in hidden.items():
         os.makedirs(path)
         mount(stage, path, flags=_MS_BIND)

@@ -16,7 +16,7 @@ MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
-# As Debian's own nginx.conf where it says something of how a file is sent.
+# As Debian's own nginx.conf where it sets how a file is sent.
 _CONFIGURATION = """\
 daemon off;
 master_process off;
@@ -70,8 +70,8 @@ class Settings:
     takes_early_data: bool = False
 
     @classmethod
-    def of(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
-           http: str) -> Settings:
+    def of_trial(cls, address: str, port: int, files: Files | None, tls: Mapping[str, Any],
+                 http: str) -> Settings:
         return cls(address, port, files, *(
             (tls["tickets"], tls["record_bytes"], http == "3", bool(tls.get("early_data_bytes")))
             if files else ()))

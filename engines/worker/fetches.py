@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
-from engines.network.routes import SERVER_IP, RouteOptions, curves_of, named_of, sysctls_of, urls_of
+from engines.network.commands import curves_of, named_of, sysctls_of, urls_of
+from engines.network.links import SERVER_IP, RouteOptions
 from engines.network.shaping import Shape, dropped_between
-from engines.network.sockets import Watch
-from engines.servers.external import Chains, Others
+from engines.servers.external import Chains, ExternalServers
+from engines.servers.program import Watch
 from engines.worker.tap import Tap, open_capture, save_all
 from topo import Star
 
@@ -22,7 +23,7 @@ DRAIN_DEADLINE_S = 300.0
 SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
 SETTLE_S = 0.05  # the least time between two looks
-ALIVE_S = 60.0  # after which the engine is told that nothing hangs
+ALIVE_S = 60.0  # after which the worker reports that nothing hangs
 TABLE_BYTES = 1 << 16
 
 
@@ -32,7 +33,7 @@ class FetchBench:
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
         self.alive = alive
-        self.star, self.asked_sysctls = Star(sysctls), sysctls
+        self.star, self.requested_sysctls = Star(sysctls), sysctls
         self.sysctls = self.star.sysctls
         self.server = LineProcess.python(self.star.server, project, "server", "--address",
                                          SERVER_IP, "--secure-port", str(SECURE_PORT))
@@ -41,7 +42,7 @@ class FetchBench:
         self.client = LineProcess.python(self.star.client, project, "client")
         self.loaded: set[str] = set()  # by the client
         self.folder = folder
-        self.others: Others | None = None  # servers that are not ours, once a trial wants one
+        self.external: ExternalServers | None = None  # once a trial wants one
         self.watch: Watch | None = None
         self.log: dict[str, str] = {}  # of such a server, to be kept with a trial
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
@@ -64,19 +65,19 @@ class FetchBench:
         self.star.shape(Shape(**trial["shape"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
-        self.star.set_trial_sysctls(**sysctls_of(trial, self.asked_sysctls))
+        self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.star.set_neighbours(trial.get("arp_ms", 0))
 
     def _other(self, trial: dict[str, Any]) -> Path | None:
         """Have a server run that is not ours; the root to trust. Raises Lacking, WorkerError."""
-        if self.others is None:
-            self.others = Others(self.star.server, self.folder, self.chains)
+        if self.external is None:
+            self.external = ExternalServers(self.star.server, self.folder, self.chains)
         try:
-            trusted = self.others.prepare(trial)
+            trusted = self.external.prepare(trial)
         except WorkerError:
-            self.log = self.others.log()
+            self.log = self.external.log()
             raise
-        self.watch = self.others.watch(trial)
+        self.watch = self.external.watch(trial)
         return trusted
 
     def _load(self, program: str) -> None:
@@ -91,12 +92,12 @@ class FetchBench:
             tap.discard()
         before = dict(self.star.dropped)
         observation["fetch"] = self._fetch(trial)
-        observation["server"] = self._server_said(trial, observation["fetch"])
+        observation["server"] = self._server_report(trial, observation["fetch"])
         self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
         observation["drops"] = dropped_between(before, self.star.dropped)
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {"captures": {side: save_all([tap], self.captures[side])
                              for side, tap in self.taps.items()},
                 **({"files": self.log} if self.log else {})}
@@ -106,8 +107,8 @@ class FetchBench:
             capture.close()
         for table in self.tables:
             os.close(table)
-        if self.others is not None:
-            self.others.close()
+        if self.external is not None:
+            self.external.close()
         for program in (self.server, self.client):
             program.process.kill()
         self.star.stop()
@@ -135,43 +136,43 @@ class FetchBench:
         Where its FIN was lost a connection lives on: it would send in the
         middle of the next trial, and take random numbers that are that one's.
         """
-        begun, told = time.monotonic(), 0
+        begun, reports = time.monotonic(), 0
         pause_s = max(self.star.pause_s, SETTLE_S)
         while any(map(open_connections, self.tables)):
             waited_s = time.monotonic() - begun
             if waited_s > SETTLE_DEADLINE_S:
                 raise WorkerError(f"a connection is still open {SETTLE_DEADLINE_S:g} s after the"
                                   " transfer")
-            if waited_s > ALIVE_S * (told + 1):
+            if waited_s > ALIVE_S * (reports + 1):
                 self.alive()
-                told += 1
+                reports += 1
             time.sleep(pause_s)
 
-    def _server_said(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
+    def _server_report(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """What the server reports, or what is known of one that is not ours."""
-        if self.watch is None or self.others is None:
+        if self.watch is None or self.external is None:
             return self._server_lines(trial, fetch)
         if not fetch["ok"]:
-            self.log = self.others.log()
-        return self.others.said(trial, fetch, self.watch)
+            self.log = self.external.log()
+        return self.external.report(trial, fetch, self.watch)
 
     def _server_lines(self, trial: dict[str, Any], fetch: dict[str, Any]) -> dict[str, Any]:
         """The server's report on the response, once it saw the connections' end."""
-        said: dict[str, Any] = {}
+        report: dict[str, Any] = {}
         open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         if not fetch["ok"] and not fetch.get("port"):
-            return said  # never connected: the server has nothing to say
+            return report  # never connected: the server has nothing to report
         while True:
             line = self.server.receive(trial["deadline_s"] + TOOL_DEADLINE_S,
                                        "end of the connection")
             if line["event"] == "response":
-                said = line
+                report = line
             elif line["event"] == "closed":
                 open_ones -= 1
                 if line["error"]:
-                    said["error"] = line["error"]
+                    report["error"] = line["error"]
                 if not open_ones or line["error"]:
-                    return said
+                    return report
 
 
 def measured_of(fetches: list[dict[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ What a run leaves as files, CSV with a header each:
     bottleneck.csv                  the bottleneck's counters over time
 
 Of every SAMPLED_PORTS-th port the packets are captured at both ends, for the
-first SAMPLED_HOSTS clients: enough to see on the wire what TCP says it did.
+first SAMPLED_HOSTS clients: enough to see on the wire what TCP reports of itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LoadBench:
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
-        self.project, self.asked_sysctls, self.alive = project, sysctls, alive
+        self.project, self.requested_sysctls, self.alive = project, sysctls, alive
         self.job_folder = self.folder = folder
         self.captures = {side: open_capture(folder / f"{side}.pcap")
                          for side in ("client", "server")}
@@ -56,7 +56,8 @@ class LoadBench:
         self.folder.mkdir()
         shape = DumbbellShape(**{name: tuple(value) if isinstance(value, list) else value
                                  for name, value in trial["shape"].items()})
-        self.net = net = Dumbbell(len(shape.client_rtt_ms), trial["servers"], self.asked_sysctls)
+        self.net = net = Dumbbell(len(shape.client_rtt_ms), trial["servers"],
+                                  self.requested_sysctls)
         self.sysctls = net.sysctls
         net.shape(shape)
         net.set_windows(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
@@ -101,9 +102,9 @@ class LoadBench:
             for step in range(round(trial["duration_s"] / QUEUE_INTERVAL_S) + 1):
                 due_s = start_s + step * QUEUE_INTERVAL_S
                 time.sleep(max(0.0, due_s - time.monotonic()))
-                now_s, seen = time.monotonic(), self.net.bottleneck()
+                now_s, counters = time.monotonic(), self.net.bottleneck()
                 writer.writerow((f"{now_s - start_s:.6f}",
-                                 *(seen[name] for name in QUEUE_COLUMNS[1:])))
+                                 *(counters[name] for name in QUEUE_COLUMNS[1:])))
                 if now_s - alive_s > ALIVE_INTERVAL_S:
                     alive_s = now_s
                     self.alive()
@@ -122,7 +123,7 @@ class LoadBench:
                 dead.append(number)
         return dead
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
         files = {path.name: f"{self.folder.name}/{path.name}"
                  for path in sorted(self.folder.glob("*.csv"))}
         return {"captures": {side: save_all(taps, self.captures[side])

@@ -66,13 +66,13 @@ class Tap:
 
     def discard(self) -> None:
         """Forget everything recorded so far."""
-        for _ in self.batch.of(self.socket):
+        for _ in self.batch.packets_of(self.socket):
             pass
 
     def save(self, file: BinaryIO) -> int:
         """Append what was recorded to a pcap file; return the number of packets."""
         records: list[bytes] = []
-        for seconds, nanoseconds, head in self.batch.of(self.socket):
+        for seconds, nanoseconds, head in self.batch.packets_of(self.socket):
             kind = head[12:14]
             if kind == _IPV4:  # the length comes from its header
                 (ip_bytes,) = struct.unpack_from(">H", head, 16)
@@ -109,17 +109,17 @@ class PacketBuffers:
             for number in range(packets)))
         pieces = ctypes.addressof(self.pieces)
         # The kernel writes into the headers what it has read: each call needs them anew.
-        self.wanted = b"".join(
+        self.empty_headers = b"".join(
             self._HEADER.pack(0, 0, pieces + number * self._PIECE.size, 1,
                               stamps + number * self._STAMP.size, self._STAMP.size, 0, 0)
             for number in range(packets))
-        self.headers = ctypes.create_string_buffer(len(self.wanted))
+        self.headers = ctypes.create_string_buffer(len(self.empty_headers))
 
-    def of(self, tapped: socket.socket) -> Iterator[tuple[int, int, bytes]]:
+    def packets_of(self, tapped: socket.socket) -> Iterator[tuple[int, int, bytes]]:
         """The packets that wait in a socket: time (s and ns), first bytes. Raises OSError."""
         came = self.packets
         while came == self.packets:
-            ctypes.memmove(self.headers, self.wanted, len(self.wanted))
+            ctypes.memmove(self.headers, self.empty_headers, len(self.empty_headers))
             came = _libc.recvmmsg(tapped.fileno(), self.headers, self.packets,
                                   socket.MSG_DONTWAIT, None)
             if came < 0:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.bench import TOOL_DEADLINE_S, WorkerError
-from engines.network.routes import SERVER_IP, RouteOptions
+from engines.network.links import SERVER_IP, RouteOptions
 from engines.network.shaping import Shape
 from engines.worker.fetches import DRAIN_DEADLINE_S, FetchBench
 
@@ -57,8 +57,8 @@ class TraceBench(FetchBench):
             observation["responses"] = self._responses(whole_s)
         self.star.drain(DRAIN_DEADLINE_S)
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
-        return {**super().kept(trial), "files": self.files}
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
+        return {**super().recorded(trial), "files": self.files}
 
     def _cut(self, from_ms: float, to_ms: float) -> None:
         """Lose all that is sent to the client from one time to the other after the start."""
@@ -68,7 +68,7 @@ class TraceBench(FetchBench):
         self.star.lose_all(False)
 
     def _responses(self, deadline_s: float) -> list[dict[str, Any]]:
-        """What the server said of every response, once it saw the connection's end."""
+        """What the server reported of every response, once it saw the connection's end."""
         responses = []
         while True:
             line = self.server.receive(deadline_s + TOOL_DEADLINE_S, "end of the connection")

@@ -3,7 +3,7 @@
 Both engines start it, one in a guest, one in namespaces of the running
 kernel. It reads a job from its folder, builds the bench that the
 job's trials need, runs them one after another, and appends one observation
-per trial to observations.jsonl: what the tools said, and where what they
+per trial to observations.jsonl: what the tools reported, and where what they
 recorded lies. It judges nothing.
 
 The folder, as the engine sees it:
@@ -121,7 +121,7 @@ class Worker:
             shared_folder.probe(self.folder)  # a full one fails tools of ours: not the transfer
             observation["error"] = str(error)
             self.broken = error if isinstance(error, ProgramEnded) else None
-        observation.update(bench.kept(trial))
+        observation.update(bench.recorded(trial))
         return observation
 
     def _align(self) -> None:
@@ -173,7 +173,7 @@ def main(folder: Path, project: Path) -> int:
         return 1
     except (NetworkError, WorkerError, OSError) as error:
         if isinstance(error, OSError) and error.errno in shared_folder.FULL:
-            shared_folder.tell(folder, error)
+            shared_folder.note_write_error(folder, error)
             return 1
         worker.write({"stage": "failed", "reason": str(error)})
         return 1

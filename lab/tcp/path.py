@@ -17,7 +17,7 @@ STAMP_MS = 0.005
 LATE_NS = 1
 TICK_NS = 64
 LEAST_TIMER_NS = 501  # from one timer of the guest's to the next (TIMER_MIN_DELTA)
-LONG_WAIT_NS = 5_000_000  # hosts.server.listener.LONG_WAIT_NS
+LONG_WAIT_NS = 5_000_000  # hosts.server.connections.LONG_WAIT_NS
 NEVER = 1 << 62  # ns: also later than any time since the epoch
 # Jiffies begin at −300 s (INITIAL_JIFFIES); trials start on a grid of the wheel's fourth level
 # (engines.uml.ALIGN_S).

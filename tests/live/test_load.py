@@ -113,7 +113,7 @@ bench.prepare(trial)
 threading.Timer(5, bench.servers[0].process.kill).start()
 observation = {}
 bench.measure(trial, observation)
-observation.update(bench.kept(trial))
+observation.update(bench.recorded(trial))
 (folder / "observation.json").write_text(json.dumps(observation))
 bench.close()
 """

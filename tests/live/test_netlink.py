@@ -15,7 +15,7 @@ BOTH = """
 import json, os, subprocess, sys
 from types import SimpleNamespace
 from engines.network.kernel import NodeKernel
-from engines.network.routes import Neighbour, Route, RouteOptions, star_routes
+from engines.network.links import Neighbour, Route, RouteOptions, star_routes
 from engines.network.ports import Port
 from engines.network.shaping import Shape, bottleneck_queue, server_port
 

@@ -41,7 +41,7 @@ MEASURE = """
 import json, subprocess, sys, time
 from pathlib import Path
 from engines.bench import LineProcess
-from engines.network.routes import SERVER_IP
+from engines.network.links import SERVER_IP
 from engines.network.shaping import Shape
 from topo import Star
 

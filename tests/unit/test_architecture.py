@@ -57,7 +57,7 @@ WORLDS = (
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("drawing",), "mininet": ("topo", "engines.bench", "engines.network",
                                                 "benchmarks.speed.scripts"),
-        "distributed": ("engines.cluster",), "jinja2": ("lab.render",), "pycurl": ("client", "hosts"),
+        "distributed": ("engines.cluster",), "jinja2": ("lab.render",), "pycurl": ("client",),
         "dpkt": ("lab.fetches.features.users", "benchmarks")}  # slow
 
 

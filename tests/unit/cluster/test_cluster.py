@@ -70,7 +70,7 @@ class Link:
         self.with_whom: dict[str, str] = {}
         self.sent: list[Future] = []
         self.told: list[str] = []
-        self.tell = self.told.append
+        self.notify = self.told.append
         self.back: Callable[[], None] = lambda: None
 
         self.guests = 2

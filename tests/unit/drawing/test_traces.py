@@ -35,7 +35,7 @@ def test_a_row_has_its_packets_beside_its_window(rows: list[list[Any]]) -> None:
     assert (list(sent.get_xdata()), list(sent.get_ydata())) == ([0.1, 1.0], [1, 4])
     assert acked.get_drawstyle() == "steps-post" and list(acked.get_ydata()) == [0, 3]
     assert (list(again.get_xdata()), list(again.get_ydata())) == ([1.5], [2])
-    assert again.get_color() == connections.AGAIN
+    assert again.get_color() == connections.RETRANSMITTED
     window, ssthresh = right.lines
     assert list(window.get_ydata()) == [2, 4, 8] and list(ssthresh.get_ydata()) == [4, 8]
     assert len(right.collections) == 1 and right.get_ylim()[0] == 0

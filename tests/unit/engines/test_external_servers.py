@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from engines.bench import Lacking, WorkerError
-from engines.network.sockets import Sockets, Watch
-from engines.servers import nginx, own
-from engines.servers.external import Others, Program
+from engines.servers import nginx
+from engines.servers.external import ExternalServers, own_command
+from engines.servers.program import Program, Sockets, Watch
 from engines.uml import guest_command, readable_by
 from engines.worker import worker
 from hosts.certificates import Files
@@ -58,7 +58,7 @@ def test_a_kernel_tells_of_connections_by_their_port() -> None:
             client.sendall(b"y" * 300)
             accepted.recv(300)
             assert watch.look() is None
-            first, last = watch.of(client.getsockname()[1])
+            first, last = watch.of_client(client.getsockname()[1])
             accepted.close()
     sockets.close()
     assert (first.acknowledged_bytes, first.received_bytes, first.congestion_window) == (0, 0, 10)
@@ -68,12 +68,12 @@ def test_a_kernel_tells_of_connections_by_their_port() -> None:
 
 def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
     tls = {"chain_bytes": 4000, "tickets": 1, "record_bytes": 4096}
-    requested = nginx.Settings.of("10.0.0.2", 8443, FILES, tls, "2")
+    requested = nginx.Settings.of_trial("10.0.0.2", 8443, FILES, tls, "2")
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     for line in ("listen 10.0.0.2:8443 ssl http2;", "ssl_certificate /c/chain.pem;",
                  "ssl_buffer_size 4096;", "ssl_conf_command NumTickets 1;", "root /b;"):
         assert line in text
-    plain = nginx.configuration(nginx.Settings.of("10.0.0.2", 8080, None, {}, "1.1"), Path("/f"),
+    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, {}, "1.1"), Path("/f"),
                                 Path("/b"))
     assert "listen 10.0.0.2:8080;" in plain and "ssl" not in plain
 
@@ -83,23 +83,23 @@ def test_where_nginx_is_missing_a_trial_is_skipped(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(nginx, "_PATH", str(tmp_path))
     others: Any = SimpleNamespace()
     with pytest.raises(Lacking, match="nginx is missing: ./install.sh --with-nginx brings it"):
-        Others._nginx(others, {"paths": ["/1"]}, None)
+        ExternalServers._nginx(others, {"paths": ["/1"]}, None)
 
 
 def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
     def prepare(_: Any) -> None:
         raise Lacking("nginx is missing")
-    bench: Any = SimpleNamespace(sysctls={}, prepare=prepare, kept=lambda trial: {})
+    bench: Any = SimpleNamespace(sysctls={}, prepare=prepare, recorded=lambda trial: {})
     (tmp_path / "job.json").write_text('{"align_s": 0}')
     made = worker.Worker(tmp_path, tmp_path)
     assert made._observe(bench, {"id": "t"}) == {"trial": "t", "skipped": "nginx is missing"}
 
 
 def test_a_command_is_told_where_to_listen_and_what_to_show() -> None:
-    *_, program, requested = own.command(OWN, 8443, FILES)
+    *_, program, requested = own_command(OWN, 8443, FILES)
     assert Path(program).is_file()
     assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in requested
-    *_, plain = own.command(OWN, 8080, None)
+    *_, plain = own_command(OWN, 8080, None)
     assert '"{chain}"' in plain
 
 
@@ -123,7 +123,7 @@ def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> N
 
 def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engines.servers.external.TERM_S", 0.5)
+    monkeypatch.setattr("engines.servers.program.TERM_S", 0.5)
     program = started(tmp_path, "import os, signal, time\n"
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                       "child = os.fork()\n"

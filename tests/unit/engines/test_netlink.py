@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from engines.network import netlink, qdiscs, routes
+from engines.network import links, netlink, qdiscs
+from engines.network.links import Route
 from engines.network.netlink import Netlink, RequestRefused, attribute, attributes
-from engines.network.routes import Route
 
 
 @pytest.fixture(name="kernel")
@@ -35,20 +35,20 @@ def test_attributes_come_back_as_they_were_packed() -> None:
 
 
 def test_a_question_is_answered(kernel: Netlink) -> None:
-    answers = kernel.ask([], routes.RTM_GETROUTE, Route.question())
+    answers = kernel.ask([], links.RTM_GETROUTE, Route.question())
     assert answers and all(answer[0] == socket.AF_INET for answer in answers)
     assert kernel.ask([], qdiscs.RTM_GETQDISC, qdiscs.question()) is not None
 
 
 def test_what_is_refused_is_named_and_nothing_is_left_behind(kernel: Netlink) -> None:
     """Messages that are too short to be routes: a kernel refuses them, whoever sends them."""
-    short = (routes.RTM_NEWROUTE, b"\2\0\0\0")
+    short = (links.RTM_NEWROUTE, b"\2\0\0\0")
     for requests in ([short], [short, short]):
         with pytest.raises(RequestRefused, match="Invalid argument|not permitted") as refused:
-            kernel.ask(requests, routes.RTM_GETROUTE, Route.question())
+            kernel.ask(requests, links.RTM_GETROUTE, Route.question())
         assert refused.value.number == 0
-    answers = kernel.ask([], routes.RTM_GETROUTE, Route.question())
-    assert answers == kernel.ask([], routes.RTM_GETROUTE, Route.question())
+    answers = kernel.ask([], links.RTM_GETROUTE, Route.question())
+    assert answers == kernel.ask([], links.RTM_GETROUTE, Route.question())
 
 
 def test_a_question_that_is_refused_is_the_last(kernel: Netlink) -> None:

@@ -6,9 +6,10 @@ import struct
 
 import pytest
 
+from engines.network.commands import sysctls_of
+from engines.network.links import (Neighbour, Route, RouteOptions, dumbbell_routes, parsed_metrics,
+                                   star_routes)
 from engines.network.netlink import attribute
-from engines.network.routes import (Neighbour, Route, RouteOptions, dumbbell_routes, metrics_told,
-                                    star_routes, sysctls_of)
 
 
 def test_the_windows_stand_on_either_hosts_route() -> None:
@@ -48,7 +49,7 @@ def test_another_metric_than_was_asked_is_noticed() -> None:
 
 
 def test_a_metric_that_nobody_asked_for_is_told_by_its_number() -> None:
-    assert metrics_told(attribute(9, struct.pack("=I", 5))) == {"9": 5}
+    assert parsed_metrics(attribute(9, struct.pack("=I", 5))) == {"9": 5}
 
 
 # What strace shows that ip (iproute2 6.1) sends for the words of `command` on interface 1.

@@ -31,7 +31,7 @@ class Bench:
     def measure(self, trial, observation):
         observation["skipped"] = "x" * trial["says"]
         if trial["id"] == "tool": raise WorkerError("hosts.load_client ended")
-    def kept(self, trial): return {}
+    def recorded(self, trial): return {}
     def close(self): pass
 
 worker.bench_of = lambda kind: Bench
@@ -116,7 +116,7 @@ def test_the_reserve_is_overwritten_in_place(tmp_path: Path) -> None:
     shared_folder.reserve(tmp_path)
     before = (tmp_path / shared_folder.RESERVE).stat()
     assert shared_folder.write_error(tmp_path) == ""
-    shared_folder.tell(tmp_path, OSError(errno.ENOSPC, "full"))
+    shared_folder.note_write_error(tmp_path, OSError(errno.ENOSPC, "full"))
     after = (tmp_path / shared_folder.RESERVE).stat()
     assert shared_folder.write_error(tmp_path) == os.strerror(errno.ENOSPC)
     assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)

@@ -34,7 +34,7 @@ def test_all_that_waits_is_read_in_order(pair: tuple[socket.socket, socket.socke
     before = time.time_ns()
     for data in sent:
         sender.send(data)
-    came = list(PacketBuffers(8).of(receiver))
+    came = list(PacketBuffers(8).packets_of(receiver))
     after = time.time_ns()
     assert [head for _, _, head in came] == [data[:SNAP_BYTES] for data in sent]
     stamps = [seconds * 1_000_000_000 + nanoseconds for seconds, nanoseconds, _ in came]
@@ -48,18 +48,18 @@ def test_a_packet_without_a_time_is_refused(pair: tuple[socket.socket, socket.so
     sender, receiver = pair
     batch = PacketBuffers(8)
     sender.send(b"x")
-    assert len(list(batch.of(receiver))) == 1  # whose stamp is still in the buffer
+    assert len(list(batch.packets_of(receiver))) == 1  # whose stamp is still in the buffer
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 0)
     sender.send(b"x")
     with pytest.raises(OSError, match="without a time stamp"):
-        list(batch.of(receiver))
+        list(batch.packets_of(receiver))
 
 
 def test_a_closed_socket_is_told(pair: tuple[socket.socket, socket.socket]) -> None:
     _, receiver = pair
     receiver.close()
     with pytest.raises(OSError, match="recvmmsg"):
-        list(PacketBuffers(8).of(receiver))
+        list(PacketBuffers(8).packets_of(receiver))
 
 
 def test_what_is_saved_is_ip_with_its_length_on_the_wire(

@@ -36,7 +36,7 @@ class Noting:
         if len(self.measured) == 1:
             raise self.error("cold")
 
-    def kept(self, trial: dict[str, Any]) -> dict[str, Any]:
+    def recorded(self, trial: dict[str, Any]) -> dict[str, Any]:
         return {}
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engines import system
-from engines.network.routes import curves_of
+from engines.network.commands import curves_of
 from hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
 from lab import registry
 from lab.core.errors import UsageError

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from engines.network.commands import commands_of
-from engines.network.routes import named_of
+from engines.network.commands import commands_of, named_of
 from lab import registry
 from lab.core.errors import UsageError
 from lab.core.run.kinds import Overrides

@@ -187,7 +187,7 @@ def test_a_narrow_window_is_advertised(tmp_path: Path) -> None:
                 accepted, _ = listener.accept()
                 with accepted:
                     accepted.recv(4096)
-                    windows[window_bytes] = TcpInfo.of(accepted).send_window_bytes
+                    windows[window_bytes] = TcpInfo.of_socket(accepted).send_window_bytes
                     accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             thread = threading.Thread(target=serve)
             thread.start()

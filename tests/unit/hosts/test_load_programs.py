@@ -55,7 +55,7 @@ def test_the_load_server_records_every_connection(tmp_path: Path) -> None:
     path = tmp_path / "server.csv"
     with load_server_at(path) as (program, port):
         with connect(port) as client:
-            window = TcpInfo.of(client).congestion_window
+            window = TcpInfo.of_socket(client).congestion_window
             client.sendall(b"GET /9000?id=one HTTP/1.1\r\nHost: it\r\n\r\n")
             assert received(client, len(HEAD % 9000) + 9000) == HEAD % 9000 + body_of(9000)
             client.sendall(b"GET /5?id=again HTTP/1.1\r\n\r\n")  # one response a connection

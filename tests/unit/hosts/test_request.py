@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.server.request import BadRequest, Wanted, parse_path, parse_request
-from hosts.server.response import respond, write_times
+from hosts.server.http import BadRequest, PathSpec, parse_path, parse_request, respond, write_times
 
 
 @pytest.mark.parametrize(("head", "read"), [
@@ -54,7 +53,7 @@ def test_the_server_refuses_a_bad_schedule(text: str) -> None:
 def test_what_a_schedule_lets_out_when() -> None:
     def times(path: str) -> list[tuple[float, int]]:
         wanted = parse_path(path)
-        assert isinstance(wanted, Wanted)
+        assert isinstance(wanted, PathSpec)
         return list(write_times(wanted, 50, 50 + wanted.body_bytes))
     assert times("/100") == [(0.0, 150)]
     assert times("/100?burst=30&gap_ms=7") == [(0.0, 80), (7.0, 150)]

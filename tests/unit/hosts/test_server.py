@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from hosts.server.connection import ServedConnection
-from hosts.server.listener import EventLoop
-from hosts.server.request import parse_path
+from hosts.server.connections import EventLoop, ServedConnection
+from hosts.server.http import parse_path
 from hosts.serving import body_of
 from tests.unit.hosts.running import WAIT_S, Program, connect, received, running
 
@@ -71,7 +70,7 @@ def _client(server: tuple[Program, int]) -> Iterator[Client]:
 
 
 def test_responses_on_one_connection_are_told_when_they_are_acknowledged(client: Client) -> None:
-    window, first = TcpInfo.of(client.socket).congestion_window, 0
+    window, first = TcpInfo.of_socket(client.socket).congestion_window, 0
     for number, size in enumerate((5000, 30), start=1):
         request_bytes = client.ask(f"/{size}")
         head = client.answer(size)
@@ -141,7 +140,7 @@ def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
     wanted = parse_path("/9?sndbuf=9000")
     assert wanted is not None
     with socket.socket() as tcp:
-        ServedConnection(tcp, ("", 0), TcpInfo.of(tcp), 1, 0.0).set_up(wanted)
+        ServedConnection(tcp, ("", 0), TcpInfo.of_socket(tcp), 1, 0.0).set_up(wanted)
         assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 18000
 
 
@@ -224,8 +223,8 @@ def test_a_back_end_answers_after_its_time(client: Client) -> None:
 def test_a_wait_is_of_whole_microseconds_whatever_the_uptime(
         monkeypatch: pytest.MonkeyPatch, uptime_ns: int, wait_ns: int, us: int) -> None:
     told: list[float] = []
-    monkeypatch.setattr("hosts.server.listener.time.monotonic_ns", lambda: uptime_ns)
-    monkeypatch.setattr("hosts.server.listener.select.select", lambda *waits: told.append(waits[-1]))
+    monkeypatch.setattr("hosts.server.connections.time.monotonic_ns", lambda: uptime_ns)
+    monkeypatch.setattr("hosts.server.connections.select.select", lambda *waits: told.append(waits[-1]))
     loop = EventLoop()
     loop.due = [(uptime_ns + wait_ns, 1, None, None)]
     loop.wait()

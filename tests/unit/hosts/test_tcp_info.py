@@ -42,12 +42,12 @@ def test_what_an_older_kernel_does_not_tell_is_0() -> None:
 
 def test_a_connection_of_the_running_kernel(connection: socket.socket) -> None:
     connection.send(b"five!")
-    info = TcpInfo.of(connection)
+    info = TcpInfo.of_socket(connection)
     assert info.congestion_window > 0 and info.mss > 500 and info.sent_bytes == 5
 
 
 def test_a_sample_is_kept_only_where_something_has_changed(connection: socket.socket) -> None:
-    info = TcpInfo.of(connection)
+    info = TcpInfo.of_socket(connection)
     assert len(sample_of(info, 1)) == len(SAMPLE_FIELDS)
     trace = InfoTrace(interval_ns=1_000_000)
     assert not trace.take(connection) and not trace.take(connection)

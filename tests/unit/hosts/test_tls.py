@@ -114,8 +114,8 @@ def test_our_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
     _, body = server.sealed(memoryview(bytes(40_000)))
     assert [*writes, *tickets, *body] == writes_of_the_library(files, 40_000)
     assert tuple(records(flight)) == tuple(
-        flight_of(size, 1, "ed25519", tells_groups=newer_openssl()))
-    assert server.told()["group"] == "X25519" and server.told()["version"] == "TLSv1.3"
+        flight_of(size, 1, "ed25519", sends_groups=newer_openssl()))
+    assert server.report()["group"] == "X25519" and server.report()["version"] == "TLSv1.3"
 
 
 @pytest.mark.parametrize(("signature", "intermediates"), [

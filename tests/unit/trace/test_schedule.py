@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hosts.server.request import parse_writes
+from hosts.server.http import parse_writes
 from lab.core.errors import UsageError
 from lab.core.scenario import scenario_file, schema
 from lab.trace.scenario import Schedule, Write, read

@@ -132,7 +132,7 @@ def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str)
 def test_nginx_listens_to_quic_only_where_it_is_asked(tmp_path: Any) -> None:
     tls = {"tickets": 2, "record_bytes": 16384}
     files = Files(tmp_path / "chain", tmp_path / "key", tmp_path / "root")
-    texts = [nginx.configuration(nginx.Settings.of("10.0.0.2", 8443, files, tls, http), tmp_path,
+    texts = [nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8443, files, tls, http), tmp_path,
                                  tmp_path) for http in ("2", "3")]
     assert [" quic;" in text for text in texts] == [False, True]
     assert "listen 10.0.0.2:8443 quic;" in texts[1]

@@ -1,4 +1,4 @@
-"""Who is let in: a server's listening sockets, how many connections it has, how TLS is spoken."""
+"""server.py's connections: who is let in, the state of each conversation, what is due on them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,97 @@ import select
 import selectors
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from socket import socket as Socket
+from typing import TYPE_CHECKING, Any
 
 from hosts import kernel
 from hosts.control import STANDARD_INPUT, Orders, report
-from hosts.kernel import TcpInfo
-from hosts.server.connection import ServedConnection
+from hosts.kernel import InfoTrace, TcpInfo
+from hosts.server.http import PathSpec, Response, Sending
 from hosts.serving import listening, most_connections, where
 
+if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
+    from hosts.tls import Secured, Tls
+
 LONG_WAIT_NS = 5_000_000
+# A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
+TRACE_SEND_BUFFER_BYTES = 8 << 20
+_SO_SNDBUFFORCE = 32
+
+
+@dataclass
+class ServedConnection:
+    """heard: when something last happened on it, monotonic, s.
+
+    behind: what is to be sent when `sending` is. ended: the last of it was, and
+    nothing that still comes is for us. tls: None for plain HTTP;
+    after_handshake: TCP's word when that was done.
+    """
+
+    socket: Socket
+    peer: tuple[str, int]
+    at_accept: TcpInfo
+    number: int
+    heard: float
+    received: bytes = b""
+    sent_bytes: int = 0
+    responses: int = 0
+    unacknowledged: list[Response] = field(default_factory=list)
+    sending: Sending | None = None
+    behind: deque[Sending] = field(default_factory=deque)
+    ended: bool = False
+    trace: InfoTrace | None = None
+    tls: Tls | None = None
+    after_handshake: TcpInfo | None = None
+
+    def set_up(self, spec: PathSpec) -> None:
+        """What a path asks of the connection itself."""
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
+        if spec.send_buffer_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, spec.send_buffer_bytes)
+        if spec.trace_ms and self.trace is None:
+            self.socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, TRACE_SEND_BUFFER_BYTES)
+            self.trace = InfoTrace(round(spec.trace_ms * 1e6))
+
+    def note_start(self, at_ns: int) -> None:
+        """What was written, or acknowledged, at that time may have let a response begin to leave.
+
+        One whose window is taken by what was sent before it, such as tickets,
+        begins when that is acknowledged.
+        """
+        waiting = [response for response in self.unacknowledged if not response.start_ns]
+        if not waiting:
+            return
+        # The end of the connection counts as a byte more.
+        left = self.sent_bytes + self.ended - TcpInfo.of_socket(self.socket).unsent_bytes
+        for response in waiting:
+            if left > response.offset:
+                response.start_ns = at_ns
+
+    def report(self, response: Response, ack_ns: int) -> dict[str, Any]:
+        """The report on a response whose last byte was acknowledged at that time."""
+        now = TcpInfo.of_socket(self.socket)
+        return {
+            "event": "response", "connection": self.number,
+            "client_port": self.peer[1], "path": response.path,
+            "number_on_connection": self.responses,
+            "initial_window": self.at_accept.congestion_window, "mss": self.at_accept.mss,
+            "request_bytes": response.request_bytes, "header_bytes": response.header_bytes,
+            "body_bytes": response.body_bytes, "sha256": response.sha256,
+            "latency_ms": (ack_ns - response.start_ns) / 1e6,
+            "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
+            "final_window": now.congestion_window, **self._tls_report(response)}
+
+    def _tls_report(self, response: Response) -> dict[str, Any]:
+        if self.tls is None or self.after_handshake is None:
+            return {}
+        return {"tls": {**self.tls.report(), "response": response.records,
+                        "window": self.after_handshake.congestion_window}}
+
 
 Act = Callable[[ServedConnection], None]
 
@@ -61,14 +141,10 @@ class EventLoop:
                 act(connection)
 
 
-if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
-    from hosts.tls import Secured
-
-
-class Accepting(EventLoop):
+class Listener(EventLoop):
     """Accepts connections; what is done on them is the server's.
 
-    secure_port: for TLS, None for none. told: the report on where it listens.
+    secure_port: for TLS, None for none. address_report: where it listens.
     """
 
     def __init__(self, address: str, port: int, deadline_s: float,
@@ -85,13 +161,13 @@ class Accepting(EventLoop):
             self.call(secure, partial(self.accept, secure))
             self.orders = Orders()
             self.call(STANDARD_INPUT, self.take_orders)
-            self.told = {**where(self.listener), "secure_port": secure.getsockname()[1]}
+            self.address_report = {**where(self.listener), "secure_port": secure.getsockname()[1]}
             self.secure: socket.socket | None = secure
         else:
-            self.secure, self.told = None, where(self.listener)
+            self.secure, self.address_report = None, where(self.listener)
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
-        """Close a connection, and say why (Server)."""
+        """Close a connection, and report why (Server)."""
         raise NotImplementedError
 
     def take_orders(self) -> None:
@@ -117,7 +193,7 @@ class Accepting(EventLoop):
             accepted.close()
             return
         # Read before anything is sent: this is the initial window.
-        at_accept = TcpInfo.of(accepted)
+        at_accept = TcpInfo.of_socket(accepted)
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         kernel.number_bytes(accepted)
